@@ -1,0 +1,202 @@
+"""Commands and their outcomes: what callers ask the engine, and what it answers.
+
+A command that cannot be carried out is answered with `Refused`; nothing has changed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from jobline_server.engine.values import (
+    AckLevel,
+    EndReason,
+    FailAction,
+    JobError,
+    JobOptions,
+    JobState,
+    LeaseReason,
+    PushOutcome,
+    ReleaseReason,
+    SettleOutcome,
+)
+
+
+class RefusalKind(Enum):
+    """Why a command was refused; each has one status on the wire."""
+
+    INVALID_FIELD = "INVALID_FIELD"
+    INVALID_PAGE_TOKEN = "INVALID_PAGE_TOKEN"
+    NOT_SERVED = "NOT_SERVED"
+    JOB_NOT_FOUND = "JOB_NOT_FOUND"
+    QUEUE_NOT_FOUND = "QUEUE_NOT_FOUND"
+    QUEUE_NOT_CREATED = "QUEUE_NOT_CREATED"
+    IDEMPOTENCY_MISMATCH = "IDEMPOTENCY_MISMATCH"
+    WRONG_STATE = "WRONG_STATE"
+    QUEUE_ACTIVE = "QUEUE_ACTIVE"
+    QUEUE_FULL = "QUEUE_FULL"
+    SERVER_FULL = "SERVER_FULL"
+    KEYS_FULL = "KEYS_FULL"
+    DISK_FULL = "DISK_FULL"
+    TOO_LARGE = "TOO_LARGE"
+    TOO_MANY_CALLS = "TOO_MANY_CALLS"
+    DRAINING = "DRAINING"
+    OFFSET_GONE = "OFFSET_GONE"
+    PROTOCOL_MISTAKE = "PROTOCOL_MISTAKE"
+    DATA_LOSS = "DATA_LOSS"
+    STORAGE_FAILED = "STORAGE_FAILED"
+
+
+class Refused(Exception):
+    """A command that was not carried out, and changed nothing.
+
+    `field` is the protocol's path of the field at fault, if one is; `retry_after_ms` says when another try
+    makes sense, if it does.
+    """
+
+    def __init__(
+        self, kind: RefusalKind, message: str, *, field: str = "", retry_after_ms: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.field = field
+        self.retry_after_ms = retry_after_ms
+
+
+@dataclass(slots=True)
+class NewJob:
+    """One job to push that has something of its own. `run_at_ms` 0 means at once."""
+
+    payload: bytes
+    options: JobOptions
+    job_key: str = ""
+    run_at_ms: int = 0
+
+
+@dataclass(slots=True)
+class Push:
+    """Jobs for one queue: `jobs` first, then plain `payloads`, which share `options` and `run_at_ms`."""
+
+    queue: str
+    options: JobOptions
+    jobs: Sequence[NewJob] = ()
+    payloads: list[bytes] = field(default_factory=list)
+    run_at_ms: int = 0
+    level: AckLevel | None = None
+    atomic: bool = True
+    request_id: bytes = b""
+    request_digest: int = 0
+    """Digest of the whole call; compared when the same `request_id` comes again."""
+
+
+@dataclass(slots=True)
+class Pushed:
+    """Created jobs have the ids `first_id … first_id + count − 1`; `exceptions` holds
+    `(index, outcome, id)` of the others."""
+
+    first_id: int
+    count: int
+    level: AckLevel
+    exceptions: list[tuple[int, PushOutcome, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class LeasedJob:
+    """One job handed out, with what its worker needs."""
+
+    id: int
+    delivery: int
+    queue: str
+    options: JobOptions
+    payload: bytes
+    attempt: int
+    reason: LeaseReason
+    lease_ms: int
+    checkpoint: bytes
+    pushed_ms: int
+    job_key: str
+
+
+@dataclass(slots=True)
+class LeasedRun:
+    """Neighbours of one lot handed out together; all are on their first attempt."""
+
+    first_id: int
+    delivery: int
+    queue: str
+    options: JobOptions
+    payloads: list[bytes]
+    lease_ms: int
+    pushed_ms: int
+
+
+@dataclass(slots=True)
+class Leased:
+    """What one consumer was handed."""
+
+    jobs: list[LeasedJob] = field(default_factory=list)
+    runs: list[LeasedRun] = field(default_factory=list)
+
+    def count(self) -> int:
+        """Number of jobs."""
+        return len(self.jobs) + sum(len(run.payloads) for run in self.runs)
+
+
+@dataclass(slots=True)
+class FailItem:
+    """One failed job; `retry_after_ms` overrides the backoff."""
+
+    id: int
+    delivery: int
+    error: JobError
+    then: FailAction = FailAction.RETRY
+    retry_after_ms: int | None = None
+
+
+@dataclass(slots=True)
+class FailResult:
+    """What became of it, and where the job stands now; `run_at_ms` 0 unless it waits."""
+
+    outcome: SettleOutcome
+    state: JobState | None = None
+    run_at_ms: int = 0
+
+
+@dataclass(slots=True)
+class ReleaseItem:
+    """One job given back; `delay_ms` 0 puts it at the front of its lane at once."""
+
+    id: int
+    delivery: int
+    delay_ms: int = 0
+    why: ReleaseReason = ReleaseReason.INTERRUPTED
+
+
+@dataclass(slots=True)
+class ExtendItem:
+    """One lease kept alive; `None` leaves things as they are."""
+
+    id: int
+    delivery: int
+    lease_ms: int | None = None
+    progress: float | None = None
+    message: str | None = None
+    checkpoint: bytes | None = None
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a job ended, told to those who wait for it."""
+
+    id: int
+    state: JobState
+    ended_ms: int
+    reason: EndReason = EndReason.NONE
+    result: bytes = b""
+    error: JobError | None = None
+
+
+Exceptions = list[tuple[int, SettleOutcome]]
+"""Outcomes that are not DONE, by index."""

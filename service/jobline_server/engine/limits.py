@@ -1,0 +1,104 @@
+"""Every number the engine heeds, in one place: name, unit, default, reason.
+
+What a queue or a job may override says so. Limits of the transport (message sizes, numbers of calls) belong
+to the shells that enforce them; limits of meaning stand here.
+"""
+
+from __future__ import annotations
+
+SECOND_MS = 1_000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+# Ids: `shard << SEQUENCE_BITS | sequence`, 53 bits in all, so that JavaScript reads them exactly.
+SEQUENCE_BITS = 43
+SHARDS_DEFAULT = 8
+SHARDS_MAX = 1_024
+# Ids set aside ahead of use, so that no id is given twice even if its push never reached the disk.
+ID_BLOCK = 1 << 24
+
+# Deliveries: `epoch << HANDOUT_BITS | hand-outs of the job in that epoch`.
+HANDOUT_BITS = 20
+HANDOUTS_MAX = (1 << HANDOUT_BITS) - 1
+# Epochs count seconds since 2025-01-01 at least, so that a restored backup repeats none.
+EPOCH_ZERO_MS = 1_735_689_600_000
+
+# Leases.
+LEASE_MS_DEFAULT = 30 * SECOND_MS
+LEASE_MS_MIN = 1 * SECOND_MS
+LEASE_MS_MAX = 12 * HOUR_MS
+# How long a broken stream's jobs wait for its worker to return, never longer than their lease.
+DISCONNECT_GRACE_MS = 15 * SECOND_MS
+# The lease wheel's buckets: expiry is noticed within this time.
+WHEEL_MS = 1 * SECOND_MS
+
+# Attempts, stalls and releases: three budgets.
+MAX_ATTEMPTS_DEFAULT = 3
+MAX_ATTEMPTS_MAX = 1_000
+MAX_STALLS_DEFAULT = 3
+MAX_STALLS_MAX = 1_000
+RELEASES_MAX = 1_000
+HISTORY_MAX = 20
+
+# Backoff.
+BACKOFF_BASE_MS_DEFAULT = 1 * SECOND_MS
+BACKOFF_MAX_DELAY_MS_DEFAULT = 1 * HOUR_MS
+BACKOFF_MAX_DELAY_MS_MAX = 24 * HOUR_MS
+BACKOFF_DOUBLINGS_MAX = 10
+BACKOFF_JITTER_DEFAULT = 0.1
+DELAY_MS_MAX = 400 * DAY_MS
+
+# Sizes.
+NAME_CHARACTERS_MAX = 256
+PAYLOAD_BYTES_MAX = 10 << 20
+RESULT_BYTES_MAX = 1 << 20
+CHECKPOINT_BYTES_MAX = 64 << 10
+ERROR_MESSAGE_BYTES_MAX = 4 << 10
+ERROR_STACK_BYTES_MAX = 16 << 10
+HEADERS_MAX = 64
+HEADERS_BYTES_MAX = 8 << 10
+JOB_KEY_BYTES_MAX = 256
+REQUEST_ID_BYTES_MAX = 64
+REASON_CHARACTERS_MAX = 1_024
+PRIORITY_MIN = -(1 << 31)
+PRIORITY_MAX = (1 << 31) - 1
+
+# Numbers in one call.
+PUSH_JOBS_MAX = 1_000
+PUSH_PAYLOADS_MAX = 10_000
+PULL_JOBS_MAX = 1_000
+SETTLE_ITEMS_MAX = 10_000
+SELECTION_IDS_MAX = 10_000
+WAIT_IDS_MAX = 10_000
+QUEUES_PER_CONSUMER_MAX = 1_000
+WINDOW_MAX = 100_000
+WINDOW_BYTES_DEFAULT = 64 << 20
+
+# Idempotency.
+KEY_WINDOW_MS = 24 * HOUR_MS
+REQUEST_WINDOW_MS = 10 * MINUTE_MS
+KEY_BUCKET_MS = 1 * HOUR_MS
+# Keys of all shards together; about 200 bytes of memory each. At the cap, pushes with keys are refused.
+KEYS_MAX = 5_000_000
+
+# Backpressure: the server as a whole.
+SERVER_WAITING_MAX = 5_000_000
+SERVER_WAITING_BYTES_MAX = 4 << 30
+
+# Retention of ended jobs.
+STALE_AFTER_MS_DEFAULT = 1 * HOUR_MS
+STALE_AFTER_DEAD_MS_DEFAULT = 7 * DAY_MS
+DELETE_AFTER_MS = 1 * HOUR_MS
+# The newest completed jobs of a queue outlive `STALE_AFTER_MS_DEFAULT`, for somebody who comes to look.
+KEEP_NEWEST = 1_000
+# More completed jobs of a queue than this are not kept at all, whatever their age: at a million a second
+# an hour of them would fill any disk.
+COMPLETED_KEPT_MAX = 100_000
+DEAD_KEPT_BYTES_MAX = 1 << 30
+
+# A queue without settings of its own vanishes when it was empty for this long.
+EMPTY_QUEUE_MS = 1 * HOUR_MS
+
+# Work done in one slice, so that the loop never stands still for more than 20 ms.
+SLICE_ITEMS = 2_000

@@ -1,0 +1,239 @@
+"""Views: what callers of the runtime are shown and what they select by, as plain values.
+
+Commands and outcomes of the hot path stand in `engine.commands`; these belong to operators' calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from jobline_server.dispatch.frames import Handler, Worker
+from jobline_server.engine.values import (
+    Attempt,
+    EndReason,
+    JobError,
+    JobOptions,
+    JobState,
+    QueueSettings,
+)
+
+
+@dataclass(slots=True)
+class JobView:
+    """A job, live or ended. Moments are wall time in milliseconds, 0 where they do not apply."""
+
+    id: int
+    queue: str
+    state: JobState
+    options: JobOptions
+    payload: bytes
+    pushed_ms: int
+    job_key: str = ""
+    run_at_ms: int = 0
+    ended_ms: int = 0
+    attempts: int = 0
+    stalls: int = 0
+    releases: int = 0
+    delivery: int = 0
+    worker: str = ""
+    lease_until_ms: int = 0
+    progress: float = 0.0
+    progress_message: str = ""
+    checkpoint: bytes = b""
+    result: bytes = b""
+    error: JobError | None = None
+    reason: EndReason = EndReason.NONE
+    history: tuple[Attempt, ...] = ()
+    cancel_requested: bool = False
+    stale_from: JobState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs; every condition that is set must hold. For dead jobs `ended_*` bound their death."""
+
+    queue: str = ""
+    name: str | None = None
+    states: frozenset[JobState] = frozenset()
+    reasons: frozenset[EndReason] = frozenset()
+    pushed_after_ms: int | None = None
+    pushed_before_ms: int | None = None
+    ended_after_ms: int | None = None
+    ended_before_ms: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    error_type: str = ""
+    error_contains: str = ""
+
+    def is_empty(self) -> bool:
+        """Whether it lets every job through."""
+        return self == JobFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Jobs by id, or by filter where `filter` is set."""
+
+    ids: tuple[int, ...] = ()
+    filter: JobFilter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Who asks, and why; kept with what is done."""
+
+    principal: str = ""
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class BulkResult:
+    """What a call on many jobs did. `requested` are active jobs whose workers are told."""
+
+    count: int = 0
+    requested: int = 0
+    skipped_ids: list[int] = field(default_factory=list)
+    operation_id: str = ""
+
+
+class ObstacleKind(IntEnum):
+    """What keeps a job from running."""
+
+    NOT_DUE = 1
+    QUEUE_PAUSED = 2
+    NO_WORKER = 3
+    UNHANDLED_NAME = 4
+    JOBS_AHEAD = 5
+    RUNNING = 6
+    ENDED = 7
+    NOT_DURABLE = 8
+    WORKERS_BUSY = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing that keeps a job, with a sentence for people."""
+
+    kind: ObstacleKind
+    message: str
+    until_ms: int = 0
+    count: int = 0
+
+
+@dataclass(slots=True)
+class QueueView:
+    """A queue with its counts; `ended` counts kept jobs by state, `priorities` READY jobs, highest first."""
+
+    name: str
+    shard: int
+    settings: QueueSettings
+    scheduled: int = 0
+    ready: int = 0
+    active: int = 0
+    unhandled: int = 0
+    ended: dict[JobState, int] = field(default_factory=dict)
+    priorities: list[tuple[int, int]] = field(default_factory=list)
+    paused: bool = False
+    paused_by: str = ""
+    pause_reason: str = ""
+    oldest_ready_ms: int = 0
+    created_ms: int = 0
+    pushed_total: int = 0
+    completed_total: int = 0
+    failed_total: int = 0
+
+
+@dataclass(slots=True)
+class WorkerView:
+    """A connected worker, or one that is lost and whose leases are still held."""
+
+    session: str
+    worker: Worker
+    queues: tuple[tuple[str, int], ...]
+    handlers: tuple[Handler, ...]
+    window: int
+    in_flight: int
+    connected_ms: int
+    last_heard_ms: int
+    draining: bool
+    lost: bool
+
+
+@dataclass(slots=True)
+class DeadCount:
+    """Dead jobs that have something in common."""
+
+    queue: str
+    name: str
+    reason: EndReason
+    error_type: str
+    count: int
+    oldest_ms: int
+    newest_ms: int
+
+
+@dataclass(slots=True)
+class ShardView:
+    """Health of one shard."""
+
+    shard: int
+    epoch: int
+    offset: int
+    checkpoint_offset: int
+    live_jobs: int
+    queues: int
+
+
+@dataclass(slots=True)
+class ServerView:
+    """Counts and health of the server."""
+
+    started_ms: int
+    queues: int
+    scheduled: int
+    ready: int
+    active: int
+    dead: int
+    completed: int
+    pushed_total: int
+    completed_total: int
+    failed_total: int
+    workers: int
+    commits: int
+    commit_ms: float
+    loop_lag_ms: float
+    keys: int
+    disk_full: bool
+    waiting_bytes: int
+    shards: list[ShardView]
+
+
+@dataclass(slots=True)
+class EventView:
+    """One event; `kind` is the number of `EventKind` in the protocol."""
+
+    shard: int
+    offset: int
+    at_ms: int
+    kind: int
+    queue: str
+    job_id: int = 0
+    name: str = ""
+    state: JobState | None = None
+    delivery: int = 0
+    attempt: int = 0
+    worker: str = ""
+    error: JobError | None = None
+    reason: EndReason = EndReason.NONE
+    run_at_ms: int = 0
+    progress: float = 0.0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchFilter:
+    """Which events; an empty condition lets all through."""
+
+    queues: frozenset[str] = frozenset()
+    job_id: int = 0
+    kinds: frozenset[int] = frozenset()
