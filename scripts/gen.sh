@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Generate the Python stubs from proto/, or with --check only say whether they are what they
+# should be. `make gen` and `make gen-check` call it, and see that .gen-venv is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+stubs=clients/python/jobline/v1
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+
+.gen-venv/bin/buf generate -o "$fresh" 2>"$fresh/said" || { cat "$fresh/said" >&2; exit 1; }
+
+# mypy-protobuf writes an empty _pb2_grpc.pyi for files without services; there is no such module.
+for typed in "$fresh/$stubs"/*_pb2_grpc.pyi; do
+  [ -e "${typed%i}" ] || rm "$typed"
+done
+
+if [ "${1:-}" = --check ]; then
+  if ! diff --recursive --brief --exclude=__init__.py --exclude=__pycache__ "$fresh/$stubs" "$stubs"; then
+    echo "The stubs in $stubs are not what proto/ says. Run \`make gen\` and commit the result." >&2
+    exit 1
+  fi
+  echo "stubs: as proto/ says"
+else
+  mkdir -p "$stubs"
+  rm -f "$stubs"/*_pb2.py "$stubs"/*_pb2.pyi "$stubs"/*_pb2_grpc.py "$stubs"/*_pb2_grpc.pyi
+  cp "$fresh/$stubs"/*_pb2* "$stubs"/
+  echo "stubs: $(find "$stubs" -name '*_pb2*' -not -name '*.pyc' | wc -l) files in $stubs"
+fi
