@@ -1,0 +1,93 @@
+"""JobError and Attempt between message and value.
+
+An attempt is written twice: with timestamps for operators (`job_pb2.Attempt`), in milliseconds for
+the store (`store_pb2.StoredAttempt`).
+"""
+
+from __future__ import annotations
+
+from jobline.v1 import job_pb2, store_pb2
+from jobline_server.engine.values import Attempt, AttemptOutcome, JobError
+from jobline_server.wire.times import fill_time, milliseconds_of
+
+
+def error_from_message(message: job_pb2.JobError) -> JobError:
+    """The value of an error."""
+    return JobError(
+        type=message.type, message=message.message, stack=message.stack, details=message.details
+    )
+
+
+def fill_error(message: job_pb2.JobError, error: JobError) -> None:
+    """Writes an error into a message that is part of another."""
+    message.SetInParent()
+    message.type = error.type
+    message.message = error.message
+    message.stack = error.stack
+    message.details = error.details
+
+
+def error_to_message(error: JobError) -> job_pb2.JobError:
+    """A message of an error."""
+    message = job_pb2.JobError()
+    fill_error(message, error)
+    return message
+
+
+def attempt_from_message(message: job_pb2.Attempt) -> Attempt:
+    """The value of an attempt."""
+    return Attempt(
+        attempt=message.attempt,
+        delivery=message.delivery,
+        worker=message.worker,
+        leased_ms=milliseconds_of(message.leased_at),
+        ended_ms=milliseconds_of(message.ended_at),
+        outcome=AttemptOutcome(message.outcome),
+        error=error_from_message(message.error) if message.HasField("error") else None,
+    )
+
+
+def fill_attempt(message: job_pb2.Attempt, attempt: Attempt) -> None:
+    """Writes an attempt into a message that is part of another."""
+    message.attempt = attempt.attempt
+    message.delivery = attempt.delivery
+    message.worker = attempt.worker
+    message.leased_at.SetInParent()
+    fill_time(message.leased_at, attempt.leased_ms)
+    message.ended_at.SetInParent()
+    fill_time(message.ended_at, attempt.ended_ms)
+    message.outcome = job_pb2.AttemptOutcome.ValueType(attempt.outcome)
+    if attempt.error is not None:
+        fill_error(message.error, attempt.error)
+
+
+def attempt_to_message(attempt: Attempt) -> job_pb2.Attempt:
+    """A message of an attempt."""
+    message = job_pb2.Attempt()
+    fill_attempt(message, attempt)
+    return message
+
+
+def attempt_from_stored(message: store_pb2.StoredAttempt) -> Attempt:
+    """The value of an attempt that was kept."""
+    return Attempt(
+        attempt=message.attempt,
+        delivery=message.delivery,
+        worker=message.worker,
+        leased_ms=message.leased_ms,
+        ended_ms=message.ended_ms,
+        outcome=AttemptOutcome(message.outcome),
+        error=error_from_message(message.error) if message.HasField("error") else None,
+    )
+
+
+def fill_stored_attempt(message: store_pb2.StoredAttempt, attempt: Attempt) -> None:
+    """Writes an attempt into a record."""
+    message.attempt = attempt.attempt
+    message.delivery = attempt.delivery
+    message.worker = attempt.worker
+    message.leased_ms = attempt.leased_ms
+    message.ended_ms = attempt.ended_ms
+    message.outcome = job_pb2.AttemptOutcome.ValueType(attempt.outcome)
+    if attempt.error is not None:
+        fill_error(message.error, attempt.error)

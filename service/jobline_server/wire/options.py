@@ -1,0 +1,126 @@
+"""JobOptions between message and value, and the parts that queue settings share with them.
+
+What is unset in a message is `None` in the value, and the other way round.
+"""
+
+from __future__ import annotations
+
+from jobline.v1 import job_pb2
+from jobline_server.engine.values import (
+    NO_BACKOFF,
+    NO_RETENTION,
+    Backoff,
+    BackoffKind,
+    JobOptions,
+    Retention,
+)
+from jobline_server.wire.identity import IdentityCache
+from jobline_server.wire.times import fill_time, milliseconds_of
+
+
+def backoff_from_message(message: job_pb2.Backoff) -> Backoff:
+    """The value of a backoff; `delays` is not part of it yet."""
+    return Backoff(
+        kind=BackoffKind(message.kind) if message.kind else None,
+        base_ms=milliseconds_of(message.base) if message.HasField("base") else None,
+        max_delay_ms=milliseconds_of(message.max_delay) if message.HasField("max_delay") else None,
+        jitter=message.jitter if message.HasField("jitter") else None,
+    )
+
+
+def fill_backoff(message: job_pb2.Backoff, backoff: Backoff) -> None:
+    """Writes a backoff into a message that is part of another."""
+    message.SetInParent()
+    if backoff.kind is not None:
+        message.kind = job_pb2.BackoffKind.ValueType(backoff.kind)
+    if backoff.base_ms is not None:
+        message.base.SetInParent()
+        fill_time(message.base, backoff.base_ms)
+    if backoff.max_delay_ms is not None:
+        message.max_delay.SetInParent()
+        fill_time(message.max_delay, backoff.max_delay_ms)
+    if backoff.jitter is not None:
+        message.jitter = backoff.jitter
+
+
+def retention_from_message(message: job_pb2.Retention) -> Retention:
+    """The value of a retention."""
+    has = message.HasField
+    return Retention(
+        remove_on_complete=message.remove_on_complete if has("remove_on_complete") else None,
+        remove_on_fail=message.remove_on_fail if has("remove_on_fail") else None,
+        age_ms=milliseconds_of(message.age) if has("age") else None,
+        count=message.count if has("count") else None,
+    )
+
+
+def fill_retention(message: job_pb2.Retention, retention: Retention) -> None:
+    """Writes a retention into a message that is part of another."""
+    message.SetInParent()
+    if retention.remove_on_complete is not None:
+        message.remove_on_complete = retention.remove_on_complete
+    if retention.remove_on_fail is not None:
+        message.remove_on_fail = retention.remove_on_fail
+    if retention.age_ms is not None:
+        message.age.SetInParent()
+        fill_time(message.age, retention.age_ms)
+    if retention.count is not None:
+        message.count = retention.count
+
+
+def options_from_message(message: job_pb2.JobOptions) -> JobOptions:
+    """The value of options; headers are sorted, so that equal options are equal values."""
+    has = message.HasField
+    return JobOptions(
+        name=message.name,
+        content_type=message.content_type,
+        headers=tuple(sorted(message.headers.items())),
+        priority=message.priority,
+        lease_ms=milliseconds_of(message.lease) if has("lease") else None,
+        max_attempts=message.max_attempts if has("max_attempts") else None,
+        backoff=backoff_from_message(message.backoff) if has("backoff") else NO_BACKOFF,
+        max_stalls=message.max_stalls if has("max_stalls") else None,
+        retention=retention_from_message(message.retention) if has("retention") else NO_RETENTION,
+    )
+
+
+def options_to_message(options: JobOptions) -> job_pb2.JobOptions:
+    """A message of options. Defaults are left unset: the shortest form, read back the same."""
+    message = job_pb2.JobOptions(name=options.name, content_type=options.content_type)
+    if options.headers:
+        message.headers.update(options.headers)
+    if options.priority:
+        message.priority = options.priority
+    if options.lease_ms is not None:
+        message.lease.SetInParent()
+        fill_time(message.lease, options.lease_ms)
+    if options.max_attempts is not None:
+        message.max_attempts = options.max_attempts
+    if options.backoff != NO_BACKOFF:
+        fill_backoff(message.backoff, options.backoff)
+    if options.max_stalls is not None:
+        message.max_stalls = options.max_stalls
+    if options.retention != NO_RETENTION:
+        fill_retention(message.retention, options.retention)
+    return message
+
+
+def _serialize(options: JobOptions) -> bytes:
+    return options_to_message(options).SerializeToString(deterministic=True)
+
+
+# Options are interned, so the same few objects come again and again.
+_BYTES: IdentityCache[JobOptions, bytes] = IdentityCache(_serialize, entries_max=4_096)
+_MESSAGES: IdentityCache[JobOptions, job_pb2.JobOptions] = IdentityCache(
+    options_to_message, entries_max=4_096
+)
+
+
+def serialized_options(options: JobOptions) -> bytes:
+    """The bytes of options, the same for equal options; remembered by identity."""
+    return _BYTES.get(options)
+
+
+def shared_message(options: JobOptions) -> job_pb2.JobOptions:
+    """A message of options to copy from; remembered by identity, so never change it."""
+    return _MESSAGES.get(options)

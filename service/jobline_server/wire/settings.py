@@ -1,0 +1,69 @@
+"""QueueSettings between message and value."""
+
+from __future__ import annotations
+
+from jobline.v1 import job_pb2, queue_pb2
+from jobline_server.engine.values import NO_BACKOFF, NO_RETENTION, AckLevel, QueueSettings
+from jobline_server.wire.identity import IdentityCache
+from jobline_server.wire.options import (
+    backoff_from_message,
+    fill_backoff,
+    fill_retention,
+    retention_from_message,
+)
+from jobline_server.wire.times import fill_time, milliseconds_of
+
+
+def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
+    """The value of settings."""
+    has = message.HasField
+    return QueueSettings(
+        lease_ms=milliseconds_of(message.lease) if has("lease") else None,
+        max_attempts=message.max_attempts if has("max_attempts") else None,
+        backoff=backoff_from_message(message.backoff) if has("backoff") else NO_BACKOFF,
+        max_stalls=message.max_stalls if has("max_stalls") else None,
+        retention=retention_from_message(message.retention) if has("retention") else NO_RETENTION,
+        min_ack_level=AckLevel(message.min_ack_level) if message.min_ack_level else None,
+        max_waiting=message.max_waiting if has("max_waiting") else None,
+        non_retryable_error_types=tuple(message.non_retryable_error_types),
+    )
+
+
+def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:
+    """Writes settings into a message that is part of another."""
+    message.SetInParent()
+    if settings.lease_ms is not None:
+        message.lease.SetInParent()
+        fill_time(message.lease, settings.lease_ms)
+    if settings.max_attempts is not None:
+        message.max_attempts = settings.max_attempts
+    if settings.backoff != NO_BACKOFF:
+        fill_backoff(message.backoff, settings.backoff)
+    if settings.max_stalls is not None:
+        message.max_stalls = settings.max_stalls
+    if settings.retention != NO_RETENTION:
+        fill_retention(message.retention, settings.retention)
+    if settings.min_ack_level is not None:
+        message.min_ack_level = job_pb2.AckLevel.ValueType(settings.min_ack_level)
+    if settings.max_waiting is not None:
+        message.max_waiting = settings.max_waiting
+    message.non_retryable_error_types.extend(settings.non_retryable_error_types)
+
+
+def settings_to_message(settings: QueueSettings) -> queue_pb2.QueueSettings:
+    """A message of settings."""
+    message = queue_pb2.QueueSettings()
+    fill_settings(message, settings)
+    return message
+
+
+def _serialize(settings: QueueSettings) -> bytes:
+    return settings_to_message(settings).SerializeToString(deterministic=True)
+
+
+_BYTES: IdentityCache[QueueSettings, bytes] = IdentityCache(_serialize, entries_max=1_024)
+
+
+def serialized_settings(settings: QueueSettings) -> bytes:
+    """The bytes of settings, the same for equal settings; remembered by identity."""
+    return _BYTES.get(settings)

@@ -1,0 +1,21 @@
+"""Durations and moments as whole milliseconds, which is all the engine knows of time."""
+
+from __future__ import annotations
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+NANOS_PER_MS = 1_000_000
+
+
+def milliseconds_of(value: Duration | Timestamp) -> int:
+    """The milliseconds of a duration, or of a moment since 1970. A started millisecond counts as a
+    whole one, so that nothing happens earlier than asked."""
+    return value.seconds * 1_000 - (-value.nanos // NANOS_PER_MS)
+
+
+def fill_time(message: Duration | Timestamp, milliseconds: int) -> None:
+    """Writes milliseconds, zero or more, into a message that is part of another."""
+    seconds, rest = divmod(milliseconds, 1_000)
+    message.seconds = seconds
+    message.nanos = rest * NANOS_PER_MS
