@@ -1,24 +1,111 @@
 # Jobline: everything a checkout can do. `make help` lists it.
+#
+# A bare clone needs python3 (3.11 or newer, with venv), make and git; each target brings the rest.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup-done
+GEN := .gen-venv/.setup-done
+CHECKED := $(wildcard service clients/python/jobline tests benchmarks)
 
 .PHONY: help
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) \
 	  | awk -F ':.*## ' '{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}'
 
+# ------------------------------------------------------------------------------------ environments
+
 .PHONY: setup
 setup: $(SETUP)  ## Make .venv with the client, the server and the tools
 
 # Both paths in one command: otherwise pip would look for `jobline` on the package index.
-$(SETUP): pyproject.toml clients/python/pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -e clients/python -e '.[dev,native]'
-	touch $@
+# constraints.txt names the versions that the checks were run with; `make pins` renews it.
+$(SETUP): pyproject.toml clients/python/pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+	  || { rm -rf $(VENV); echo "python3 cannot make a venv: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  -c constraints.txt -e clients/python -e '.[dev,native]'
+	@touch $@
+
+$(GEN): scripts/gen-requirements.txt
+	@test -x .gen-venv/bin/python || $(PYTHON) -m venv .gen-venv
+	.gen-venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.PHONY: pins
+pins:  ## Renew constraints.txt from the newest versions that pyproject.toml allows
+	scripts/pins.sh
+
+# -------------------------------------------------------------------------------------- protocol
+
+.PHONY: gen
+gen: $(GEN)  ## Generate the Python stubs from proto/
+	scripts/gen.sh
+
+.PHONY: gen-check
+gen-check: $(GEN)  ## Fail if the stubs are not what proto/ says
+	scripts/gen.sh --check
+
+.PHONY: freeze
+freeze: $(SETUP)  ## Declare the protocol public: later changes may only add to it
+	scripts/breaking.sh
+	$(BIN)/buf build --exclude-source-info -o proto/released.binpb
+
+# ---------------------------------------------------------------------------------------- checks
+
+.PHONY: lint
+lint: $(SETUP)  ## Run ruff, import-linter and buf (lint, format, breaking)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code
+	scripts/breaking.sh
+
+.PHONY: format
+format: $(SETUP)  ## Put code and protos into shape
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+	$(BIN)/buf format --write
+
+.PHONY: types
+types: $(SETUP)  ## Run mypy, strict for the server and the client
+	$(BIN)/mypy $(CHECKED)
+
+.PHONY: test
+test: $(SETUP)  ## Run the tests, without those that break things on purpose
+	$(BIN)/pytest -m 'not fault'
+
+.PHONY: test-faults
+test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
+	$(BIN)/pytest -m fault
+
+.PHONY: readme
+readme: $(SETUP)  ## Run the commands that README.md shows
+	$(BIN)/python scripts/readme.py
+
+.PHONY: ci
+ci:  ## Do all that a landing must pass, from a bare machine
+	scripts/ci.sh
+
+# ----------------------------------------------------------------------------------------- to see
+
+.PHONY: demo
+demo: $(SETUP)  ## Checksum a directory with many workers, killing one: make demo DIR=path
+	$(BIN)/python -m jobline_server.cli.demo $(if $(DIR),'$(DIR)')
+
+.PHONY: bench
+bench: $(SETUP)  ## Measure each target of docs/benchmarks.md side by side with its floor
+	$(BIN)/python -m benchmarks
+
+.PHONY: clean
+clean:  ## Remove what the targets made: environments, caches, builds
+	rm -rf .venv .gen-venv .tools .demo .bench build dist clients/python/build clients/python/dist
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find service clients tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

