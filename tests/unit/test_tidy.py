@@ -1,0 +1,167 @@
+"""The tidy test: sizes, names and words, with a ratchet.
+
+A file over 300 lines or a function over 50 must stand in `tidy_exceptions.toml` with its reason and
+its size, and the size there may only shrink. This knows the shape of the code and nothing of what
+it does; generated stubs are left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXCEPTIONS = Path(__file__).with_name("tidy_exceptions.toml")
+CODE = ("service", "clients/python", "tests", "benchmarks", "scripts")
+FILE_LINES_MAX = 300
+FUNCTION_LINES_MAX = 50
+FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}
+
+# Who wrote a line, with which tool and in which room, is not the project's business. The brackets
+# keep this file from matching itself.
+FOREIGN_WORDS = re.compile(
+    r"claud[e]\b|anthropi[c]|openA[I]\b|chatgp[t]|copilo[t]|sub-?agen[t]|language mode[l]"
+    r"|\bA[I][- ](agent|assistant|generated|tool|written)|/work/(main|plan|shared)\b|\.librar[y]/",
+    re.IGNORECASE,
+)
+
+
+def modules() -> list[Path]:
+    """Every Python file of the project that a person wrote."""
+    found = (path for folder in CODE for path in (ROOT / folder).rglob("*.py"))
+    return sorted(path for path in found if "_pb2" not in path.name)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def line_count(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def functions(tree: ast.AST, prefix: str = "") -> list[tuple[str, int]]:
+    """Qualified name and lines of each function, decorators not counted."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        inner = prefix
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = f"{prefix}{node.name}."
+            if not isinstance(node, ast.ClassDef):
+                found.append((inner[:-1], (node.end_lineno or node.lineno) - node.lineno + 1))
+        found.extend(functions(node, inner))
+    return found
+
+
+def long_files() -> dict[str, int]:
+    sizes = {name_of(path): line_count(path) for path in modules()}
+    return {name: lines for name, lines in sizes.items() if lines > FILE_LINES_MAX}
+
+
+def long_functions() -> dict[str, int]:
+    found = {}
+    for path in modules():
+        for function, lines in functions(ast.parse(path.read_text(encoding="utf-8"))):
+            if lines > FUNCTION_LINES_MAX:
+                found[f"{name_of(path)}:{function}"] = lines
+    return found
+
+
+def exceptions(kind: str) -> dict[str, int]:
+    entries = tomllib.loads(EXCEPTIONS.read_text(encoding="utf-8")).get(kind, [])
+    for entry in entries:
+        assert len(entry["reason"]) > 20, f"{entry['name']}: a reason is a sentence"
+    return {entry["name"]: entry["lines"] for entry in entries}
+
+
+def ratchet_complaints(real: dict[str, int], allowed: dict[str, int], limit: int) -> list[str]:
+    """Say what is wrong between what is there and what is listed."""
+    complaints = []
+    for name, lines in real.items():
+        if name not in allowed:
+            complaints.append(f"{name} has {lines} lines, over {limit}: find the seam")
+        elif lines > allowed[name]:
+            complaints.append(f"{name} grew from {allowed[name]} to {lines} lines")
+        elif lines < allowed[name]:
+            complaints.append(
+                f"{name} shrank from {allowed[name]} to {lines} lines: lower its entry"
+            )
+    gone = sorted(set(allowed) - set(real))
+    return complaints + [f"{name} is within {limit} lines now: delete its entry" for name in gone]
+
+
+def test_files_stay_within_300_lines():
+    """A longer file is listed with a reason, and only shrinks."""
+    complaints = ratchet_complaints(long_files(), exceptions("file"), FILE_LINES_MAX)
+    assert not complaints, "\n".join(complaints)
+
+
+def test_functions_stay_within_50_lines():
+    """A longer function is listed with a reason, and only shrinks."""
+    complaints = ratchet_complaints(long_functions(), exceptions("function"), FUNCTION_LINES_MAX)
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize(
+    ("real", "allowed", "said"),
+    [
+        ({"a": 301}, {}, "find the seam"),
+        ({"a": 302}, {"a": 301}, "grew"),
+        ({"a": 301}, {"a": 302}, "lower its entry"),
+        ({}, {"a": 301}, "delete its entry"),
+    ],
+)
+def test_ratchet_turns_one_way(real, allowed, said):
+    """Each way in which code and list can differ is found."""
+    assert said in ratchet_complaints(real, allowed, FILE_LINES_MAX)[0]
+
+
+def test_ratchet_is_silent_when_all_is_as_listed():
+    """What is as long as listed passes."""
+    assert not ratchet_complaints({"a": 301}, {"a": 301}, FILE_LINES_MAX)
+
+
+def test_every_module_opens_with_prose():
+    """A module says what it is; an empty `__init__` of a test package has nothing to say."""
+    silent = [
+        name_of(path)
+        for path in modules()
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        and not (name_of(path).startswith("tests/") and path.stat().st_size == 0)
+    ]
+    assert not silent, f"no docstring in {silent}"
+
+
+def test_modules_are_named_for_what_they_are():
+    """A module called after its usefulness would attract everything."""
+    vague = [
+        name_of(path)
+        for path in modules()
+        if FORBIDDEN_NAMES & set(re.split(r"[/_.]", name_of(path)))
+    ]
+    assert not vague, f"rename {vague}"
+
+
+def tracked_files() -> list[Path]:
+    """What git would ship; a folder without git, as from an archive, has nothing else in it."""
+    if not (ROOT / ".git").exists():
+        return [path for path in ROOT.rglob("*") if path.is_file()]
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_file_speaks_of_the_workshop():
+    """The project speaks of itself, never of the tools and rooms it was made in."""
+    spoken = []
+    for path in tracked_files():
+        text = path.read_bytes().decode("utf-8", errors="ignore")
+        for match in FOREIGN_WORDS.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            spoken.append(f"{name_of(path)}:{line}: {match.group()}")
+    assert not spoken, "\n".join(spoken)
