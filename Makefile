@@ -61,7 +61,7 @@ freeze: $(SETUP)  ## Declare the protocol public: later changes may only add to 
 
 .PHONY: lint
 lint: $(SETUP)  ## Run ruff, import-linter and buf (lint, format, breaking)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --output-format=concise .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/buf lint

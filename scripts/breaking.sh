@@ -33,7 +33,7 @@ compare_commit() { # what to call it, revision
 
 [ ! -e "$frozen" ] || compare "$frozen" "$frozen"
 
-if head=$(git rev-parse --verify --quiet HEAD); then
+if head=$(git rev-parse --verify --quiet HEAD 2>/dev/null); then
   if tag=$(git describe --tags --abbrev=0 --match 'v*' 'HEAD^' 2>/dev/null); then
     compare_commit "release $tag" "$(git rev-parse "$tag^{commit}")"
   fi
