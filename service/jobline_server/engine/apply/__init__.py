@@ -1,0 +1,45 @@
+"""Apply: the only code that changes a shard, one function a fact.
+
+`apply` is called by `Shard.emit` for what was just decided and by `Shard.replay` for what the journal holds;
+it cannot tell which, so what is recovered is what was. It checks legality (`states`) and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jobline_server.engine import entries
+from jobline_server.engine.apply import ends, leases, pushes, queues
+
+if TYPE_CHECKING:
+    from jobline_server.engine.shard import Shard
+
+# Each function takes the very fact that it is registered for, which no type of a table can say.
+_APPLY: dict[type, Callable[[Shard, Any, int], None]] = {
+    entries.LotPushed: pushes.apply_lot_pushed,
+    entries.JobsPushed: pushes.apply_jobs_pushed,
+    entries.JobsReady: pushes.apply_jobs_ready,
+    entries.JobsRetried: pushes.apply_jobs_retried,
+    entries.KeysExpired: pushes.apply_keys_expired,
+    entries.JobsLeased: leases.apply_jobs_leased,
+    entries.JobFailed: leases.apply_job_failed,
+    entries.JobsStalled: leases.apply_jobs_stalled,
+    entries.JobsReleased: leases.apply_jobs_released,
+    entries.JobReported: leases.apply_job_reported,
+    entries.CancelRequested: leases.apply_cancel_requested,
+    entries.JobsCompleted: ends.apply_jobs_completed,
+    entries.JobDied: ends.apply_job_died,
+    entries.JobsCancelled: ends.apply_jobs_cancelled,
+    entries.JobsStaled: ends.apply_jobs_staled,
+    entries.JobsDeleted: ends.apply_jobs_deleted,
+    entries.QueueChanged: queues.apply_queue_changed,
+    entries.QueuePaused: queues.apply_queue_paused,
+    entries.QueueResumed: queues.apply_queue_resumed,
+    entries.QueueDeleted: queues.apply_queue_deleted,
+}
+
+
+def apply(shard: Shard, fact: entries.Fact, offset: int) -> None:
+    """Gives a fact effect. `offset` is its place in the journal, 0 for one that is never written."""
+    _APPLY[type(fact)](shard, fact, offset)

@@ -1,0 +1,197 @@
+"""Jobs are handed out, and come back unfinished."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobline_server.engine import effective, limits
+from jobline_server.engine.apply.pushes import make_ready
+from jobline_server.engine.apply.touch import mark_job, mark_lot, run_key, single, unlease
+from jobline_server.engine.entries import (
+    CancelRequested,
+    JobFailed,
+    JobReported,
+    JobsLeased,
+    JobsReleased,
+    JobsStalled,
+)
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import RunLease
+from jobline_server.engine.states import IllegalMove, Move, live
+from jobline_server.engine.values import (
+    Attempt,
+    AttemptOutcome,
+    JobError,
+    JobState,
+    LeaseReason,
+    RevokeReason,
+)
+
+if TYPE_CHECKING:
+    from jobline_server.engine.shard import Shard
+
+
+def apply_jobs_leased(shard: Shard, fact: JobsLeased, _offset: int) -> None:
+    """The heads of lanes go to a holder."""
+    holder = fact.holder
+    if holder is None:
+        holder = _recovered_holder(shard, fact)
+    for first_id, count, delivery in zip(fact.starts, fact.counts, fact.deliveries, strict=True):
+        job = shard.jobs.get(first_id)
+        if job is not None:
+            _lease_job(shard, job, fact, delivery, holder)
+        else:
+            _lease_run(shard, first_id, count, fact, delivery, holder)
+
+
+def _recovered_holder(shard: Shard, fact: JobsLeased) -> Holder:
+    if fact.session:
+        return shard.session_holder(fact.session, fact.worker)
+    return Holder(fact.worker, "")
+
+
+def _lease_run(
+    shard: Shard, first_id: int, count: int, fact: JobsLeased, delivery: int, holder: Holder
+) -> None:
+    lot = shard.lots.find(first_id)
+    if lot is None:
+        raise IllegalMove(f"lot of {first_id} is not live")
+    queue = lot.queue
+    lane = queue.lane(lot.options.priority, lot.options.name)
+    index = first_id - lot.first_id
+    if lane.head() is not lot or lot.cursor != index:
+        raise IllegalMove(f"job {first_id} is not at the head of its lane")
+    lease = RunLease(
+        lot,
+        index,
+        count,
+        delivery=delivery,
+        holder=holder,
+        lease_ms=fact.lease_ms or effective.lease_ms(lot.options, queue.settings),
+    )
+    lease.leased_ms = fact.at_ms
+    lease.deadline_ms = shard.mono_ms + lease.lease_ms
+    lot.leases.append(lease)
+    lot.cursor = index + count
+    queue.active += count
+    queue.take(lane, count)
+    holder.add(lease, run_key(lease), count, count * lot.payload_bytes_max)
+    mark_lot(shard, lot)
+
+
+def _lease_job(shard: Shard, job: Job, fact: JobsLeased, delivery: int, holder: Holder) -> None:
+    queue = job.queue
+    lane = queue.lane(job.options.priority, job.options.name)
+    if lane.head() is not job:
+        raise IllegalMove(f"job {job.id} is not at the head of its lane")
+    job.state = live(job.state, Move.LEASED, job.id)
+    queue.active += 1
+    queue.take(lane, 1)
+    job.delivery = delivery
+    job.lease_ms = fact.lease_ms or effective.lease_ms(job.options, queue.settings)
+    job.leased_ms = fact.at_ms
+    job.deadline_ms = shard.mono_ms + job.lease_ms
+    job.holder = holder
+    holder.add(job, job.id, 1, len(job.payload))
+    mark_job(shard, job)
+
+
+def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:
+    """An attempt is used up; the job waits for the next one."""
+    job = single(shard, fact.id)
+    note_attempt(job, fact.at_ms, AttemptOutcome.FAILED, fact.error)
+    move = Move.FAILED if fact.run_at_ms else Move.FAILED_RETRY_NOW
+    _give_back(shard, job, move, fact.run_at_ms, offset)
+    job.attempts += 1
+    job.lease_reason = LeaseReason.RETRY
+    job.queue.failed_total += 1
+
+
+def apply_jobs_stalled(shard: Shard, fact: JobsStalled, offset: int) -> None:
+    """Leases were lost; at once means at the front, the last one first, so that order is kept."""
+    for index in range(len(fact.ids) - 1, -1, -1):
+        run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
+        job = single(shard, fact.ids[index])
+        note_attempt(job, fact.at_ms, AttemptOutcome.STALLED, None)
+        move = Move.STALLED_WAIT if run_at_ms else Move.STALLED
+        _give_back(shard, job, move, run_at_ms, offset, front=True)
+        job.stalls += 1
+        job.lease_reason = LeaseReason.STALLED
+
+
+def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
+    """Jobs were given back; at once means at the front, the last one first, so that order is kept."""
+    for index in range(len(fact.ids) - 1, -1, -1):
+        run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
+        job = single(shard, fact.ids[index])
+        note_attempt(job, fact.at_ms, AttemptOutcome.RELEASED, None)
+        move = Move.RELEASED_FOR_LATER if run_at_ms else Move.RELEASED
+        _give_back(shard, job, move, run_at_ms, offset, front=True)
+        job.releases += 1
+        job.lease_reason = LeaseReason.RELEASED
+
+
+def note_attempt(
+    job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None
+) -> None:
+    """Adds the hand-out that ends now to the job's history."""
+    details = job.own_details()
+    attempt = Attempt(
+        attempt=job.attempts + 1,
+        delivery=job.delivery,
+        worker=job.holder.worker if job.holder else "",
+        leased_ms=job.leased_ms,
+        ended_ms=at_ms,
+        outcome=outcome,
+        error=error,
+    )
+    details.history = (*details.history[1 - limits.HISTORY_MAX :], attempt)
+
+
+def _give_back(
+    shard: Shard, job: Job, move: Move, run_at_ms: int, offset: int, *, front: bool = False
+) -> None:
+    """An ACTIVE job waits again: for its time, or ready at the tail or the front of its lane."""
+    state = live(job.state, move, job.id)
+    unlease(job)
+    queue = job.queue
+    queue.active -= 1
+    job.state = state
+    if state is JobState.SCHEDULED:
+        job.run_at_ms = run_at_ms
+        queue.scheduled += 1
+        shard.schedule(run_at_ms, job.id)
+        mark_job(shard, job)
+    elif front:
+        job.offset = 0 if job.volatile else offset
+        job.order = shard.head_order()
+        queue.put_front(job)
+        shard.woken.add(queue)
+        mark_job(shard, job)
+    else:
+        make_ready(shard, job, offset)
+
+
+def apply_job_reported(shard: Shard, fact: JobReported, _offset: int) -> None:
+    """A new checkpoint forgives earlier stalls."""
+    job = single(shard, fact.id)
+    details = job.own_details()
+    if fact.progress is not None:
+        details.progress = fact.progress
+    if fact.message is not None:
+        details.progress_message = fact.message
+    if fact.checkpoint is not None:
+        details.checkpoint = fact.checkpoint
+        job.stalls = 0
+    mark_job(shard, job)
+
+
+def apply_cancel_requested(shard: Shard, fact: CancelRequested, _offset: int) -> None:
+    """Workers of active jobs are told to stop."""
+    for job_id in fact.ids:
+        job = single(shard, job_id)
+        job.cancel_requested = True
+        if job.holder is not None:
+            shard.revoked.append((job.holder, job.id, job.delivery, RevokeReason.CANCELLED))
+        mark_job(shard, job)

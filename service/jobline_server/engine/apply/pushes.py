@@ -1,0 +1,165 @@
+"""Jobs come in, and become ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobline_server.engine import limits
+from jobline_server.engine.apply.touch import add_job, mark_job, mark_lot, single
+from jobline_server.engine.endings import EndedChange
+from jobline_server.engine.entries import (
+    JobsPushed,
+    JobsReady,
+    JobsRetried,
+    KeysExpired,
+    LotPushed,
+)
+from jobline_server.engine.job import Details, Job
+from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.states import Move, live
+from jobline_server.engine.values import JobState, LeaseReason
+
+if TYPE_CHECKING:
+    from jobline_server.engine.shard import Shard
+
+
+def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
+    """Plain jobs become one lot."""
+    queue = shard.queues[fact.queue]
+    count = len(fact.payloads)
+    lot = Lot(
+        fact.first_id,
+        queue,
+        fact.options,
+        fact.payloads,
+        pushed_ms=fact.at_ms,
+        run_at_ms=fact.run_at_ms,
+    )
+    lot.offset = offset
+    lot.volatile = fact.volatile
+    shard.use_ids(fact.first_id, count)
+    shard.lots.add(lot)
+    payload_bytes = count * lot.payload_bytes_max
+    shard.load.live_jobs += count
+    shard.load.payload_bytes += payload_bytes
+    queue.payload_bytes += payload_bytes
+    queue.pushed_total += count
+    if fact.run_at_ms:
+        queue.scheduled += count
+        shard.schedule(fact.run_at_ms, lot.first_id)
+    else:
+        lot.order = shard.tail_order()
+        queue.put(lot, count)
+        shard.woken.add(queue)
+    if fact.request_hash:
+        _remember_request(shard, fact, count)
+    mark_lot(shard, lot)
+
+
+def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
+    """Jobs with something of their own become objects."""
+    queue = shard.queues[fact.queue]
+    shard.use_ids(fact.first_id, len(fact.payloads))
+    run_at = fact.run_at_ms
+    shared = fact.options[0] if len(fact.options) == 1 else None
+    for index, payload in enumerate(fact.payloads):
+        options = shared or fact.options[index]
+        job = Job(fact.first_id + index, queue, options, payload, fact.at_ms)
+        job.offset = offset
+        job.volatile = fact.volatile
+        add_job(shard, job)
+        mark_job(shard, job)
+        if run_at and run_at[index]:
+            job.state = JobState.SCHEDULED
+            job.run_at_ms = run_at[index]
+            queue.scheduled += 1
+            shard.schedule(job.run_at_ms, job.id)
+        else:
+            job.order = shard.tail_order()
+            queue.put(job, 1)
+    queue.pushed_total += len(fact.payloads)
+    shard.woken.add(queue)
+    if fact.job_keys:
+        _remember_keys(shard, fact)
+    if fact.request_hash:
+        _remember_request(shard, fact, len(fact.payloads))
+
+
+def _remember_keys(shard: Shard, fact: JobsPushed) -> None:
+    expires_ms = fact.at_ms + limits.KEY_WINDOW_MS
+    for index, key in enumerate(fact.job_keys):
+        if not key:
+            continue
+        job_id = fact.first_id + index
+        shard.jobs[job_id].job_key = key
+        record = KeyRecord(job_id, 1, fact.digests[index], expires_ms)
+        _remember(shard, hash_of(JOB_KEY, fact.queue, key.encode()), record)
+
+
+def _remember_request(shard: Shard, fact: LotPushed | JobsPushed, count: int) -> None:
+    record = KeyRecord(
+        fact.first_id, count, fact.request_digest, fact.at_ms + limits.REQUEST_WINDOW_MS
+    )
+    _remember(shard, fact.request_hash, record)
+
+
+def _remember(shard: Shard, key_hash: bytes, record: KeyRecord) -> None:
+    shard.load.keys += key_hash not in shard.keys.records
+    shard.keys.add(key_hash, record)
+
+
+def apply_keys_expired(shard: Shard, fact: KeysExpired, _offset: int) -> None:
+    """Keys are forgotten by the hour."""
+    shard.load.keys -= shard.keys.expire(fact.before_ms)
+
+
+def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
+    """Delayed jobs and lots go to the tail of their lanes."""
+    queue = shard.queues[fact.queue]
+    move = Move.PROMOTED if fact.promoted else Move.DUE
+    for first_id in fact.lots:
+        lot = shard.lots.lots[first_id]
+        live(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
+        lot.run_at_ms = 0
+        lot.offset = 0 if lot.volatile else offset
+        lot.order = shard.tail_order()
+        jobs = lot.waiting()
+        queue.scheduled -= jobs
+        queue.put(lot, jobs)
+        mark_lot(shard, lot)
+    for job_id in fact.ids:
+        job = single(shard, job_id)
+        job.state = live(job.state, move, job_id)
+        queue.scheduled -= 1
+        make_ready(shard, job, offset)
+    shard.woken.add(queue)
+
+
+def make_ready(shard: Shard, job: Job, offset: int) -> None:
+    """A job whose state is READY now goes to the tail of its lane."""
+    job.run_at_ms = 0
+    job.offset = 0 if job.volatile else offset
+    job.order = shard.tail_order()
+    job.queue.put(job, 1)
+    shard.woken.add(job.queue)
+    mark_job(shard, job)
+
+
+def apply_jobs_retried(shard: Shard, fact: JobsRetried, offset: int) -> None:
+    """Ended jobs come back, with a clean slate and a counter that grows on."""
+    for record, state in zip(fact.jobs, fact.states, strict=True):
+        queue = shard.queues[record.queue]
+        job = Job(record.id, queue, record.options, record.payload, record.pushed_ms)
+        job.state = live(state, Move.RETRIED, record.id)
+        job.delivery = record.delivery
+        job.job_key = record.job_key
+        job.lease_reason = LeaseReason.RETRY
+        if record.history or record.checkpoint:
+            details = job.details = Details()
+            details.history = record.history
+            details.checkpoint = record.checkpoint
+        add_job(shard, job)
+        queue.ended[state] = queue.ended.get(state, 0) - 1
+        shard.ended.append(EndedChange(None, [record.id], [1], fact.at_ms))
+        make_ready(shard, job, offset)

@@ -1,0 +1,92 @@
+"""Queues come, change and go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobline_server.engine.apply.touch import drop_job, run_key
+from jobline_server.engine.endings import QueueGone
+from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.values import JobState, RevokeReason
+
+if TYPE_CHECKING:
+    from jobline_server.engine.shard import Shard
+
+
+def apply_queue_changed(shard: Shard, fact: QueueChanged, _offset: int) -> None:
+    """A queue comes into being, or has other settings."""
+    if fact.created_number:
+        shard.queues[fact.queue] = Queue(fact.queue, fact.created_number, fact.at_ms)
+        shard.use_ids(fact.created_number, 1)
+    shard.queues[fact.queue].settings = fact.settings
+    shard.changes.queues.add(fact.queue)
+
+
+def apply_queue_paused(shard: Shard, fact: QueuePaused, _offset: int) -> None:
+    """Nothing is handed out; who and why is kept."""
+    queue = shard.queues[fact.queue]
+    queue.paused = True
+    queue.paused_by = fact.principal
+    queue.pause_reason = fact.reason
+    shard.changes.queues.add(fact.queue)
+
+
+def apply_queue_resumed(shard: Shard, fact: QueueResumed, _offset: int) -> None:
+    """Jobs are handed out again."""
+    queue = shard.queues[fact.queue]
+    queue.paused = False
+    queue.paused_by = queue.pause_reason = ""
+    shard.woken.add(queue)
+    shard.changes.queues.add(fact.queue)
+
+
+def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
+    """A queue goes with all that is in it; workers of active jobs are told."""
+    queue = shard.queues.pop(fact.queue)
+    if queue.live():
+        for job in [job for job in shard.jobs.values() if job.queue is queue]:
+            _drop_job(shard, job)
+        for lot in [lot for lot in shard.lots.lots.values() if lot.queue is queue]:
+            _drop_lot(shard, lot)
+    shard.woken.discard(queue)
+    shard.ended.append(QueueGone(fact.queue))
+    shard.changes.queues.discard(fact.queue)
+    if queue.stored:
+        shard.changes.buried_queues.append(queue.number)
+
+
+def _drop_job(shard: Shard, job: Job) -> None:
+    if job.holder is not None:
+        holder = job.holder
+        shard.revoked.append((holder, job.id, job.delivery, RevokeReason.QUEUE_DELETED))
+        holder.settle(1, len(job.payload))
+        del holder.leases[job.id]
+        job.holder = None
+    # An object that still lies in the heap of delayed jobs must not look as if it waited.
+    job.state = JobState.STALE
+    drop_job(shard, job)
+
+
+def _drop_lot(shard: Shard, lot: Lot) -> None:
+    for lease in lot.leases:
+        _revoke(shard, lot, lease)
+    shard.load.live_jobs -= lot.remaining
+    shard.load.payload_bytes -= lot.remaining * lot.payload_bytes_max
+    lot.remaining = 0
+    shard.lots.remove(lot)
+    shard.changes.lots.discard(lot.first_id)
+    if lot.stored:
+        shard.changes.buried_lots.append(lot.first_id)
+
+
+def _revoke(shard: Shard, lot: Lot, lease: RunLease) -> None:
+    holder = lease.holder
+    open_indexes = lease.open_indexes()
+    holder.settle(len(open_indexes), len(open_indexes) * lot.payload_bytes_max)
+    del holder.leases[run_key(lease)]
+    for index in open_indexes:
+        job_id = lot.first_id + index
+        shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.QUEUE_DELETED))

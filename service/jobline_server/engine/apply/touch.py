@@ -1,0 +1,127 @@
+"""What several facts do to a job: take it off its lot, give its lease back, count it out.
+
+Every function keeps the counts of queue, load, holder and lot in step, and notes what a checkpoint has to
+write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.states import IllegalMove
+from jobline_server.engine.values import JobState
+
+if TYPE_CHECKING:
+    from jobline_server.engine.shard import Shard
+
+
+def run_key(lease: RunLease) -> int:
+    """Where a holder keeps a run: below zero, so that it never meets the job with the same id."""
+    return -(lease.lot.first_id + lease.start)
+
+
+def mark_job(shard: Shard, job: Job) -> None:
+    """The next checkpoint writes this job."""
+    if not job.volatile:
+        shard.changes.jobs.add(job.id)
+
+
+def mark_lot(shard: Shard, lot: Lot) -> None:
+    """The next checkpoint writes this lot, or deletes it if nothing of it is left."""
+    if lot.remaining:
+        if not lot.volatile:
+            shard.changes.lots.add(lot.first_id)
+        return
+    shard.lots.remove(lot)
+    shard.changes.lots.discard(lot.first_id)
+    if lot.stored:
+        shard.changes.buried_lots.append(lot.first_id)
+
+
+def add_job(shard: Shard, job: Job) -> None:
+    """A job is live from now on; the caller gives it a state and counts that."""
+    shard.jobs[job.id] = job
+    shard.load.live_jobs += 1
+    shard.load.payload_bytes += len(job.payload)
+    job.queue.payload_bytes += len(job.payload)
+
+
+def drop_job(shard: Shard, job: Job) -> None:
+    """A job is not live any more; the caller has counted it out of its state."""
+    del shard.jobs[job.id]
+    shard.load.live_jobs -= 1
+    shard.load.payload_bytes -= len(job.payload)
+    job.queue.payload_bytes -= len(job.payload)
+    shard.changes.jobs.discard(job.id)
+    if job.stored:
+        shard.changes.buried_jobs.append(job.id)
+
+
+def drop_members(shard: Shard, lot: Lot, count: int) -> None:
+    """Members of a lot are not live in it any more; the caller has counted them out of their state."""
+    lot.remaining -= count
+    shard.load.live_jobs -= count
+    shard.load.payload_bytes -= count * lot.payload_bytes_max
+    lot.queue.payload_bytes -= count * lot.payload_bytes_max
+    mark_lot(shard, lot)
+
+
+def settle_members(lease: RunLease, index: int, count: int) -> None:
+    """Members of a run are not leased any more."""
+    lot, holder = lease.lot, lease.holder
+    lease.settle(index, count)
+    holder.settle(count, count * lot.payload_bytes_max)
+    if not lease.remaining:
+        lot.drop_lease(lease)
+        del holder.leases[run_key(lease)]
+
+
+def unlease(job: Job) -> None:
+    """A job is not leased any more."""
+    holder = job.holder
+    if holder is None:
+        raise IllegalMove(f"job {job.id} is not leased")
+    holder.settle(1, len(job.payload))
+    del holder.leases[job.id]
+    job.holder = None
+
+
+def single(shard: Shard, job_id: int) -> Job:
+    """The job with this id as an object of its own, taken off its lot if it was in one."""
+    job = shard.jobs.get(job_id)
+    if job is not None:
+        return job
+    lot = shard.lots.find(job_id)
+    if lot is None:
+        raise IllegalMove(f"job {job_id} is not live")
+    return _split(shard, lot, job_id - lot.first_id)
+
+
+def _split(shard: Shard, lot: Lot, index: int) -> Job:
+    """Takes one member, ACTIVE or SCHEDULED, off its lot."""
+    job = Job(
+        lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms
+    )
+    job.volatile = lot.volatile
+    lease = lot.lease_at(index)
+    if lease is not None and lease.is_open(index):
+        job.state = JobState.ACTIVE
+        job.delivery = lease.delivery
+        job.lease_ms = lease.lease_ms
+        job.leased_ms = lease.leased_ms
+        job.deadline_ms = lease.deadline_ms
+        job.holder = lease.holder
+        settle_members(lease, index, 1)
+        job.holder.add(job, job.id, 1, len(job.payload))
+    elif lot.is_waiting(index) and lot.run_at_ms:
+        job.state = JobState.SCHEDULED
+        job.run_at_ms = lot.run_at_ms
+        lot.gone.add(index)
+    else:
+        raise IllegalMove(f"job {job.id} cannot be taken off its lot")
+    drop_members(shard, lot, 1)
+    add_job(shard, job)
+    mark_job(shard, job)
+    return job

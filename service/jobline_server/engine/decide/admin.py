@@ -1,0 +1,136 @@
+"""What operators do to jobs: promote, cancel, retry, delete; and what retention does to ended ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from jobline_server.engine.decide.queues import known_queue
+from jobline_server.engine.entries import (
+    CancelRequested,
+    JobRecord,
+    JobsCancelled,
+    JobsDeleted,
+    JobsReady,
+    JobsRetried,
+    JobsStaled,
+)
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState, Now
+
+
+def decide_promote(shard: Shard, now: Now, ids: Iterable[int]) -> list[int]:
+    """Makes SCHEDULED jobs ready; returns the ids that are not SCHEDULED."""
+    skipped: list[int] = []
+    chosen: dict[tuple[str, bool], dict[int, None]] = {}
+    for job_id in ids:
+        if shard.state_of(job_id) is not JobState.SCHEDULED:
+            skipped.append(job_id)
+            continue
+        owner = _owner(shard, job_id)
+        chosen.setdefault((owner.queue.name, owner.volatile), {})[job_id] = None
+    for (queue, volatile), batch in chosen.items():
+        fact = JobsReady(now.wall_ms, queue, list(batch), [], promoted=True)
+        shard.emit(fact, volatile=volatile)
+    return skipped
+
+
+def decide_cancel(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[int, int, list[int]]:
+    """Cancels waiting jobs and asks the workers of active ones to stop. Returns how many are CANCELLED, how
+    many were asked for, and the ids that are not live."""
+    cancelled: dict[bool, dict[int, None]] = {}
+    requested: dict[tuple[str, bool], dict[int, None]] = {}
+    skipped: list[int] = []
+    for job_id in ids:
+        state = shard.state_of(job_id)
+        if state is None:
+            skipped.append(job_id)
+            continue
+        owner = _owner(shard, job_id)
+        if state is not JobState.ACTIVE:
+            cancelled.setdefault(owner.volatile, {})[job_id] = None
+        else:
+            requested.setdefault((owner.queue.name, owner.volatile), {})[job_id] = None
+    for waiting_volatile, batch in cancelled.items():
+        starts, counts = as_runs(shard, batch)
+        shard.emit(JobsCancelled(now.wall_ms, starts, counts), volatile=waiting_volatile)
+    for (queue, volatile), batch in requested.items():
+        shard.emit(CancelRequested(now.wall_ms, queue, list(batch)), volatile=volatile)
+    return sum(map(len, cancelled.values())), sum(map(len, requested.values())), skipped
+
+
+def decide_delete_waiting(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[int, list[int]]:
+    """Deletes jobs that wait; returns how many, and the ids that do not wait."""
+    skipped: list[int] = []
+    chosen: dict[tuple[str, JobState, bool], dict[int, None]] = {}
+    for job_id in ids:
+        state = shard.state_of(job_id)
+        if state is None or state is JobState.ACTIVE:
+            skipped.append(job_id)
+            continue
+        owner = _owner(shard, job_id)
+        chosen.setdefault((owner.queue.name, state, owner.volatile), {})[job_id] = None
+    for (queue, state, volatile), batch in chosen.items():
+        starts, counts = as_runs(shard, batch)
+        shard.emit(JobsDeleted(now.wall_ms, queue, state, starts, counts), volatile=volatile)
+    return sum(map(len, chosen.values())), skipped
+
+
+def decide_retry(
+    shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobState]]
+) -> list[int]:
+    """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live."""
+    skipped = [record.id for record, _ in ended if shard.state_of(record.id) is not None]
+    chosen = [pair for pair in ended if shard.state_of(pair[0].id) is None]
+    for record, _ in chosen:
+        known_queue(shard, now, record.queue)
+    if chosen:
+        records = [
+            replace(record, attempts=0, stalls=0, releases=0, result=b"", error=None)
+            for record, _ in chosen
+        ]
+        shard.emit(JobsRetried(now.wall_ms, records, [state for _, state in chosen]))
+    return skipped
+
+
+def decide_stale(
+    shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
+) -> None:
+    """Ended jobs, as runs of ids, are past their first retention."""
+    if runs and queue in shard.queues:
+        starts, counts = [start for start, _ in runs], [count for _, count in runs]
+        shard.emit(JobsStaled(now.wall_ms, queue, state, starts, counts))
+
+
+def decide_delete_ended(
+    shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
+) -> None:
+    """Ended jobs, as runs of ids, are deleted."""
+    if runs and queue in shard.queues:
+        starts, counts = [start for start, _ in runs], [count for _, count in runs]
+        shard.emit(JobsDeleted(now.wall_ms, queue, state, starts, counts))
+
+
+def _owner(shard: Shard, job_id: int) -> Job | Lot:
+    owner = shard.jobs.get(job_id) or shard.lots.find(job_id)
+    if owner is None:
+        raise LookupError(job_id)
+    return owner
+
+
+def as_runs(shard: Shard, ids: Iterable[int]) -> tuple[list[int], list[int]]:
+    """Waiting ids as runs: neighbours of one lot together, single jobs alone."""
+    starts: list[int] = []
+    counts: list[int] = []
+    lot: Lot | None = None
+    for job_id in sorted(ids):
+        own = None if job_id in shard.jobs else shard.lots.find(job_id)
+        if own is not None and own is lot and starts[-1] + counts[-1] == job_id:
+            counts[-1] += 1
+        else:
+            starts.append(job_id)
+            counts.append(1)
+        lot = own
+    return starts, counts

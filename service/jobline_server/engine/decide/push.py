@@ -1,0 +1,175 @@
+"""Push: jobs come in."""
+
+from __future__ import annotations
+
+from jobline_server.engine.commands import NewJob, Push, Pushed, Refused, RefusalKind
+from jobline_server.engine.decide.queues import known_queue
+from jobline_server.engine.entries import JobsPushed, LotPushed
+from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, KeyRecord, digest_of, hash_of
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import AckLevel, Now, PushOutcome
+
+Exceptions = list[tuple[int, PushOutcome, int]]
+
+
+def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
+    """Stores jobs; the ids of those created are consecutive, in the order of the push.
+
+    Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL or IDEMPOTENCY_MISMATCH; nothing is stored
+    then.
+    """
+    queue = shard.queues.get(command.queue)
+    level = _level(queue, command.level)
+    request_hash = b""
+    if command.request_id:
+        request_hash = hash_of(REQUEST_ID, command.queue, command.request_id)
+        record = shard.keys.find(request_hash, now.wall_ms)
+        if record is not None:
+            return _repeated(command, record, level)
+    exceptions: Exceptions = []
+    jobs = list(command.jobs)
+    if any(job.job_key for job in jobs):
+        jobs = _without_duplicates(shard, now, command, exceptions)
+    _check_room(shard, queue, command, jobs)
+    first_id = shard.next_id()
+    count = len(jobs) + len(command.payloads)
+    if count:
+        known_queue(shard, now, command.queue)
+        # A queue that was created just now has taken an id.
+        first_id = shard.next_id()
+    if jobs:
+        _emit_jobs(shard, now, command, jobs, level, request_hash)
+    if command.payloads:
+        _emit_lot(shard, now, command, level, b"" if jobs else request_hash)
+    return Pushed(first_id, count, level, exceptions)
+
+
+def _level(queue: Queue | None, asked: AckLevel | None) -> AckLevel:
+    minimum = queue.settings.min_ack_level if queue is not None else None
+    return max(asked or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
+
+
+def _repeated(command: Push, record: KeyRecord, level: AckLevel) -> Pushed:
+    """The very same call came before: it stands for the same jobs."""
+    if record.digest != command.request_digest:
+        raise Refused(
+            RefusalKind.IDEMPOTENCY_MISMATCH,
+            "request_id was used before with another request",
+            field="request_id",
+        )
+    return Pushed(record.first_id, record.count, level)
+
+
+def _without_duplicates(
+    shard: Shard, now: Now, command: Push, exceptions: Exceptions
+) -> list[NewJob]:
+    """The jobs whose keys are new; the others go to `exceptions`."""
+    fresh: list[NewJob] = []
+    first_id = _next_job_id(shard, command.queue)
+    seen: dict[str, tuple[int, int]] = {}
+    for index, job in enumerate(command.jobs):
+        if not job.job_key:
+            fresh.append(job)
+            continue
+        known = seen.get(job.job_key)
+        if known is None:
+            record = shard.keys.find(
+                hash_of(JOB_KEY, command.queue, job.job_key.encode()), now.wall_ms
+            )
+            known = (record.first_id, record.digest) if record is not None else None
+        if known is None:
+            seen[job.job_key] = (first_id + len(fresh), digest_of(job.payload))
+            fresh.append(job)
+        elif known[1] == digest_of(job.payload):
+            exceptions.append((index, PushOutcome.DUPLICATE, known[0]))
+        elif command.atomic:
+            raise Refused(
+                RefusalKind.IDEMPOTENCY_MISMATCH,
+                f"job_key is known for job {known[0]} with another payload",
+                field=f"jobs[{index}].job_key",
+            )
+        else:
+            exceptions.append((index, PushOutcome.REFUSED, 0))
+    return fresh
+
+
+def _next_job_id(shard: Shard, queue: str) -> int:
+    """The id of the next job of this queue: a queue that is not there yet takes one itself."""
+    return shard.next_id() + (queue not in shard.queues)
+
+
+def _check_room(shard: Shard, queue: Queue | None, command: Push, jobs: list[NewJob]) -> None:
+    """Refuses what does not fit; consumers go on, so another try makes sense in a second."""
+    count = len(jobs) + len(command.payloads)
+    load = shard.load
+    most = queue.settings.max_waiting if queue is not None else None
+    if queue is not None and most is not None and queue.scheduled + queue.ready + count > most:
+        raise Refused(
+            RefusalKind.QUEUE_FULL,
+            f"queue {queue.name} has {queue.scheduled + queue.ready} of {most} waiting jobs",
+            retry_after_ms=1_000,
+        )
+    if load.live_jobs + count > load.waiting_max:
+        raise Refused(
+            RefusalKind.SERVER_FULL,
+            f"the server holds {load.live_jobs} of {load.waiting_max} jobs",
+            retry_after_ms=1_000,
+        )
+    if load.payload_bytes > load.waiting_bytes_max:
+        raise Refused(
+            RefusalKind.SERVER_FULL,
+            f"the server holds {load.payload_bytes} of {load.waiting_bytes_max} payload bytes",
+            retry_after_ms=1_000,
+        )
+    wanted = sum(1 for job in jobs if job.job_key) + bool(command.request_id)
+    if wanted and load.keys + wanted > load.keys_max:
+        raise Refused(
+            RefusalKind.KEYS_FULL,
+            f"the server keeps {load.keys} of {load.keys_max} idempotency keys",
+            retry_after_ms=60_000,
+        )
+
+
+def _emit_jobs(
+    shard: Shard, now: Now, command: Push, jobs: list[NewJob], level: AckLevel, request_hash: bytes
+) -> None:
+    options = [job.options for job in jobs]
+    first = options[0]
+    keyed = any(job.job_key for job in jobs)
+    delayed = any(job.run_at_ms > now.wall_ms for job in jobs)
+    fact = JobsPushed(
+        at_ms=now.wall_ms,
+        queue=command.queue,
+        first_id=shard.next_id(),
+        options=[first] if all(one is first for one in options) else options,
+        payloads=[job.payload for job in jobs],
+        run_at_ms=[_later(job.run_at_ms, now) for job in jobs] if delayed else [],
+        job_keys=[job.job_key for job in jobs] if keyed else [],
+        digests=[digest_of(job.payload) if job.job_key else 0 for job in jobs] if keyed else [],
+        request_hash=request_hash,
+        request_digest=command.request_digest,
+        volatile=level is AckLevel.MEMORY,
+    )
+    shard.emit(fact, volatile=fact.volatile)
+
+
+def _emit_lot(
+    shard: Shard, now: Now, command: Push, level: AckLevel, request_hash: bytes
+) -> None:
+    fact = LotPushed(
+        at_ms=now.wall_ms,
+        queue=command.queue,
+        first_id=shard.next_id(),
+        options=command.options,
+        payloads=command.payloads,
+        run_at_ms=_later(command.run_at_ms, now),
+        request_hash=request_hash,
+        request_digest=command.request_digest,
+        volatile=level is AckLevel.MEMORY,
+    )
+    shard.emit(fact, volatile=fact.volatile)
+
+
+def _later(run_at_ms: int, now: Now) -> int:
+    return run_at_ms if run_at_ms > now.wall_ms else 0

@@ -1,0 +1,86 @@
+"""What is done to queues, and to jobs as a whole queue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import DEFAULT_SETTINGS, Now, QueueSettings
+
+
+def known_queue(shard: Shard, now: Now, name: str) -> Queue:
+    """The queue with this name, created if it is not there."""
+    queue = shard.queues.get(name)
+    if queue is None:
+        number = shard.next_id()
+        shard.emit(QueueChanged(now.wall_ms, name, DEFAULT_SETTINGS, created_number=number))
+        queue = shard.queues[name]
+    queue.touched_ms = now.wall_ms
+    return queue
+
+
+def existing_queue(shard: Shard, name: str) -> Queue:
+    """The queue with this name, or `Refused` with QUEUE_NOT_FOUND."""
+    queue = shard.queues.get(name)
+    if queue is None:
+        raise Refused(RefusalKind.QUEUE_NOT_FOUND, f"there is no queue {name}", field="queue")
+    return queue
+
+
+def decide_update_queue(
+    shard: Shard, now: Now, name: str, settings: QueueSettings, mask: frozenset[str] | None
+) -> None:
+    """Changes settings, those in `mask` or all; the queue is created if it is not there."""
+    queue = known_queue(shard, now, name)
+    if mask is not None:
+        settings = replace(
+            queue.settings, **{name: getattr(settings, name) for name in sorted(mask)}
+        )
+    if settings != queue.settings:
+        shard.emit(QueueChanged(now.wall_ms, name, settings))
+
+
+def decide_pause_queue(shard: Shard, now: Now, name: str, principal: str, reason: str) -> None:
+    """Stops handing out; pausing twice keeps the newer reason."""
+    existing_queue(shard, name)
+    shard.emit(QueuePaused(now.wall_ms, name, principal, reason))
+
+
+def decide_resume_queue(shard: Shard, now: Now, name: str) -> None:
+    """Hands out again; nothing happens if it is not paused."""
+    if existing_queue(shard, name).paused:
+        shard.emit(QueueResumed(now.wall_ms, name))
+
+
+def decide_delete_queue(shard: Shard, now: Now, name: str, *, force: bool) -> int:
+    """Deletes a queue with its live and ended jobs, and says how many there were."""
+    queue = existing_queue(shard, name)
+    if queue.active and not force:
+        raise Refused(
+            RefusalKind.QUEUE_ACTIVE,
+            f"queue {name} has {queue.active} active jobs; set force to delete it all the same",
+            field="force",
+        )
+    count = queue.live() + sum(queue.ended.values())
+    shard.emit(QueueDeleted(now.wall_ms, name))
+    return count
+
+
+def decide_vanish(shard: Shard, now: Now) -> int:
+    """Deletes queues that were empty for an hour and have nothing of their own; says how many."""
+    before = now.wall_ms - limits.EMPTY_QUEUE_MS
+    gone = [
+        queue.name
+        for queue in shard.queues.values()
+        if queue.touched_ms < before
+        and queue.is_plain()
+        and not queue.live()
+        and not any(queue.ended.values())
+    ]
+    for name in gone:
+        shard.emit(QueueDeleted(now.wall_ms, name))
+    return len(gone)

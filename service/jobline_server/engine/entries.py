@@ -1,0 +1,307 @@
+"""Entries: every fact that can happen to a shard. Who knows this list knows the system.
+
+A fact says what happened, in the past tense, and `apply` is the only code that gives it effect; storage
+writes facts down, recovery applies them again, watchers are told of them. Plain work is one fact a batch:
+`starts[i]`, `counts[i]` name the ids `starts[i] … starts[i] + counts[i] − 1`.
+
+The mirror image on disk is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not written:
+they spare `apply` a look-up, and a recovered fact does without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jobline_server.engine.values import (
+    Attempt,
+    EndReason,
+    JobError,
+    JobOptions,
+    JobState,
+    LeaseReason,
+    QueueSettings,
+    ReleaseReason,
+)
+
+if TYPE_CHECKING:
+    from jobline_server.engine.holder import Holder
+
+
+@dataclass(slots=True)
+class LotPushed:
+    """Plain jobs `first_id … first_id + len(payloads) − 1` were stored."""
+
+    at_ms: int
+    queue: str
+    first_id: int
+    options: JobOptions
+    payloads: list[bytes]
+    run_at_ms: int = 0
+    request_hash: bytes = b""
+    request_digest: int = 0
+    # ----
+    volatile: bool = False
+
+
+@dataclass(slots=True)
+class JobsPushed:
+    """Jobs with something of their own were stored, in columns; an empty column means "none has any"."""
+
+    at_ms: int
+    queue: str
+    first_id: int
+    options: list[JobOptions]
+    payloads: list[bytes]
+    run_at_ms: list[int] = field(default_factory=list)
+    job_keys: list[str] = field(default_factory=list)
+    digests: list[int] = field(default_factory=list)
+    request_hash: bytes = b""
+    request_digest: int = 0
+    # ----
+    volatile: bool = False
+
+
+@dataclass(slots=True)
+class JobsReady:
+    """Delayed jobs of one queue became READY; `lots` are whole lots by first id."""
+
+    at_ms: int
+    queue: str
+    ids: list[int]
+    lots: list[int]
+    promoted: bool = False
+
+
+@dataclass(slots=True)
+class JobsLeased:
+    """Jobs of one queue were handed out, in this order: a run of a lot, or a single job as a run of one,
+    each with the counter of its leases. `lease_ms` 0: each its own."""
+
+    at_ms: int
+    queue: str
+    worker: str
+    session: str
+    lease_ms: int
+    starts: list[int]
+    counts: list[int]
+    deliveries: list[int]
+    # ----
+    holder: Holder | None = None
+
+
+@dataclass(slots=True)
+class JobsCompleted:
+    """Jobs completed. `result_ids` are among the runs, each a run of its own."""
+
+    at_ms: int
+    starts: list[int]
+    counts: list[int]
+    result_ids: list[int] = field(default_factory=list)
+    results: list[bytes] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class JobFailed:
+    """An attempt failed and another follows at `run_at_ms`; 0: at once."""
+
+    at_ms: int
+    id: int
+    run_at_ms: int
+    error: JobError
+    queue: str
+    name: str
+    delivery: int
+    attempt: int
+    worker: str
+
+
+@dataclass(slots=True)
+class JobDied:
+    """A job went to the dead letters; `error` is its last one."""
+
+    at_ms: int
+    id: int
+    reason: EndReason
+    error: JobError | None
+
+
+@dataclass(slots=True)
+class JobsStalled:
+    """Leases were lost; each job goes on at `run_at_ms[i]`, 0 or no column: at once."""
+
+    at_ms: int
+    queue: str
+    ids: list[int]
+    run_at_ms: list[int]
+    reason: EndReason
+    worker: str
+
+
+@dataclass(slots=True)
+class JobsReleased:
+    """Jobs were given back; each goes on at `run_at_ms[i]`, 0 or no column: at once, at the front."""
+
+    at_ms: int
+    queue: str
+    ids: list[int]
+    run_at_ms: list[int]
+    why: ReleaseReason
+    worker: str
+
+
+@dataclass(slots=True)
+class JobReported:
+    """A worker reported on a job; `None` leaves things as they are."""
+
+    at_ms: int
+    queue: str
+    id: int
+    progress: float | None
+    message: str | None
+    checkpoint: bytes | None
+
+
+@dataclass(slots=True)
+class JobsCancelled:
+    """Jobs were cancelled, waiting or active ones. `result_ids` are among the runs."""
+
+    at_ms: int
+    starts: list[int]
+    counts: list[int]
+    result_ids: list[int] = field(default_factory=list)
+    results: list[bytes] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class CancelRequested:
+    """Somebody asked to cancel active jobs; their workers are told."""
+
+    at_ms: int
+    queue: str
+    ids: list[int]
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """A job as it is written down whole: in the finished file, and when it comes back from there."""
+
+    id: int
+    queue: str
+    options: JobOptions
+    payload: bytes
+    pushed_ms: int
+    job_key: str = ""
+    attempts: int = 0
+    stalls: int = 0
+    releases: int = 0
+    delivery: int = 0
+    history: tuple[Attempt, ...] = ()
+    checkpoint: bytes = b""
+    progress: float = 0.0
+    progress_message: str = ""
+    worker: str = ""
+    ended_ms: int = 0
+    reason: EndReason = EndReason.NONE
+    result: bytes = b""
+    error: JobError | None = None
+    lease_reason: LeaseReason = LeaseReason.FIRST
+
+
+@dataclass(slots=True)
+class JobsRetried:
+    """Ended jobs were put back by hand; `states[i]` is where job i came from."""
+
+    at_ms: int
+    jobs: list[JobRecord]
+    states: list[JobState]
+
+
+@dataclass(slots=True)
+class JobsStaled:
+    """Ended jobs of one queue are past their first retention; `state` is where they were."""
+
+    at_ms: int
+    queue: str
+    state: JobState
+    starts: list[int]
+    counts: list[int]
+
+
+@dataclass(slots=True)
+class JobsDeleted:
+    """Jobs of one queue were deleted; `state` is where they were: waiting, or ended."""
+
+    at_ms: int
+    queue: str
+    state: JobState
+    starts: list[int]
+    counts: list[int]
+
+
+@dataclass(slots=True)
+class QueueChanged:
+    """A queue has these settings now. `created_number` is its number if it is new, else 0."""
+
+    at_ms: int
+    queue: str
+    settings: QueueSettings
+    created_number: int = 0
+
+
+@dataclass(slots=True)
+class QueuePaused:
+    """Nothing of this queue is handed out from now on."""
+
+    at_ms: int
+    queue: str
+    principal: str
+    reason: str
+
+
+@dataclass(slots=True)
+class QueueResumed:
+    """This queue is handed out again."""
+
+    at_ms: int
+    queue: str
+
+
+@dataclass(slots=True)
+class QueueDeleted:
+    """A queue is gone, with all its jobs, live and ended."""
+
+    at_ms: int
+    queue: str
+
+
+@dataclass(slots=True)
+class KeysExpired:
+    """Keys whose window ended before this moment are forgotten."""
+
+    at_ms: int
+    before_ms: int
+
+
+Fact = (
+    LotPushed
+    | JobsPushed
+    | JobsReady
+    | JobsLeased
+    | JobsCompleted
+    | JobFailed
+    | JobDied
+    | JobsStalled
+    | JobsReleased
+    | JobReported
+    | JobsCancelled
+    | CancelRequested
+    | JobsRetried
+    | JobsStaled
+    | JobsDeleted
+    | QueueChanged
+    | QueuePaused
+    | QueueResumed
+    | QueueDeleted
+    | KeysExpired
+)

@@ -1,0 +1,123 @@
+"""Holders: who has leases, and until when. All of it is bookkeeping: after a restart it starts afresh.
+
+A holder is one worker session on a shard, or one pull. It is heard of, or not, as a whole, so a heartbeat
+costs one assignment however many leases it keeps alive; and the wheel looks at holders, not at leases, so a
+job that is leased and acked within a second never meets a timer at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobline_server.engine import limits
+
+if TYPE_CHECKING:
+    from jobline_server.engine.job import Job
+    from jobline_server.engine.lot import RunLease
+
+
+class Tally:
+    """What one consumer has unfinished, over all shards: the other side of its window."""
+
+    __slots__ = ("jobs", "payload_bytes")
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.payload_bytes = 0
+
+
+class Holder:
+    """One session's leases on one shard, or those of one pull.
+
+    `heard_ms` is when the worker last sent anything (monotonic); a pull is never heard, its leases are
+    extended one by one. `lost_ms` is when its stream broke, and `grace_ms` how long its leases outlive that.
+    """
+
+    __slots__ = (
+        "grace_ms",
+        "heard_ms",
+        "lease_ms_min",
+        "leases",
+        "lost_ms",
+        "session",
+        "tally",
+        "worker",
+    )
+
+    def __init__(self, worker: str, session: str, tally: Tally | None = None) -> None:
+        self.worker = worker
+        self.session = session
+        self.tally = tally or Tally()
+        self.leases: dict[int, RunLease | Job] = {}
+        self.heard_ms = 0
+        self.lost_ms: int | None = None
+        self.grace_ms = limits.DISCONNECT_GRACE_MS
+        self.lease_ms_min = limits.LEASE_MS_MAX
+
+    def add(self, lease: RunLease | Job, first_id: int, jobs: int, payload_bytes: int) -> None:
+        """Takes a lease into its hands."""
+        self.leases[first_id] = lease
+        self.tally.jobs += jobs
+        self.tally.payload_bytes += payload_bytes
+        if lease.lease_ms < self.lease_ms_min:
+            self.lease_ms_min = lease.lease_ms
+
+    def settle(self, jobs: int, payload_bytes: int) -> None:
+        """Jobs of a lease are settled: their place in the window is free."""
+        self.tally.jobs -= jobs
+        self.tally.payload_bytes -= payload_bytes
+
+    def deadline_of(self, lease: RunLease | Job) -> int:
+        """When this lease ends if nothing more is heard, in monotonic milliseconds."""
+        deadline = max(lease.deadline_ms, self.heard_ms + lease.lease_ms if self.session else 0)
+        if self.lost_ms is not None:
+            deadline = min(deadline, self.lost_ms + self.grace_ms)
+        return deadline
+
+    def next_check(self) -> int | None:
+        """A moment before which no lease of this holder can end; None without leases."""
+        if not self.leases:
+            return None
+        if self.session and self.lost_ms is None:
+            return self.heard_ms + self.lease_ms_min
+        return min(map(self.deadline_of, self.leases.values()))
+
+
+class LeaseWheel:
+    """Holders by the second in which one of their leases may end. What is taken out too early goes back
+    in, so nothing is ever moved when a lease is extended."""
+
+    __slots__ = ("_buckets", "_next")
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, list[Holder]] = {}
+        self._next: int | None = None
+
+    def arm(self, holder: Holder, check_ms: int) -> None:
+        """Has `holder` looked at within a second after `check_ms`."""
+        bucket = check_ms // limits.WHEEL_MS + 1
+        holders = self._buckets.setdefault(bucket, [])
+        if not holders or holders[-1] is not holder:
+            holders.append(holder)
+        if self._next is None or bucket < self._next:
+            self._next = bucket
+
+    def next_deadline(self) -> int | None:
+        """When the next bucket is due."""
+        return None if self._next is None else self._next * limits.WHEEL_MS
+
+    def due(self, mono_ms: int) -> list[Holder]:
+        """Takes out the holders whose bucket has come, each once."""
+        if self._next is None or mono_ms < self._next * limits.WHEEL_MS:
+            return []
+        now = mono_ms // limits.WHEEL_MS
+        taken: dict[int, Holder] = {}
+        for bucket in sorted(b for b in self._buckets if b <= now):
+            taken.update((id(holder), holder) for holder in self._buckets.pop(bucket))
+        self._next = min(self._buckets, default=None)
+        return list(taken.values())
+
+    def clear(self) -> None:
+        """Forgets everybody."""
+        self._buckets.clear()
+        self._next = None

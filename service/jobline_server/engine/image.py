@@ -1,0 +1,88 @@
+"""Image: the durable part of a shard's state as plain values, to compare two shards.
+
+`recover(journal) == live` means that these are equal. Bookkeeping is left out: the ends of leases, offsets,
+totals since the start, and everything of jobs that are never written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+
+
+def image_of(shard: Shard) -> dict[str, Any]:
+    """The durable state; two shards with the same image behave alike."""
+    return {
+        "queues": {name: _queue(queue) for name, queue in sorted(shard.queues.items())},
+        "jobs": {i: _job(job) for i, job in sorted(shard.jobs.items()) if not job.volatile},
+        "lots": {i: _lot(lot) for i, lot in sorted(shard.lots.lots.items()) if not lot.volatile},
+        "keys": dict(sorted(shard.keys.records.items())),
+        "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
+    }
+
+
+def _queue(queue: Queue) -> tuple[Any, ...]:
+    return (
+        queue.number,
+        queue.settings,
+        queue.paused,
+        queue.paused_by,
+        queue.pause_reason,
+        queue.created_ms,
+        {state: count for state, count in sorted(queue.ended.items()) if count},
+    )
+
+
+def _holder(holder: Holder | None) -> tuple[str, str] | None:
+    return None if holder is None else (holder.worker, holder.session)
+
+
+def _job(job: Job) -> tuple[Any, ...]:
+    details = job.details
+    return (
+        job.queue.name,
+        job.options,
+        job.payload,
+        job.state,
+        job.pushed_ms,
+        job.run_at_ms,
+        (job.attempts, job.stalls, job.releases, job.delivery),
+        job.job_key,
+        (job.lease_ms, job.leased_ms) if job.holder else None,
+        _holder(job.holder),
+        job.lease_reason,
+        job.cancel_requested,
+        (details.history, details.checkpoint, details.progress, details.progress_message),
+    )
+
+
+def _lot(lot: Lot) -> tuple[Any, ...]:
+    held = {index for lease in lot.leases for index in lease.open_indexes()}
+    kept = {
+        index: payload
+        for index, payload in enumerate(lot.payloads)
+        if index in held or lot.is_waiting(index)
+    }
+    leases = [
+        (lease.open_indexes(), lease.delivery, lease.lease_ms, lease.leased_ms, _holder(lease.holder))
+        for lease in lot.leases
+    ]
+    return (lot.queue.name, lot.options, kept, lot.pushed_ms, lot.run_at_ms, lot.cursor, leases)
+
+
+def _lanes(queue: Queue) -> list[tuple[int, str, list[int]]]:
+    lanes = []
+    for lane in queue.lanes():
+        ids = [
+            item.first_id if isinstance(item, Lot) else item.id
+            for item in lane.items
+            if item.is_ready() and not item.volatile
+        ]
+        if ids:
+            lanes.append((lane.priority, lane.name, ids))
+    return sorted(lanes)

@@ -1,0 +1,167 @@
+"""Invariants: what is true of a shard between any two commands.
+
+Each check bears the number of the promise in `docs/guarantees.md` that it helps to keep; a test compares the
+numbers. They cost a walk over everything, so tests and `verify` call them, never the server at work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState, sequence_of
+
+LIVE_STATES = frozenset({JobState.SCHEDULED, JobState.READY, JobState.ACTIVE})
+
+
+class Violation(AssertionError):
+    """An invariant does not hold; the message names it by number."""
+
+
+def check(shard: Shard) -> None:
+    """Raises `Violation` for the first invariant that does not hold."""
+    for number, checks in INVARIANTS.items():
+        for one in checks:
+            problem = one(shard)
+            if problem:
+                raise Violation(f"{number}: {problem}")
+
+
+def one_state_each(shard: Shard) -> str:
+    """G19: every live id is in exactly one place: a job, or one place of one lot."""
+    for lot in shard.lots.lots.values():
+        waiting = sum(1 for i in range(len(lot.payloads)) if lot.is_waiting(i))
+        leased = sum(len(lease.open_indexes()) for lease in lot.leases)
+        if waiting != lot.waiting() or waiting + leased != lot.remaining or not lot.remaining:
+            return f"lot {lot.first_id}: {waiting} wait, {leased} leased, {lot.remaining} remain"
+        for i in range(len(lot.payloads)):
+            lease = lot.lease_at(i)
+            in_lot = lot.is_waiting(i) or (lease is not None and lease.is_open(i))
+            if in_lot and lot.first_id + i in shard.jobs:
+                return f"job {lot.first_id + i} is in its lot and beside it"
+    for job in shard.jobs.values():
+        if job.state not in LIVE_STATES:
+            return f"job {job.id} is {job.state.name} and still live"
+    return ""
+
+
+def counters_add_up(shard: Shard) -> str:
+    """G19: the counters of every queue are those of its jobs."""
+    found: Counter[tuple[str, JobState]] = Counter()
+    for job in shard.jobs.values():
+        found[job.queue.name, job.state] += 1
+    for lot in shard.lots.lots.values():
+        state = JobState.SCHEDULED if lot.run_at_ms else JobState.READY
+        found[lot.queue.name, state] += lot.waiting()
+        found[lot.queue.name, JobState.ACTIVE] += lot.remaining - lot.waiting()
+    for name, queue in shard.queues.items():
+        counts = (queue.scheduled, queue.ready, queue.active)
+        expected = tuple(
+            found[name, state] for state in (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
+        )
+        if counts != expected:
+            return f"queue {name} counts {counts}, holds {expected}"
+        if any(count < 0 for count in queue.ended.values()):
+            return f"queue {name} counts {queue.ended} ended jobs"
+        if sum(lane.ready for lane in queue.lanes()) != queue.ready:
+            return f"queue {name}: lanes do not hold {queue.ready} ready jobs"
+    if sum(count for _, count in found.items()) != shard.load.live_jobs:
+        return f"load says {shard.load.live_jobs} live jobs"
+    return ""
+
+
+def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
+    """G12: what is ready stands in the lane of its priority and name, in the order it became ready."""
+    standing: set[int] = set()
+    for queue in shard.queues.values():
+        for lane in queue.lanes():
+            live = [item for item in lane.items if item.is_ready()]
+            orders = [item.order for item in live]
+            if orders != sorted(orders):
+                return f"queue {queue.name}: a lane is out of order"
+            for item in live:
+                if (item.options.priority, item.options.name) != (lane.priority, lane.name):
+                    return f"queue {queue.name}: an item stands in the wrong lane"
+                standing.add(id(item))
+    for item in [*shard.jobs.values(), *shard.lots.lots.values()]:
+        ready = item.is_ready() and not (isinstance(item, Lot) and item.run_at_ms)
+        if ready and id(item) not in standing:
+            return "a ready job stands in no lane"
+    return ""
+
+
+def one_lease_each(shard: Shard) -> str:
+    """G8: a leased job has one holder, which knows of it; its counter is not of a later epoch."""
+    for job in shard.jobs.values():
+        active = job.state is JobState.ACTIVE
+        if active != (job.holder is not None):
+            return f"job {job.id} is {job.state.name} and its holder {job.holder}"
+        if job.holder is not None and job.holder.leases.get(job.id) is not job:
+            return f"the holder of job {job.id} does not know of it"
+    for lot in shard.lots.lots.values():
+        end = 0
+        for lease in lot.leases:
+            if lease.start < end or lease.start + lease.count > lot.cursor:
+                return f"leases of lot {lot.first_id} overlap or run past its cursor"
+            end = lease.start + lease.count
+            if lease.remaining != len(lease.open_indexes()) or not lease.remaining:
+                return f"a lease of lot {lot.first_id} miscounts"
+            if lease.holder.leases.get(-(lot.first_id + lease.start)) is not lease:
+                return f"the holder of a run of lot {lot.first_id} does not know of it"
+    return ""
+
+
+def windows_are_what_is_held(shard: Shard) -> str:
+    """G8: what a holder counts as unfinished is what it holds (one shard alone is checked)."""
+    for holder in {id(h): h for h in shard.holders.values()}.values():
+        jobs = sum(_jobs_of(lease) for lease in holder.leases.values())
+        if jobs > holder.tally.jobs:
+            return f"session {holder.session} holds {jobs} jobs and counts {holder.tally.jobs}"
+    return ""
+
+
+def _jobs_of(lease: RunLease | Job) -> int:
+    return 1 if isinstance(lease, Job) else lease.remaining
+
+
+def nothing_early(shard: Shard) -> str:
+    """G3: what is ready and not on disk yet carries an offset that is not committed."""
+    for item in [*shard.jobs.values(), *shard.lots.lots.values()]:
+        if item.offset > shard.next_offset:
+            return "an item carries an offset that does not exist yet"
+        if item.volatile and item.offset:
+            return "an item that is never written waits for a commit"
+    return ""
+
+
+def ids_are_new(shard: Shard) -> str:
+    """G10: no id is given twice: all of them lie below the next one."""
+    highest = max(
+        [job_id for job_id in shard.jobs]
+        + [lot.end_id() - 1 for lot in shard.lots.lots.values()],
+        default=shard.id_of(0),
+    )
+    if sequence_of(highest) >= shard.next_sequence:
+        return f"id {highest} is not below {shard.next_id()}"
+    return ""
+
+
+def keys_point_to_given_ids(shard: Shard) -> str:
+    """G6: every key points to ids that were given."""
+    for record in shard.keys.records.values():
+        if record.first_id + record.count > shard.next_id():
+            return f"a key points to {record.first_id}, which was never given"
+    return ""
+
+
+INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
+    "G3": [nothing_early],
+    "G6": [keys_point_to_given_ids],
+    "G8": [one_lease_each, windows_are_what_is_held],
+    "G10": [ids_are_new],
+    "G12": [ready_jobs_stand_in_their_lane],
+    "G19": [one_state_each, counters_add_up],
+}

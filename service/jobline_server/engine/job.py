@@ -1,0 +1,118 @@
+"""A job as an object of its own: one that something happened to alone, or that was pushed with something
+of its own. All others live in lots and have no object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseReason
+
+if TYPE_CHECKING:
+    from jobline_server.engine.holder import Holder
+    from jobline_server.engine.queue import Queue
+
+
+class Details:
+    """What few jobs have; most hold none, so that a plain one stays small."""
+
+    __slots__ = ("checkpoint", "history", "progress", "progress_message")
+
+    def __init__(self) -> None:
+        self.history: tuple[Attempt, ...] = ()
+        self.checkpoint = b""
+        self.progress = 0.0
+        self.progress_message = ""
+
+
+NO_DETAILS = Details()
+
+
+class Job:
+    """One job that has not ended."""
+
+    __slots__ = (
+        # what is kept on disk
+        "id",
+        "queue",
+        "options",
+        "payload",
+        "state",
+        "pushed_ms",
+        "run_at_ms",
+        "attempts",
+        "stalls",
+        "releases",
+        "delivery",
+        "job_key",
+        "order",
+        "lease_ms",
+        "leased_ms",
+        "lease_reason",
+        "cancel_requested",
+        "details",
+        # bookkeeping
+        "holder",
+        "deadline_ms",
+        "offset",
+        "volatile",
+        "stored",
+    )
+
+    def __init__(
+        self, job_id: int, queue: Queue, options: JobOptions, payload: bytes, pushed_ms: int
+    ) -> None:
+        self.id = job_id
+        self.queue = queue
+        self.options = options
+        self.payload = payload
+        self.state = JobState.READY
+        self.pushed_ms = pushed_ms
+        self.run_at_ms = 0
+        self.attempts = 0
+        self.stalls = 0
+        self.releases = 0
+        self.delivery = 0
+        self.job_key = ""
+        self.order = 0
+        self.lease_ms = 0
+        self.leased_ms = 0
+        self.lease_reason = LeaseReason.FIRST
+        self.cancel_requested = False
+        self.details = NO_DETAILS
+        self.holder: Holder | None = None
+        self.deadline_ms = 0
+        self.offset = 0
+        self.volatile = False
+        self.stored = False
+
+    def is_ready(self) -> bool:
+        """Whether it may be handed out."""
+        return self.state is JobState.READY
+
+    def own_details(self) -> Details:
+        """Details that may be written to."""
+        if self.details is NO_DETAILS:
+            self.details = Details()
+        return self.details
+
+    def record(self) -> JobRecord:
+        """The job as it is written down whole."""
+        return JobRecord(
+            id=self.id,
+            queue=self.queue.name,
+            options=self.options,
+            payload=self.payload,
+            pushed_ms=self.pushed_ms,
+            job_key=self.job_key,
+            attempts=self.attempts,
+            stalls=self.stalls,
+            releases=self.releases,
+            delivery=self.delivery,
+            history=self.details.history,
+            checkpoint=self.details.checkpoint,
+            progress=self.details.progress,
+            progress_message=self.details.progress_message,
+            worker=self.holder.worker if self.holder else "",
+            lease_reason=self.lease_reason,
+        )

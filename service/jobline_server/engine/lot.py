@@ -1,0 +1,229 @@
+"""A lot: jobs pushed together with the same options, kept as one thing.
+
+    first_id   cursor          length
+       |--------|----------------|
+        handed    waits            payloads[i] belongs to id first_id + i
+        out
+
+Left of the cursor, open run leases tell what is not settled yet; what no lease covers has ended or has
+become a `Job` of its own. Right of the cursor jobs wait, but for those in `gone`. A lot goes when nothing of
+it is left.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from jobline_server.engine.values import JobOptions
+
+if TYPE_CHECKING:
+    from jobline_server.engine.holder import Holder
+    from jobline_server.engine.queue import Queue
+
+
+class RunLease:
+    """A lease on neighbours of one lot: indexes `start … start + count − 1`. `settled[i]` is 1 where index
+    `start + i` is settled; it is None while none is."""
+
+    __slots__ = (
+        "count",
+        "deadline_ms",
+        "delivery",
+        "holder",
+        "lease_ms",
+        "leased_ms",
+        "lot",
+        "remaining",
+        "settled",
+        "start",
+    )
+
+    def __init__(
+        self, lot: Lot, start: int, count: int, *, delivery: int, holder: Holder, lease_ms: int
+    ) -> None:
+        self.lot = lot
+        self.start = start
+        self.count = count
+        self.delivery = delivery
+        self.holder = holder
+        self.lease_ms = lease_ms
+        self.leased_ms = 0
+        self.deadline_ms = 0
+        self.settled: bytearray | None = None
+        self.remaining = count
+
+    def is_open(self, index: int) -> bool:
+        """Whether the job at this index of the lot is still leased."""
+        return self.settled is None or not self.settled[index - self.start]
+
+    def open_stretch(self, index: int, most: int) -> int:
+        """How many neighbours from `index` on are still leased, at most `most`."""
+        most = min(most, self.start + self.count - index)
+        if self.settled is None:
+            return most
+        at = self.settled.find(1, index - self.start, index - self.start + most)
+        return most if at < 0 else at - (index - self.start)
+
+    def settle(self, index: int, count: int) -> None:
+        """Marks neighbours as settled; the caller has seen that they are open."""
+        self.remaining -= count
+        if not self.remaining:
+            return
+        if self.settled is None:
+            self.settled = bytearray(self.count)
+        at = index - self.start
+        self.settled[at : at + count] = b"\x01" * count
+
+    def open_indexes(self) -> list[int]:
+        """Indexes of the lot that are still leased."""
+        if self.settled is None:
+            return list(range(self.start, self.start + self.count))
+        return [self.start + i for i, done in enumerate(self.settled) if not done]
+
+
+class Lot:
+    """Jobs `first_id … first_id + len(payloads) − 1`."""
+
+    __slots__ = (
+        # what is kept on disk
+        "first_id",
+        "queue",
+        "options",
+        "payloads",
+        "pushed_ms",
+        "run_at_ms",
+        "order",
+        "cursor",
+        "gone",
+        "leases",
+        # bookkeeping
+        "payload_bytes_max",
+        "offset",
+        "remaining",
+        "volatile",
+        "stored",
+    )
+
+    def __init__(
+        self,
+        first_id: int,
+        queue: Queue,
+        options: JobOptions,
+        payloads: list[bytes],
+        *,
+        pushed_ms: int,
+        run_at_ms: int,
+    ) -> None:
+        self.first_id = first_id
+        self.queue = queue
+        self.options = options
+        self.payloads = payloads
+        self.pushed_ms = pushed_ms
+        self.run_at_ms = run_at_ms
+        self.order = 0
+        self.cursor = 0
+        self.gone: set[int] = set()
+        self.leases: list[RunLease] = []
+        self.payload_bytes_max = max(map(len, payloads))
+        self.offset = 0
+        self.remaining = len(payloads)
+        self.volatile = False
+        self.stored = False
+
+    def end_id(self) -> int:
+        """One past the last id."""
+        return self.first_id + len(self.payloads)
+
+    def waiting(self) -> int:
+        """How many jobs have not been handed out."""
+        return len(self.payloads) - self.cursor - len(self.gone)
+
+    def is_ready(self) -> bool:
+        """Whether any of its jobs waits to be handed out; asked only of lots in a lane."""
+        return self.waiting() > 0
+
+    def skip_gone(self) -> None:
+        """Moves the cursor over what is no longer part of the lot."""
+        while self.cursor in self.gone:
+            self.gone.remove(self.cursor)
+            self.cursor += 1
+
+    def next_stretch(self, most: int) -> int:
+        """How many neighbours from the cursor on can be handed out together, at most `most`."""
+        count = min(most, len(self.payloads) - self.cursor)
+        if not self.gone:
+            return count
+        at = self.cursor
+        stop = at + count
+        while at < stop and at not in self.gone:
+            at += 1
+        return at - self.cursor
+
+    def lease_at(self, index: int) -> RunLease | None:
+        """The lease that covers this index, settled or not, if it is not settled as a whole."""
+        leases = self.leases
+        if len(leases) == 1:
+            lease = leases[0]
+        else:
+            at = bisect_right(leases, index, key=_start_of)
+            if not at:
+                return None
+            lease = leases[at - 1]
+        return lease if lease.start <= index < lease.start + lease.count else None
+
+    def drop_lease(self, lease: RunLease) -> None:
+        """Forgets a lease that is settled as a whole."""
+        at = bisect_right(self.leases, lease.start, key=_start_of) - 1
+        del self.leases[at]
+
+    def is_waiting(self, index: int) -> bool:
+        """Whether the job at this index waits in the lot."""
+        return index >= self.cursor and index not in self.gone
+
+
+def _start_of(lease: RunLease) -> int:
+    return lease.start
+
+
+class LotIndex:
+    """The lots of a shard by id: ids only grow, so a sorted list finds the lot of any of them."""
+
+    __slots__ = ("_dead", "_ids", "lots")
+
+    def __init__(self) -> None:
+        self.lots: dict[int, Lot] = {}
+        self._ids: list[int] = []
+        self._dead = 0
+
+    def add(self, lot: Lot) -> None:
+        """Adds a lot, whose ids are usually the highest so far."""
+        if self._ids and lot.first_id < self._ids[-1]:
+            self._ids.insert(bisect_right(self._ids, lot.first_id), lot.first_id)
+        else:
+            self._ids.append(lot.first_id)
+        self.lots[lot.first_id] = lot
+
+    def remove(self, lot: Lot) -> None:
+        """Removes a lot; its place in the sorted list goes when half of the list is dead."""
+        del self.lots[lot.first_id]
+        self._dead += 1
+        if self._dead > 64 and self._dead * 2 > len(self._ids):
+            self._ids = [first_id for first_id in self._ids if first_id in self.lots]
+            self._dead = 0
+
+    def find(self, job_id: int) -> Lot | None:
+        """The lot whose ids cover this one, if it is still there."""
+        lot = self.lots.get(job_id)
+        if lot is not None:
+            return lot
+        at = bisect_right(self._ids, job_id)
+        if not at:
+            return None
+        lot = self.lots.get(self._ids[at - 1])
+        return lot if lot is not None and job_id < lot.end_id() else None
+
+    def first_ids_after(self, job_id: int) -> list[int]:
+        """First ids of the lots that have ids above this one, in order."""
+        at = max(bisect_right(self._ids, job_id) - 1, 0)
+        return [first_id for first_id in self._ids[at:] if first_id in self.lots]

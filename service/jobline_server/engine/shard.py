@@ -1,0 +1,179 @@
+"""A shard: the state machine's state, and the only door through which it changes.
+
+`emit` records a fact and applies it at once, so that the next item of the same batch sees it. Recovery calls
+`replay` with the facts of the journal, which end in the same `apply`. Nothing here decides anything.
+
+What is recorded gathers in `entries` until the journal takes it; the offset it will have there is
+`next_offset`, and what a fact makes ready carries that offset, so that no lane hands it out before it is on
+disk. What the outside has to be told gathers in `ended` and `revoked`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+from jobline_server.engine import limits
+from jobline_server.engine.apply import apply
+from jobline_server.engine.endings import Ending
+from jobline_server.engine.entries import Fact
+from jobline_server.engine.holder import Holder, LeaseWheel
+from jobline_server.engine.job import Job
+from jobline_server.engine.keys import KeyTable
+from jobline_server.engine.lot import Lot, LotIndex, RunLease
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.values import JobState, RevokeReason
+
+
+@dataclass(slots=True)
+class Load:
+    """What all shards of a server hold together, and how much they may."""
+
+    waiting_max: int = limits.SERVER_WAITING_MAX
+    waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
+    keys_max: int = limits.KEYS_MAX
+    live_jobs: int = 0
+    payload_bytes: int = 0
+    keys: int = 0
+
+
+@dataclass(slots=True)
+class Changes:
+    """What the next checkpoint has to write, and what it has to delete: a job that lived shorter than the
+    time between two checkpoints is in neither."""
+
+    lots: set[int] = field(default_factory=set)
+    jobs: set[int] = field(default_factory=set)
+    queues: set[str] = field(default_factory=set)
+    buried_lots: list[int] = field(default_factory=list)
+    buried_jobs: list[int] = field(default_factory=list)
+    buried_queues: list[int] = field(default_factory=list)
+
+
+class Shard:
+    """A set of queues with all their live jobs: the unit of ownership, persistence and movement."""
+
+    def __init__(self, number: int, *, epoch: int, next_sequence: int = 1, load: Load) -> None:
+        # What is kept on disk.
+        self.number = number
+        self.epoch = epoch
+        self.next_sequence = next_sequence
+        self.next_order = 1
+        self.front_order = -1
+        self.queues: dict[str, Queue] = {}
+        self.lots = LotIndex()
+        self.jobs: dict[int, Job] = {}
+        self.keys = KeyTable()
+        # ----
+        self.load = load
+        self.holders: dict[str, Holder] = {}
+        self.wheel = LeaseWheel()
+        self.delayed: list[tuple[int, int]] = []
+        self.mono_ms = 0
+        self.committed = 0
+        self.next_offset = 1
+        self.entries: list[Fact] = []
+        self.ended: list[Ending] = []
+        self.revoked: list[tuple[Holder, int, int, RevokeReason]] = []
+        self.woken: set[Queue] = set()
+        self.changes = Changes()
+
+    # Facts.
+
+    def emit(self, fact: Fact, *, volatile: bool = False) -> None:
+        """Records a fact and applies it. A volatile one, of jobs that are never written, is only applied."""
+        if not volatile:
+            self.entries.append(fact)
+        apply(self, fact, 0 if volatile else self.next_offset)
+
+    def replay(self, fact: Fact, offset: int) -> None:
+        """Applies a fact of the journal."""
+        apply(self, fact, offset)
+
+    def take_entries(self) -> list[Fact]:
+        """Hands over what was recorded; what is recorded from now on belongs to the next offset."""
+        entries, self.entries = self.entries, []
+        if entries:
+            self.next_offset += 1
+        return entries
+
+    def take_ended(self) -> list[Ending]:
+        """Hands over what ended, in order."""
+        ended, self.ended = self.ended, []
+        return ended
+
+    # Ids and order.
+
+    def id_of(self, sequence: int) -> int:
+        """The id with this sequence number."""
+        return self.number << limits.SEQUENCE_BITS | sequence
+
+    def next_id(self) -> int:
+        """The id that the next job will have."""
+        return self.number << limits.SEQUENCE_BITS | self.next_sequence
+
+    def use_ids(self, first_id: int, count: int) -> None:
+        """These ids are given away."""
+        after = (first_id & ((1 << limits.SEQUENCE_BITS) - 1)) + count
+        self.next_sequence = max(self.next_sequence, after)
+
+    def tail_order(self) -> int:
+        """The place of what becomes ready now."""
+        self.next_order += 1
+        return self.next_order
+
+    def head_order(self) -> int:
+        """The place before everything that is ready now."""
+        self.front_order -= 1
+        return self.front_order
+
+    # Looking things up.
+
+    def find_lease(self, job_id: int) -> tuple[Job | RunLease | None, bool]:
+        """The job or the run that holds this id as ACTIVE, and whether the id is live at all."""
+        job = self.jobs.get(job_id)
+        if job is not None:
+            return (job if job.state is JobState.ACTIVE else None), True
+        lot = self.lots.find(job_id)
+        if lot is None:
+            return None, False
+        index = job_id - lot.first_id
+        lease = lot.lease_at(index)
+        if lease is not None:
+            return lease, True
+        return None, lot.is_waiting(index)
+
+    def state_of(self, job_id: int) -> JobState | None:
+        """Where a live job stands; None if it is not live."""
+        job = self.jobs.get(job_id)
+        if job is not None:
+            return job.state
+        lot = self.lots.find(job_id)
+        if lot is None:
+            return None
+        index = job_id - lot.first_id
+        lease = lot.lease_at(index)
+        if lease is not None:
+            return JobState.ACTIVE if lease.is_open(index) else None
+        if not lot.is_waiting(index):
+            return None
+        return JobState.SCHEDULED if lot.run_at_ms else JobState.READY
+
+    def newest_delivery(self, previous: int) -> int:
+        """The counter of a lease given now on a job whose last one was `previous`."""
+        if previous >> limits.HANDOUT_BITS != self.epoch:
+            return self.epoch << limits.HANDOUT_BITS | 1
+        return previous + 1
+
+    def schedule(self, run_at_ms: int, first_id: int) -> None:
+        """Has a job or a lot looked at when its time has come."""
+        heapq.heappush(self.delayed, (run_at_ms, first_id))
+
+    def session_holder(self, session: str, worker: str) -> Holder:
+        """The holder of a session on this shard."""
+        holder = self.holders.get(session)
+        if holder is None:
+            holder = self.holders[session] = Holder(worker, session)
+            holder.heard_ms = self.mono_ms
+        return holder
+

@@ -1,0 +1,94 @@
+"""The legal moves of a job, as data: state × move → state.
+
+A move that does not stand here cannot happen: `after` raises and nothing has changed. The picture in
+`docs/architecture.md` is drawn from this table. `None` is the state before a push and after a deletion.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from jobline_server.engine.values import ENDED_STATES, WAITING_STATES, JobState
+
+
+class Move(Enum):
+    """What can happen to a job, named after the fact that tells of it."""
+
+    PUSHED = "pushed"
+    PUSHED_FOR_LATER = "pushed for later"
+    DUE = "due"
+    PROMOTED = "promoted"
+    LEASED = "leased"
+    COMPLETED = "completed"
+    FAILED = "failed, retried later"
+    FAILED_RETRY_NOW = "failed, retried at once"
+    STALLED = "lease lost"
+    STALLED_WAIT = "lease lost again, retried later"
+    RELEASED = "released"
+    RELEASED_FOR_LATER = "released for later"
+    DIED = "died"
+    CANCELLED = "cancelled"
+    RETRIED = "retried by hand"
+    STALED = "past its first retention"
+    DELETED = "deleted"
+
+
+_S = JobState
+
+MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
+    (None, Move.PUSHED): _S.READY,
+    (None, Move.PUSHED_FOR_LATER): _S.SCHEDULED,
+    (_S.SCHEDULED, Move.DUE): _S.READY,
+    (_S.SCHEDULED, Move.PROMOTED): _S.READY,
+    (_S.READY, Move.LEASED): _S.ACTIVE,
+    (_S.ACTIVE, Move.COMPLETED): _S.COMPLETED,
+    (_S.ACTIVE, Move.FAILED): _S.SCHEDULED,
+    (_S.ACTIVE, Move.FAILED_RETRY_NOW): _S.READY,
+    (_S.ACTIVE, Move.STALLED): _S.READY,
+    (_S.ACTIVE, Move.STALLED_WAIT): _S.SCHEDULED,
+    (_S.ACTIVE, Move.RELEASED): _S.READY,
+    (_S.ACTIVE, Move.RELEASED_FOR_LATER): _S.SCHEDULED,
+    (_S.ACTIVE, Move.DIED): _S.DEAD,
+    (_S.ACTIVE, Move.CANCELLED): _S.CANCELLED,
+    **{(state, Move.CANCELLED): _S.CANCELLED for state in sorted(WAITING_STATES)},
+    **{(state, Move.RETRIED): _S.READY for state in [*sorted(ENDED_STATES), _S.STALE]},
+    **{(state, Move.STALED): _S.STALE for state in sorted(ENDED_STATES)},
+    **{
+        (state, Move.DELETED): None
+        for state in [*sorted(WAITING_STATES), *sorted(ENDED_STATES), _S.STALE]
+    },
+}
+
+
+class IllegalMove(Exception):
+    """A bug: a fact that does not fit the state of its job."""
+
+
+def after(state: JobState | None, move: Move, job_id: int) -> JobState | None:
+    """The state that follows, or `IllegalMove` with state, move and id."""
+    try:
+        return MOVES[state, move]
+    except KeyError:
+        where = "no state" if state is None else state.name
+        raise IllegalMove(f"job {job_id} in {where} cannot be {move.value}") from None
+
+
+def live(state: JobState | None, move: Move, job_id: int) -> JobState:
+    """Like `after`, for a move that leaves the job with a state."""
+    following = after(state, move, job_id)
+    if following is None:
+        raise IllegalMove(f"job {job_id} would have no state after it was {move.value}")
+    return following
+
+
+def as_mermaid() -> str:
+    """The table as a Mermaid state diagram, for the documentation."""
+
+    def shown(state: JobState | None) -> str:
+        return "[*]" if state is None else state.name
+
+    rows = (
+        f"    {shown(before)} --> {shown(following)}: {move.value}"
+        for (before, move), following in MOVES.items()
+    )
+    return "stateDiagram-v2\n" + "\n".join(rows) + "\n"
