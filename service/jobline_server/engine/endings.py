@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobline_server.engine.entries import JobRecord
-from jobline_server.engine.values import JobOptions, JobState
+from jobline_server.engine.job import Job
+from jobline_server.engine.values import EndReason, JobError, JobOptions, JobState
 
 
 @dataclass(slots=True)
@@ -30,11 +31,26 @@ class EndedRun:
 
 @dataclass(slots=True)
 class EndedJob:
-    """One job that ended."""
+    """One job that ended. `job` is no longer live, so nothing changes it any more."""
 
     state: JobState
-    record: JobRecord
+    job: Job
+    worker: str
+    ended_ms: int
     kept: bool
+    result: bytes = b""
+    reason: EndReason = EndReason.NONE
+    error: JobError | None = None
+
+    def record(self) -> JobRecord:
+        """The job as it is written down whole."""
+        record = self.job.record()
+        record.worker = self.worker
+        record.ended_ms = self.ended_ms
+        record.result = self.result
+        record.reason = self.reason
+        record.error = self.error
+        return record
 
 
 @dataclass(slots=True)

@@ -93,11 +93,8 @@ def _with_result(
 ) -> EndedJob:
     job = Job(lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms)
     job.delivery = lease.delivery
-    record = job.record()
-    record.worker = lease.holder.worker
-    record.ended_ms = at_ms
-    record.result = result
-    return EndedJob(JobState.COMPLETED, record, kept)
+    worker = lease.holder.worker
+    return EndedJob(JobState.COMPLETED, job, worker, at_ms, kept, result=result)
 
 
 def _is_kept(queue: Queue, item: Lot | Job, state: JobState) -> bool:
@@ -122,17 +119,13 @@ def end_job(
     """A job that is an object of its own ended."""
     queue, before = job.queue, job.state
     state = live(before, move, job.id)
-    record = job.record()
-    record.ended_ms = at_ms
-    record.result = result
-    record.reason = reason
-    record.error = error
+    worker = job.holder.worker if job.holder else ""
     _leave_state(job, before)
     job.state = state
     kept = _is_kept(queue, job, state)
     _count_ended(queue, state, 1, kept=kept)
     queue.completed_total += state is JobState.COMPLETED
-    shard.ended.append(EndedJob(state, record, kept))
+    shard.ended.append(EndedJob(state, job, worker, at_ms, kept, result, reason, error))
     drop_job(shard, job)
 
 
