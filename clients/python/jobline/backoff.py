@@ -1,0 +1,31 @@
+"""Growing pauses with jitter, for retries and reconnects. Chance comes in as an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_DOUBLINGS_MAX = 30  # 2.0 ** 30 s is past every sensible longest pause
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """`first` seconds, doubled each time up to `longest`; each is drawn from its upper half, so
+    that many clients that lost the same server do not return together.
+    """
+
+    first: float
+    longest: float
+
+    def after(self, tries: int, chance: Callable[[], float]) -> float:
+        """The pause after this many tries, 1 …; `chance` gives a number in 0 … 1."""
+        doublings = min(max(tries - 1, 0), _DOUBLINGS_MAX)
+        whole = min(self.longest, self.first * 2.0**doublings)
+        return whole * (0.5 + 0.5 * chance())
+
+
+RETRY = Pauses(first=0.05, longest=2.0)
+"""Between tries of a call whose outcome is unknown."""
+
+RECONNECT = Pauses(first=0.1, longest=5.0)
+"""Between tries to open a worker's stream."""

@@ -1,0 +1,80 @@
+"""How a channel to a server is set up: its options, and which calls gRPC may repeat by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import grpc
+from grpc import aio
+
+# A frame or page of the server; requests are bounded by the server.
+MESSAGE_BYTES_MAX = 64 << 20
+
+# Calls that change nothing, or that say so when they are repeated (a settle answers ALREADY_DONE,
+# a pull carries a request id). `Push` is not among them: the client repeats it itself, for longer
+# and on more codes, under one request id.
+_SAFE_CALLS = {
+    "JobService": ["Pull", "Ack", "Fail", "Release", "Extend"],
+    "JobAdminService": ["GetJob", "ListJobs", "ExplainJob"],
+    "QueueService": ["ListQueues", "GetQueue", "UpdateQueue", "PauseQueue", "ResumeQueue"],
+    "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
+    "AdminService": ["GetStats", "ListWorkers"],
+}
+
+SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [
+                {"service": f"jobline.v1.{service}", "method": method}
+                for service, methods in _SAFE_CALLS.items()
+                for method in methods
+            ],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
+
+OPTIONS: list[tuple[str, str | int]] = [
+    ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # gRPC's own defaults wait up to two minutes before it looks for a restarted server.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 3_000),
+    # Finds a dead connection under calls that wait long; the server permits a ping every 10 s.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+]
+
+# A worker's stream must never share a broken connection with the one before it.
+OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
+
+
+def open_channel(
+    target: str, credentials: grpc.ChannelCredentials | None, *, own_connection: bool = False
+) -> grpc.Channel:
+    """A channel for blocking calls; plaintext without credentials."""
+    options = [*OPTIONS, OWN_CONNECTION] if own_connection else OPTIONS
+    if credentials is None:
+        return grpc.insecure_channel(target, options=options)
+    return grpc.secure_channel(target, credentials, options=options)
+
+
+def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -> aio.Channel:
+    """A channel for the running event loop; plaintext without credentials."""
+    if credentials is None:
+        return aio.insecure_channel(target, options=OPTIONS)
+    return aio.secure_channel(target, credentials, options=OPTIONS)
+
+
+def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Metadata as gRPC wants it; keys are lower case on the wire."""
+    return tuple((key.lower(), value) for key, value in (metadata or {}).items())

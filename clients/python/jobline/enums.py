@@ -1,0 +1,151 @@
+"""The protocol's enums as Python's, with the numbers of the wire (`jobline.v1`)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TypeVar
+
+E = TypeVar("E", bound=IntEnum)
+
+
+class AckLevel(IntEnum):
+    """When a push is answered. The answer says which level was reached, never less than asked."""
+
+    UNSPECIFIED = 0
+    MEMORY = 1
+    BUFFERED = 2
+    FSYNCED = 3
+
+
+class BackoffKind(IntEnum):
+    """How the pause before the next attempt grows."""
+
+    FIXED = 1
+    EXPONENTIAL = 2
+
+
+class PushOutcome(IntEnum):
+    """What became of one pushed job. `UNSPECIFIED` stands for one this client does not know."""
+
+    UNSPECIFIED = 0
+    CREATED = 1
+    DUPLICATE = 2
+    REPLACED = 3
+    EXTENDED = 4
+    THROTTLED = 5
+    DEBOUNCED = 6
+    PARKED = 7
+    REFUSED = 8
+
+
+class SettleOutcome(IntEnum):
+    """What became of an ack, fail, release or extend."""
+
+    UNSPECIFIED = 0
+    DONE = 1
+    ALREADY_DONE = 2
+    CANCELLED = 3
+    LEASE_LOST = 4
+    NOT_FOUND = 5
+
+
+class FailAction(IntEnum):
+    """What happens to a job that failed."""
+
+    RETRY = 1
+    DEAD = 2
+    CANCEL = 3
+
+
+class ReleaseReason(IntEnum):
+    """Why a job is given back."""
+
+    SNOOZE = 1
+    INTERRUPTED = 2
+    UNHANDLED = 3
+    LIMITED = 4
+
+
+class JobState(IntEnum):
+    """Where a job stands."""
+
+    UNSPECIFIED = 0
+    SCHEDULED = 1
+    BLOCKED = 2
+    READY = 3
+    ACTIVE = 4
+    COMPLETED = 5
+    DEAD = 6
+    CANCELLED = 7
+    EXPIRED = 8
+    STALE = 9
+
+
+class LeaseReason(IntEnum):
+    """Why a job is handed out."""
+
+    UNSPECIFIED = 0
+    FIRST = 1
+    RETRY = 2
+    STALLED = 3
+    RELEASED = 4
+    RESUMED = 5
+
+
+class EndReason(IntEnum):
+    """Why a job ended other than well; `UNSPECIFIED`: it ended well."""
+
+    UNSPECIFIED = 0
+    EXPLICIT_FAIL = 1
+    MAX_ATTEMPTS_EXCEEDED = 2
+    RETRY_UNTIL_PASSED = 3
+    TIMEOUT = 4
+    STALLED = 5
+    WORKER_LOST = 6
+    INTERRUPTED = 7
+    DEPENDENCY_FAILED = 8
+    EXPIRED = 9
+    CANCELLED = 10
+
+
+class RevokeReason(IntEnum):
+    """Why a lease is taken away from a worker."""
+
+    UNSPECIFIED = 0
+    CANCELLED = 1
+    TIMEOUT = 2
+    LEASE_LOST = 3
+    QUEUE_DELETED = 4
+
+
+class EventKind(IntEnum):
+    """What happened, for watchers."""
+
+    PUSHED = 1
+    READY = 2
+    LEASED = 3
+    RELEASED = 4
+    PROGRESS = 5
+    COMPLETED = 6
+    RETRYING = 7
+    STALLED = 8
+    DEAD = 9
+    CANCELLED = 10
+    CANCEL_REQUESTED = 11
+    PROMOTED = 12
+    RETRIED = 13
+    STALE = 14
+    DELETED = 15
+    QUEUE_CREATED = 16
+    QUEUE_CHANGED = 17
+    QUEUE_PAUSED = 18
+    QUEUE_RESUMED = 19
+    QUEUE_DELETED = 20
+
+
+def known(kind: type[E], number: int) -> E:
+    """The enum's member, or its `UNSPECIFIED` for a number that a newer server made up."""
+    try:
+        return kind(number)
+    except ValueError:
+        return kind(0)

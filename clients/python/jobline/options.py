@@ -1,0 +1,160 @@
+"""What a producer may say about jobs: options as frozen values, and the messages they become.
+
+`None` always means: not said here, so the push's shared options, the queue's settings or the
+server's default decide, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Self
+
+from jobline.enums import BackoffKind
+from jobline.times import Seconds, to_duration
+from jobline.v1 import job_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """The pause before the next attempt.
+
+    `base`: the first pause, 0 s … 24 h (default 1 s); exponential backoff doubles it up to
+    `max_delay` (default 1 h). `jitter`: share by which a pause may be shorter or longer, 0 … 1
+    (default 0.1).
+    """
+
+    kind: BackoffKind = BackoffKind.EXPONENTIAL
+    base: Seconds | None = None
+    max_delay: Seconds | None = None
+    jitter: float | None = None
+
+    def to_message(self) -> job_pb2.Backoff:
+        """The message of the protocol."""
+        return job_pb2.Backoff(
+            kind=job_pb2.BackoffKind.ValueType(self.kind),
+            base=None if self.base is None else to_duration(self.base),
+            max_delay=None if self.max_delay is None else to_duration(self.max_delay),
+            jitter=self.jitter,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long an ended job is kept.
+
+    `age`: until it is stale, 0 s … 400 days (default 1 h, dead jobs 7 days). `count`: how many
+    ended jobs of the queue are kept at most (default 100,000 completed ones).
+    """
+
+    remove_on_complete: bool | None = None
+    remove_on_fail: bool | None = None
+    age: Seconds | None = None
+    count: int | None = None
+
+    def to_message(self) -> job_pb2.Retention:
+        """The message of the protocol."""
+        return job_pb2.Retention(
+            remove_on_complete=self.remove_on_complete,
+            remove_on_fail=self.remove_on_fail,
+            age=None if self.age is None else to_duration(self.age),
+            count=self.count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """What a kind of job wants. Frozen and hashable; jobs pushed with equal options share them.
+
+    - `name`: the kind of work, ≤ 256 characters; workers route on it.
+    - `content_type`: what the payload is; set by the client for JSON.
+    - `headers`: at most 64, 8 KiB together.
+    - `priority`: higher goes first, any 32-bit integer (default 0).
+    - `lease`: how long a worker may stay silent, 1 s … 12 h (default 30 s).
+    - `max_attempts`: how many may fail before the job is dead, 1 … 1,000, 0 for no limit (default
+      3).
+    - `backoff`: the pause before the next attempt.
+    - `max_stalls`: how many lost leases are forgiven, 0 … 1,000 (default 3).
+    - `retention`: how long the job is kept when it has ended.
+    """
+
+    name: str | None = None
+    content_type: str | None = None
+    headers: Mapping[str, str] | None = None
+    priority: int | None = None
+    lease: Seconds | None = None
+    max_attempts: int | None = None
+    backoff: Backoff | None = None
+    max_stalls: int | None = None
+    retention: Retention | None = None
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        if self.headers is not None:
+            object.__setattr__(self, "headers", MappingProxyType(dict(self.headers)))
+        values = (
+            *(getattr(self, name) for name in _NAMES if name != "headers"),
+            None if self.headers is None else frozenset(self.headers.items()),
+        )
+        # Options are a dictionary key of every push, so the hash is worked out once.
+        object.__setattr__(self, "_hash", hash(values))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def merged(self, other: JobOptions | None) -> JobOptions:
+        """These options, overridden by what `other` says; `headers` are taken together."""
+        if other is None or other is self:
+            return self
+        said = {name: value for name in _NAMES if (value := getattr(other, name)) is not None}
+        if self.headers and other.headers:
+            said["headers"] = {**self.headers, **other.headers}
+        return self.replaced(**said)
+
+    def replaced(self, **changes: Any) -> Self:
+        """A copy with these fields changed."""
+        return type(self)(**{**{name: getattr(self, name) for name in _NAMES}, **changes})
+
+
+_NAMES = tuple(entry.name for entry in fields(JobOptions) if entry.init)
+
+NO_OPTIONS = JobOptions()
+
+
+@lru_cache(maxsize=4096)
+def options_message(options: JobOptions) -> job_pb2.JobOptions:
+    """The message of some options. Kept for reuse: callers must not change it."""
+    message = job_pb2.JobOptions(
+        name=options.name or "",
+        content_type=options.content_type or "",
+        headers=options.headers or {},
+        priority=options.priority,
+        max_attempts=options.max_attempts,
+        max_stalls=options.max_stalls,
+    )
+    if options.lease is not None:
+        message.lease.CopyFrom(to_duration(options.lease))
+    if options.backoff is not None:
+        message.backoff.CopyFrom(options.backoff.to_message())
+    if options.retention is not None:
+        message.retention.CopyFrom(options.retention.to_message())
+    return message
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """One job of `push_many`, with what it has of its own.
+
+    `payload`: bytes as they are, anything else becomes JSON. `options` override the shared ones
+    field by field. `job_key`: idempotency key, 1 … 256 bytes: pushed again within 24 h it returns
+    the first job's id. `delay` (0 s … 400 days) or `run_at` (aware datetime), not both.
+    """
+
+    payload: Any = b""
+    options: JobOptions | None = field(default=None, kw_only=True)
+    job_key: str | None = field(default=None, kw_only=True)
+    delay: Seconds | None = field(default=None, kw_only=True)
+    run_at: datetime | None = field(default=None, kw_only=True)

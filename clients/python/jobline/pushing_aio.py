@@ -1,0 +1,121 @@
+"""Gathered pushes on an event loop: futures around the pure `Gather`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import grpc
+from grpc import aio
+
+from jobline.batching import Batch, Gather, GatherLimits
+from jobline.errors import ClientClosed, JoblineError, OutcomeUnknown
+from jobline.pushing import Lane, answers_of_batch, built, handle_error
+from jobline.status import error_from_rpc, outcome_unknown
+from jobline.v1 import job_service_pb2 as pb
+from jobline.values import Pushed
+
+_Waiter = asyncio.Future[Pushed]
+_Call = Callable[[pb.PushRequest], "aio.UnaryUnaryCall[pb.PushRequest, pb.PushResponse]"]
+
+
+class AioPusher:
+    """All gathered pushes of one AsyncClient."""
+
+    def __init__(self, call: _Call, limits: GatherLimits, request_ids: Callable[[], str]) -> None:
+        self._call = call
+        self._loop = asyncio.get_running_loop()
+        self._gather: Gather[Lane, _Waiter] = Gather(
+            limits, request_ids=request_ids, chance=random.random
+        )
+        self._flights: set[asyncio.Task[None]] = set()
+        self._is_flush_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._empty = asyncio.Event()
+
+    async def push(self, lane: Lane, payload: bytes, job_key: str = "") -> Pushed:
+        """Pushes one job. Cancelled before it left, it is withdrawn; afterwards it may be
+        stored.
+        """
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        waiter: _Waiter = self._loop.create_future()
+        gather = self._gather
+        if gather.add(self._loop.time(), lane, payload, waiter, job_key) and not self._is_flush_due:
+            # At the end of this turn of the loop, so that all who push in it go together.
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            gather.withdraw(lane, waiter)
+            self._tell_if_empty()
+            raise
+
+    async def close(self) -> None:
+        """Takes no more pushes, and returns when those that were taken have been answered."""
+        self._closed = True
+        self._empty.clear()
+        self._tell_if_empty()
+        await self._empty.wait()
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        for batch in self._gather.batches_to_send(self._loop.time()):
+            task = self._loop.create_task(self._fly(batch))
+            self._flights.add(task)
+            task.add_done_callback(self._flights.discard)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline = self._gather.next_deadline()
+        if deadline is not None:
+            self._timer = self._loop.call_at(deadline, self._flush)
+
+    async def _fly(self, batch: Batch[Lane, _Waiter]) -> None:
+        try:
+            response = await self._call(built(batch))
+            answers = answers_of_batch(response, batch)
+        except grpc.RpcError as error:
+            self._handle_error(batch, error_from_rpc(error))
+        except JoblineError as error:
+            self._handle_error(batch, error)
+        except asyncio.CancelledError:
+            self._gather.handle_done(batch)
+            self._tell(batch, OutcomeUnknown("the event loop stopped while the push flew"))
+            raise
+        else:
+            self._gather.handle_done(batch)
+            for waiter, answer in zip(batch.waiters, answers, strict=True):
+                if waiter.done():
+                    continue
+                if isinstance(answer, JoblineError):
+                    waiter.set_exception(answer)
+                else:
+                    waiter.set_result(answer)
+        # The waiters wake before the flush, so what they push next goes together.
+        self._flush_soon()
+
+    def _handle_error(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
+        if handle_error(self._gather, self._loop.time(), batch, error):
+            self._tell(batch, outcome_unknown(error, request_id=batch.request_id or None))
+
+    def _tell(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
+        for waiter in batch.waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+
+    def _flush_soon(self) -> None:
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+        self._tell_if_empty()
+
+    def _tell_if_empty(self) -> None:
+        if self._closed and not self._gather.jobs:
+            self._empty.set()

@@ -1,0 +1,273 @@
+"""A worker's stream as a protocol: the mirror image of the server's session. Pure: no socket, no
+clock.
+
+One session outlives many streams. It says what to send (`open` first, then settles, reports,
+window, drain, and a heartbeat when nothing else was said for a while), takes what the server
+sends, and keeps what must survive a broken connection: which leases are held, and which settles
+are unconfirmed. The shell moves messages between it and a call, tells it the time, and asks
+`next_deadline` when to look again.
+
+It deliberately knows nothing of handlers: who runs a job, and when, is the worker's matter.
+"""
+
+from __future__ import annotations
+
+from jobline.enums import LeaseReason, RevokeReason, known
+from jobline.frames import Goaway, LostLease, Received, goaway_of, interrupted_row
+from jobline.leased import LeasedJob
+from jobline.settles import Settles
+from jobline.v1 import job_service_pb2 as pb
+
+# How long the server may take to answer `open`, in seconds.
+OPEN_TIMEOUT = 10.0
+# Before the server says: seconds between frames.
+HEARTBEAT_DEFAULT = 5.0
+# A frame is due when this share of the heartbeat interval has passed in silence.
+HEARTBEAT_SHARE = 0.8
+# A server that is silent for so many intervals is gone.
+SILENT_INTERVALS = 3
+# Extends of one frame; the rest follow in the next.
+EXTENDS_MAX = 10_000
+
+
+class Session:
+    """The state of one worker towards one server, over all its streams."""
+
+    def __init__(self, opening: pb.StreamOpen, *, window: int, window_bytes: int) -> None:
+        self._opening = opening
+        self._settles = Settles()
+        self._extends: dict[int, pb.ExtendItem] = {}
+        self._resent: list[pb.StreamSettle] = []
+        self._window = (window, window_bytes)
+        self._settled_before: dict[int, int] = {}
+        self.held: dict[int, int] = {}  # id → delivery of the leases that are not settled
+        self.session = ""
+        self.goaway: Goaway | None = None
+        self.draining = False
+
+        # Of the stream that is open now.
+        self.is_open = False
+        self._must_open = False
+        self._window_sent: tuple[int, int] | None = None
+        self._drain_sent = False
+        self._interval = HEARTBEAT_DEFAULT
+        self._sent_at = 0.0
+        self._silent_at = 0.0
+        self._looked_at = 0.0
+
+    # -------------------------------------------------------------------- the life of a stream
+
+    def connect(self, now: float) -> None:
+        """A new stream begins: `frames_to_send` has its first frame."""
+        self.is_open = False
+        self.goaway = None
+        self._must_open = True
+        self._window_sent = None
+        self._drain_sent = False
+        self._resent = []
+        self._sent_at = self._looked_at = now
+        self._silent_at = now + OPEN_TIMEOUT
+
+    def disconnect(self) -> None:
+        """The stream has ended, whoever ended it. Leases and settles are kept for the next one."""
+        self.is_open = False
+        self._must_open = False
+
+    def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
+        """Takes a frame of the server; call `frames_to_send` next."""
+        received = Received()
+        self._silent_at = now + SILENT_INTERVALS * self._interval
+        if frame.HasField("opened"):
+            self._handle_opened(now, frame.opened, received)
+        for confirm in frame.confirms:
+            received.reports.extend(self._settles.handle_confirm(confirm))
+        if self._settled_before and not self._settles.has_unconfirmed:
+            self._settled_before = {}
+        for revoke in frame.revokes:
+            self._handle_revoke(revoke, received)
+        for run in frame.runs:
+            self._take_jobs(LeasedJob.from_run(run), received)
+        if frame.jobs:
+            self._take_jobs([LeasedJob.from_message(message) for message in frame.jobs], received)
+        if frame.HasField("goaway"):
+            self.goaway = received.goaway = goaway_of(frame.goaway)
+        return received
+
+    def _handle_opened(self, now: float, opened: pb.StreamOpened, received: Received) -> None:
+        received.opened, received.resumed = True, opened.resumed
+        self.session = opened.session
+        self.is_open = True
+        interval = opened.heartbeat_interval.seconds + opened.heartbeat_interval.nanos / 1e9
+        self._interval = interval or HEARTBEAT_DEFAULT
+        self._silent_at = now + SILENT_INTERVALS * self._interval
+        self._resent = self._settles.resend()
+        self._settled_before = self._settles.unconfirmed_leases()
+        held = dict(zip(opened.held_ids, opened.held_deliveries, strict=False))
+        for id_, delivery in list(self.held.items()):
+            if held.get(id_) != delivery:
+                self._lose(id_, delivery, RevokeReason.LEASE_LOST, received)
+        for id_, delivery in held.items():
+            if self.held.get(id_) != delivery and self._settled_before.get(id_) != delivery:
+                # Handed out in a frame that never arrived: only giving it back sets it free, since
+                # every frame of this stream keeps it leased.
+                self._settles.add(interrupted_row(id_, delivery))
+
+    def _handle_revoke(self, revoke: pb.StreamRevoke, received: Received) -> None:
+        reason = known(RevokeReason, revoke.reason)
+        if self.held.get(revoke.id) != revoke.delivery:
+            return  # settled meanwhile, or a lease that is lost already
+        if reason is RevokeReason.CANCELLED:
+            received.lost.append(LostLease(revoke.id, revoke.delivery, reason))
+        else:
+            self._lose(revoke.id, revoke.delivery, reason, received)
+
+    def _take_jobs(self, jobs: list[LeasedJob], received: Received) -> None:
+        leases = {job.id: job.delivery for job in jobs}
+        if not self.held.keys().isdisjoint(leases) or self._settled_before:
+            jobs = [job for job in jobs if self._is_new(job, received)]
+        self.held.update(leases)
+        received.jobs.extend(jobs)
+
+    def _is_new(self, job: LeasedJob, received: Received) -> bool:
+        """A lease that is handed out a second time is not run a second time; a newer one ends the
+        older.
+        """
+        if job.reason is LeaseReason.RESUMED and self._settled_before.get(job.id) == job.delivery:
+            return False
+        known_delivery = self.held.get(job.id)
+        if known_delivery == job.delivery:
+            return False
+        if known_delivery is not None:
+            self._lose(job.id, known_delivery, RevokeReason.LEASE_LOST, received)
+        return True
+
+    def _lose(self, id_: int, delivery: int, reason: RevokeReason, received: Received) -> None:
+        del self.held[id_]
+        self._extends.pop(id_, None)
+        received.lost.append(LostLease(id_, delivery, reason))
+
+    # -------------------------------------------------------------------- what the worker says
+
+    def ack(self, id_: int, delivery: int, result: bytes | None = None) -> bool:
+        """The job is done. False: the lease was lost meanwhile, and nothing is sent."""
+        if not self._settle(id_, delivery):
+            return False
+        self._settles.ack(id_, delivery, result)
+        return True
+
+    def settle(self, row: pb.FailItem | pb.ReleaseItem) -> bool:
+        """The job failed, or is given back. False: the lease was lost meanwhile."""
+        if not self._settle(row.id, row.delivery):
+            return False
+        self._settles.add(row)
+        return True
+
+    def _settle(self, id_: int, delivery: int) -> bool:
+        if self.held.get(id_) != delivery:
+            return False
+        del self.held[id_]
+        if self._extends:
+            self._extends.pop(id_, None)
+        return True
+
+    def report(self, id_: int, delivery: int, progress: float | None, message: str | None) -> bool:
+        """Progress of a job; a later report replaces one that was not sent yet. False: lease
+        lost.
+        """
+        if self.held.get(id_) != delivery:
+            return False
+        item = self._extends.get(id_)
+        if item is None:
+            item = self._extends[id_] = pb.ExtendItem(id=id_, delivery=delivery)
+        if progress is not None:
+            item.progress = progress
+        if message is not None:
+            item.message = message
+        return True
+
+    def set_window(self, window: int, window_bytes: int) -> None:
+        """How much may be unfinished here at any time; 0 jobs pauses."""
+        self._window = (window, window_bytes)
+
+    def drain(self) -> None:
+        """Take no more jobs. Settle what is held, then the stream may be half-closed."""
+        self.draining = True
+
+    @property
+    def may_half_close(self) -> bool:
+        """Drained, and all that is settled has been sent."""
+        unsent = self._resent or self._settles.has_waiting
+        return self._drain_sent and self.is_settled and not unsent
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing is held."""
+        return not self.held
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Nothing is held, and the server has confirmed all that was settled."""
+        return not (self.held or self._settles.has_waiting or self._settles.has_unconfirmed)
+
+    # -------------------------------------------------------------------- what goes out, and when
+
+    def frames_to_send(self, now: float) -> list[pb.StreamRequest]:
+        """The frames that are due now, in order."""
+        if self._must_open:
+            self._must_open = False
+            self._sent_at = now
+            return [self._open_frame()]
+        if not self.is_open:
+            return []
+        frames = []
+        while (frame := self._next_frame()) is not None:
+            frames.append(frame)
+        if not frames and now >= self._sent_at + HEARTBEAT_SHARE * self._interval:
+            frames.append(pb.StreamRequest())
+        if frames:
+            self._sent_at = now
+        return frames
+
+    def next_deadline(self) -> float:
+        """When to call `frames_to_send` and `is_silent` again, if nothing happens before."""
+        if not self.is_open:
+            return self._silent_at
+        return min(self._sent_at + HEARTBEAT_SHARE * self._interval, self._silent_at)
+
+    def is_silent(self, now: float) -> bool:
+        """The server has said nothing for three intervals: end the stream and open another.
+
+        If this program itself did not run for a while (a stopped process, a sleeping laptop), the
+        server's frames may be waiting unread, so it gets the time again.
+        """
+        stopped_for = now - self._looked_at - self._interval
+        self._looked_at = now
+        if stopped_for > 0:
+            self._silent_at += stopped_for
+        return now >= self._silent_at
+
+    def _open_frame(self) -> pb.StreamRequest:
+        frame = pb.StreamRequest(open=self._opening)
+        if self.session:
+            frame.open.session = self.session
+        self._put_window(frame)
+        return frame
+
+    def _next_frame(self) -> pb.StreamRequest | None:
+        """One frame with as much as it may carry; None if there is nothing to say."""
+        frame = pb.StreamRequest()
+        settle = self._resent.pop(0) if self._resent else self._settles.take()
+        if settle is not None:
+            frame.settles.append(settle)
+        if self._extends:
+            ids = list(self._extends)[:EXTENDS_MAX]
+            frame.extends.extend(self._extends.pop(id_) for id_ in ids)
+        if self._window != self._window_sent:
+            self._put_window(frame)
+        if self.draining and not self._drain_sent:
+            frame.drain = self._drain_sent = True
+        return frame if frame.ListFields() else None
+
+    def _put_window(self, frame: pb.StreamRequest) -> None:
+        frame.window.max_in_flight, frame.window.max_in_flight_bytes = self._window
+        self._window_sent = self._window

@@ -1,0 +1,193 @@
+"""What the client hands back: pushed jobs, how jobs ended, what failed."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, Self
+
+from jobline import codec, shapes
+from jobline.enums import (
+    AckLevel,
+    EndReason,
+    JobState,
+    PushOutcome,
+    SettleOutcome,
+    known,
+)
+from jobline.errors import (
+    CodecError,
+    JobCancelled,
+    JobDead,
+    JobExpired,
+    JobNotDone,
+    JobNotFound,
+)
+from jobline.times import from_timestamp
+from jobline.v1 import event_pb2, job_pb2, job_service_pb2
+
+# The server cuts at these sizes anyway; what is cut here need not travel.
+_MESSAGE_CHARACTERS_MAX = 4_096
+_STACK_CHARACTERS_MAX = 16_384
+
+
+class Pushed(NamedTuple):
+    """What became of one pushed job. `id` is the job's, or that of the job it is a duplicate of."""
+
+    id: int
+    outcome: PushOutcome
+    ack_level: AckLevel
+
+    @property
+    def created(self) -> bool:
+        """It was stored by this push."""
+        return self.outcome is PushOutcome.CREATED
+
+    @property
+    def duplicate(self) -> bool:
+        """Its key was known, or a first try of this very push had already stored it."""
+        return self.outcome is PushOutcome.DUPLICATE
+
+
+@dataclass(frozen=True, slots=True)
+class PushedLot:
+    """What became of `push_payloads`: `count` jobs with the ids first_id … first_id + count − 1."""
+
+    first_id: int
+    count: int
+    ack_level: AckLevel
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The ids, in the order of the payloads."""
+        return range(self.first_id, self.first_id + self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWeight:
+    """A queue to take from, and its share beside the others, 1 … 1,000."""
+
+    queue: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """Why a job failed: class of the error, one sentence, stack trace, anything a program wants to
+    read.
+    """
+
+    type: str = ""
+    message: str = ""
+    stack: str = ""
+    details: bytes = b""
+
+    @classmethod
+    def of(cls, error: BaseException | JobError | str | None) -> JobError:
+        """The error of an exception (with its stack), of a text, or an empty one."""
+        if isinstance(error, JobError):
+            return error
+        if isinstance(error, BaseException):
+            stack = "".join(traceback.format_exception(error))
+            return cls(
+                type=type(error).__qualname__,
+                message=str(error)[:_MESSAGE_CHARACTERS_MAX],
+                stack=stack[-_STACK_CHARACTERS_MAX:],  # the end says what happened
+            )
+        return cls(message=(error or "")[:_MESSAGE_CHARACTERS_MAX])
+
+    @classmethod
+    def from_message(cls, message: job_pb2.JobError) -> Self:
+        """The value of the protocol's message."""
+        return cls(message.type, message.message, message.stack, message.details)
+
+    def to_message(self) -> job_pb2.JobError:
+        """The message of the protocol."""
+        return job_pb2.JobError(
+            type=self.type, message=self.message, stack=self.stack, details=self.details
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What became of one failed job: where it stands now, and when its next attempt may start."""
+
+    outcome: SettleOutcome
+    state: JobState
+    run_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How one job ended. `state` is COMPLETED, DEAD, CANCELLED or EXPIRED; UNSPECIFIED if
+    `not_found`.
+    """
+
+    id: int
+    state: JobState
+    result: bytes = b""
+    reason: EndReason = EndReason.UNSPECIFIED
+    error: JobError | None = None
+    ended_at: datetime | None = None
+    not_found: bool = False
+
+    @classmethod
+    def from_message(cls, message: job_service_pb2.WaitResponse) -> Self:
+        """The value of the protocol's message."""
+        return cls(
+            id=message.id,
+            state=known(JobState, message.state),
+            result=message.result,
+            reason=known(EndReason, message.reason),
+            error=JobError.from_message(message.error) if message.HasField("error") else None,
+            ended_at=from_timestamp(message.ended_at) if message.HasField("ended_at") else None,
+            not_found=message.not_found,
+        )
+
+    @property
+    def ok(self) -> bool:
+        """It completed."""
+        return self.state is JobState.COMPLETED
+
+    def value(self, kind: Any = Any) -> Any:
+        """The result: as the given type, or as JSON if it is JSON, else bytes; None if there is
+        none.
+
+        Raises JobDead, JobCancelled, JobExpired or JobNotFound if the job did not complete.
+        """
+        if not self.ok:
+            raise self.exception()
+        if kind is not Any:
+            return shapes.decode_as(kind, self.result, codec.JSON) if self.result else None
+        # A result travels without a content type; what the worker's client wrote is JSON or bytes.
+        if not self.result:
+            return None
+        try:
+            return codec.decode_json(self.result)
+        except CodecError:
+            return self.result
+
+    def exception(self) -> JobNotDone | JobNotFound:
+        """The error that says how it ended other than well."""
+        if self.not_found:
+            return JobNotFound(f"there is no job {self.id}, or its retention has passed")
+        kind = _ENDS.get(self.state, JobNotDone)
+        why = f": {self.error.type}: {self.error.message}" if self.error is not None else ""
+        message = f"job {self.id} is {self.state.name} ({self.reason.name.lower()}){why}"
+        return kind(message, self)
+
+
+_ENDS: dict[JobState, type[JobNotDone]] = {
+    JobState.DEAD: JobDead,
+    JobState.CANCELLED: JobCancelled,
+    JobState.EXPIRED: JobExpired,
+}
+
+
+class WatchedEvent(NamedTuple):
+    """Something that happened, and the token that resumes a watch after it and its neighbours."""
+
+    event: event_pb2.Event
+    resume_token: str
