@@ -70,11 +70,11 @@ def fill_retention(message: job_pb2.Retention, retention: Retention) -> None:
 
 def options_from_message(message: job_pb2.JobOptions) -> JobOptions:
     """The value of options; headers are sorted, so that equal options are equal values."""
-    has = message.HasField
+    has, headers = message.HasField, message.headers
     return JobOptions(
         name=message.name,
         content_type=message.content_type,
-        headers=tuple(sorted(message.headers.items())),
+        headers=tuple(sorted(headers.items())) if headers else (),
         priority=message.priority,
         lease_ms=milliseconds_of(message.lease) if has("lease") else None,
         max_attempts=message.max_attempts if has("max_attempts") else None,

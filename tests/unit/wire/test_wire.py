@@ -136,9 +136,12 @@ def test_a_started_millisecond_counts(nanos: int, expected: int) -> None:
 def test_a_full_memory_forgets_all_and_goes_on() -> None:
     """The identity cache is bounded, and made-again values are right."""
     made: list[str] = []
-    cache: IdentityCache[str, str] = IdentityCache(
-        lambda key: made.append(key) or key.upper(), entries_max=2
-    )
+
+    def make(key: str) -> str:
+        made.append(key)
+        return key.upper()
+
+    cache: IdentityCache[str, str] = IdentityCache(make, entries_max=2)
     keys = ["a", "b", "c"]
     assert [cache.get(key) for key in [*keys, "c"]] == ["A", "B", "C", "C"]
     assert made == keys
