@@ -75,7 +75,7 @@ class Shard:
         self.entries: list[Fact] = []
         self.ended: list[Ending] = []
         self.revoked: list[tuple[Holder, int, int, RevokeReason]] = []
-        self.woken: set[Queue] = set()
+        self.woken: dict[Queue, None] = {}
         self.changes = Changes()
 
     # Facts.
@@ -101,6 +101,15 @@ class Shard:
         """Hands over what ended, in order."""
         ended, self.ended = self.ended, []
         return ended
+
+    def wake(self, queue: Queue) -> None:
+        """A queue may have something to hand out; in the order in which this was said."""
+        self.woken[queue] = None
+
+    def take_woken(self) -> list[Queue]:
+        """Hands over the queues that may have something to hand out."""
+        woken, self.woken = self.woken, {}
+        return list(woken)
 
     # Ids and order.
 

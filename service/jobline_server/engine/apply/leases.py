@@ -167,7 +167,7 @@ def _give_back(
         job.offset = 0 if job.volatile else offset
         job.order = shard.head_order()
         queue.put_front(job)
-        shard.woken.add(queue)
+        shard.wake(queue)
         mark_job(shard, job)
     else:
         make_ready(shard, job, offset)

@@ -51,7 +51,7 @@ def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
     else:
         lot.order = shard.tail_order()
         queue.put(lot, count)
-        shard.woken.add(queue)
+        shard.wake(queue)
     if fact.request_hash:
         _remember_request(shard, fact, count)
     mark_lot(shard, lot)
@@ -79,7 +79,7 @@ def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
             job.order = shard.tail_order()
             queue.put(job, 1)
     queue.pushed_total += len(fact.payloads)
-    shard.woken.add(queue)
+    shard.wake(queue)
     if fact.job_keys:
         _remember_keys(shard, fact)
     if fact.request_hash:
@@ -133,7 +133,7 @@ def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
         job.state = live(job.state, move, job_id)
         queue.scheduled -= 1
         make_ready(shard, job, offset)
-    shard.woken.add(queue)
+    shard.wake(queue)
 
 
 def make_ready(shard: Shard, job: Job, offset: int) -> None:
@@ -142,7 +142,7 @@ def make_ready(shard: Shard, job: Job, offset: int) -> None:
     job.offset = 0 if job.volatile else offset
     job.order = shard.tail_order()
     job.queue.put(job, 1)
-    shard.woken.add(job.queue)
+    shard.wake(job.queue)
     mark_job(shard, job)
 
 

@@ -39,7 +39,7 @@ def apply_queue_resumed(shard: Shard, fact: QueueResumed, _offset: int) -> None:
     queue = shard.queues[fact.queue]
     queue.paused = False
     queue.paused_by = queue.pause_reason = ""
-    shard.woken.add(queue)
+    shard.wake(queue)
     shard.changes.queues.add(fact.queue)
 
 
@@ -51,7 +51,7 @@ def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
             _drop_job(shard, job)
         for lot in [lot for lot in shard.lots.lots.values() if lot.queue is queue]:
             _drop_lot(shard, lot)
-    shard.woken.discard(queue)
+    shard.woken.pop(queue, None)
     shard.ended.append(QueueGone(fact.queue))
     shard.changes.queues.discard(fact.queue)
     if queue.stored:

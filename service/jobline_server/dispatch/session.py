@@ -1,0 +1,162 @@
+"""A worker stream as a protocol, without a stream.
+
+    worker ── open ─────────▶ OPEN ── drain / goaway ──▶ DRAINING ── half-close, nothing held ──▶ ENDED
+           ── window, settle, extend ──▶    ◀── deliver, confirm, revoke, heartbeat ──
+
+The server hands out at most the window: what the worker has unfinished is counted in `tally`, which the
+engine keeps in step as jobs are leased and settled, so the credit is window minus tally and nothing has to
+be counted twice.
+
+What comes in goes through `handle_<frame>`; what goes out gathers until `frame_to_send`; call again at
+`next_deadline`. It does not decide about jobs: the runtime asks the engine and tells the session.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from jobline_server.dispatch.frames import Goaway, Open, Opened, ServerFrame, Window
+from jobline_server.engine.commands import Exceptions, Leased, Refused, RefusalKind
+from jobline_server.engine.holder import Tally
+from jobline_server.engine.values import Now, RevokeReason
+
+# A side that hears nothing for this many heartbeat intervals takes the stream for dead.
+SILENT_INTERVALS = 3
+
+
+class Phase(Enum):
+    """Where a stream stands."""
+
+    OPEN = "open"
+    DRAINING = "draining"
+    ENDED = "ended"
+
+
+class Session:
+    """One worker pool on one call."""
+
+    def __init__(self, opened: Open, session: str, now: Now, *, heartbeat_ms: int) -> None:
+        self.open = opened
+        self.session = session
+        self.heartbeat_ms = heartbeat_ms
+        self.phase = Phase.OPEN
+        self.tally = Tally()
+        self.window = Window(jobs=0)
+        self.connected_ms = now.wall_ms
+        self.heard_ms = now.mono_ms
+        self.heard_wall_ms = now.wall_ms
+        self.half_closed = False
+        self._sent_ms = now.mono_ms
+        self._out = ServerFrame()
+        self._has_out = False
+        self._unconfirmed = 0
+        self._names = _names_by_queue(opened)
+
+    # From the worker.
+
+    def handle_any(self, now: Now) -> None:
+        """Every frame shows that the worker lives."""
+        self.heard_ms = now.mono_ms
+        self.heard_wall_ms = now.wall_ms
+        if self.half_closed:
+            raise Refused(RefusalKind.PROTOCOL_MISTAKE, "a frame after the half-close")
+
+    def handle_open(self) -> None:
+        """There is one open a stream, and the shell has taken it."""
+        raise Refused(
+            RefusalKind.PROTOCOL_MISTAKE, "open belongs to the first frame only", field="open"
+        )
+
+    def handle_window(self, window: Window) -> None:
+        """The worker wants this much unfinished from now on."""
+        self.window = window
+
+    def handle_drain(self) -> None:
+        """The worker wants no more jobs and will finish what it has."""
+        if self.phase is Phase.OPEN:
+            self.phase = Phase.DRAINING
+
+    def handle_settle(self) -> None:
+        """A settle came in; `confirm` answers it, which `half_close` waits for."""
+        self._unconfirmed += 1
+
+    def handle_half_close(self) -> None:
+        """The worker sends no more; the stream ends after the last confirm."""
+        self.half_closed = True
+        self.phase = Phase.DRAINING
+
+    # To the worker.
+
+    def opened(self, *, resumed: bool, held: list[tuple[int, int]]) -> None:
+        """Answers `open`."""
+        self._out.opened = Opened(self.session, self.heartbeat_ms, resumed, held)
+        self._has_out = True
+
+    def deliver(self, leased: Leased) -> None:
+        """Jobs were leased to this worker."""
+        self._out.leased.append(leased)
+        self._has_out = True
+
+    def confirm(self, seq: int, exceptions: Exceptions) -> None:
+        """A settle is on disk. Number 0 asked for no answer."""
+        self._unconfirmed -= 1
+        if seq:
+            self._out.confirms.append((seq, exceptions))
+            self._has_out = True
+
+    def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:
+        """The worker should stop working on a job."""
+        self._out.revokes.append((job_id, delivery, reason))
+        self._has_out = True
+
+    def goaway(self, goaway: Goaway) -> None:
+        """Asks the worker to move; it gets no more jobs here."""
+        self._out.goaway = goaway
+        self._has_out = True
+        if self.phase is Phase.OPEN:
+            self.phase = Phase.DRAINING
+
+    # What follows.
+
+    def room(self) -> tuple[int, int]:
+        """Jobs and payload bytes that may be handed out now; one job always fits an empty window."""
+        if self.phase is not Phase.OPEN:
+            return 0, 0
+        jobs = self.window.jobs - self.tally.jobs
+        return max(jobs, 0), max(self.window.payload_bytes - self.tally.payload_bytes, 0)
+
+    def names_for(self, queue: str) -> frozenset[str] | None:
+        """The names it handles in a queue; None: any."""
+        return None if self._names is None else self._names.get(queue, frozenset())
+
+    def is_over(self) -> bool:
+        """Whether all is said: the worker half-closed, and every settle is confirmed and sent."""
+        return self.half_closed and not self._unconfirmed and not self._has_out
+
+    def frame_to_send(self, now: Now) -> ServerFrame | None:
+        """What is to be sent now, all of it in one frame; a heartbeat if it is time; else None."""
+        if not self._has_out and now.mono_ms < self._sent_ms + self.heartbeat_ms:
+            return None
+        frame, self._out, self._has_out = self._out, ServerFrame(), False
+        self._sent_ms = now.mono_ms
+        return frame
+
+    def next_deadline(self) -> int:
+        """When to look again, in monotonic milliseconds: for a heartbeat, or a worker gone silent."""
+        return min(self._sent_ms + self.heartbeat_ms, self._silent_ms())
+
+    def is_silent(self, now: Now) -> bool:
+        """Whether the worker has said nothing for so long that the stream must be dead."""
+        return now.mono_ms >= self._silent_ms()
+
+    def _silent_ms(self) -> int:
+        return self.heard_ms + SILENT_INTERVALS * self.heartbeat_ms
+
+
+def _names_by_queue(opened: Open) -> dict[str, frozenset[str]] | None:
+    if not opened.handlers:
+        return None
+    names: dict[str, set[str]] = {}
+    for handler in opened.handlers:
+        names.setdefault(handler.queue, set()).add(handler.name)
+    return {queue: frozenset(of_queue) for queue, of_queue in names.items()}
