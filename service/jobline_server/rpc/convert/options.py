@@ -1,0 +1,91 @@
+"""Options by their bytes: checked once, made once, shared by all jobs that carry them.
+
+Jobs of one kind come with the same options again and again. The table finds their one `JobOptions`
+object by the bytes of the message, so that looking at options costs a dictionary look-up a job and
+holding them costs a reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobline.v1 import job_pb2
+from jobline_server.engine.commands import Refused
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
+from jobline_server.rpc.validate.fields import within
+from jobline_server.rpc.validate.options import check_headers, check_job_options
+from jobline_server.wire.options import options_from_message
+
+ENTRIES_MAX = 16_384
+# Larger ones (long headers, mostly) are made anew each time rather than kept twice in memory.
+KEPT_BYTES_MAX = 2_048
+
+
+class OptionsTable:
+    """The options of lately pushed jobs. Over its bound it forgets everything and starts again: an
+    object that is made twice costs memory, and nothing else."""
+
+    __slots__ = ("_by_base", "_by_value", "_count")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._by_base: dict[bytes, dict[bytes, JobOptions]] = {}
+        self._by_value: dict[JobOptions, JobOptions] = {}
+        self._forget()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def shared(self, base: bytes) -> JobOptions:
+        """The options that a push shares, by the bytes of its message."""
+        family = self._by_base.get(base)
+        found = family.get(b"") if family is not None else None
+        if found is not None:
+            return found
+        try:
+            return self._make(base, b"")
+        except Refused as refused:
+            raise within("options", refused) from None
+
+    def overridden(self, base: bytes, overrides: Sequence[bytes]) -> list[JobOptions]:
+        """The options of jobs that override, field by field, what their push shares."""
+        find = self._by_base.get(base, {}).get
+        found = [find(override) for override in overrides]
+        if None not in found:
+            return found  # type: ignore[return-value]  # mypy cannot see the line above
+        for index, options in enumerate(found):
+            if options is None:
+                try:
+                    found[index] = self._once_more(base, overrides[index])
+                except Refused as refused:
+                    raise within(f"jobs[{index}].options", refused) from None
+        return found  # type: ignore[return-value]  # none is left
+
+    def _once_more(self, base: bytes, override: bytes) -> JobOptions:
+        found = self._by_base.get(base, {}).get(override)
+        return self._make(base, override) if found is None else found
+
+    def _make(self, base: bytes, override: bytes) -> JobOptions:
+        message = job_pb2.JobOptions.FromString(override or base)
+        check_job_options(message)
+        if base and override:
+            message = job_pb2.JobOptions.FromString(base)
+            message.MergeFromString(override)
+            check_headers(message.headers, "headers")
+        return self._keep(base, override, options_from_message(message))
+
+    def _keep(self, base: bytes, override: bytes, made: JobOptions) -> JobOptions:
+        if len(base) + len(override) > KEPT_BYTES_MAX:
+            return made
+        if self._count >= ENTRIES_MAX:
+            self._forget()
+        # One set of headers has many orders of bytes, and so many keys here; the value finds them.
+        one = self._by_value.setdefault(made, made) if len(made.headers) > 1 else made
+        self._by_base.setdefault(base, {})[override] = one
+        self._count += 1
+        return one
+
+    def _forget(self) -> None:
+        self._count = 0
+        self._by_base = {b"": {b"": DEFAULT_OPTIONS}}
+        self._by_value = {}

@@ -1,0 +1,189 @@
+"""Push, the hottest call: payloads are one list, rows are columns, no job costs its own call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from jobline.v1 import job_pb2, job_service_pb2
+from jobline_server.engine import limits
+from jobline_server.engine.commands import NewJob, Push, Pushed, Refused
+from jobline_server.engine.values import AckLevel, JobOptions
+from jobline_server.rpc.convert.options import OptionsTable
+from jobline_server.rpc.limits import PUSH_BYTES_MAX
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.mistyped import check_own_fields
+
+
+class PushReader:
+    """Makes commands of push requests; holds what all of them share."""
+
+    __slots__ = ("_batch_bytes_max", "_options", "_payload_bytes_max")
+
+    def __init__(self, options: OptionsTable, *, payload_bytes_max: int) -> None:
+        self._options = options
+        self._payload_bytes_max = payload_bytes_max
+        self._batch_bytes_max = max(PUSH_BYTES_MAX, payload_bytes_max)
+
+    def command(self, request: job_service_pb2.PushRequest, wall_ms: int) -> Push:
+        """The command of a request that came at `wall_ms`."""
+        queue = fields.queue_name(request.queue)
+        if request.HasField("spread"):
+            raise fields.not_served("spread")
+        base = request.options.SerializeToString() if request.HasField("options") else b""
+        command = Push(
+            queue=queue,
+            options=self._options.shared(base),
+            payloads=self._payloads(request),
+            run_at_ms=start_ms(request, wall_ms),
+            level=fields.member(request.ack_level, "ack_level", AckLevel),
+            atomic=request.atomic if request.HasField("atomic") else True,
+        )
+        if request.jobs:
+            self._take_rows(command, list(request.jobs), base, wall_ms)
+        elif not command.payloads:
+            raise fields.invalid("jobs", "a push needs jobs or payloads")
+        if request.request_id:
+            _take_request_id(command, request)
+        return command
+
+    def _payloads(self, request: job_service_pb2.PushRequest) -> list[bytes]:
+        payloads = request.payloads[:]
+        if len(payloads) > limits.PUSH_PAYLOADS_MAX:
+            raise fields.too_large("payloads", f"at most {limits.PUSH_PAYLOADS_MAX} in one push")
+        self._check_sizes(payloads, "payloads")
+        return payloads
+
+    def _check_sizes(self, payloads: list[bytes], field: str) -> None:
+        sizes = list(map(len, payloads))
+        most = max(sizes, default=0)
+        if most > self._payload_bytes_max:
+            raise fields.too_large(
+                f"{field}[{sizes.index(most)}]", f"must be at most {self._payload_bytes_max} bytes"
+            )
+        if sum(sizes) > self._batch_bytes_max:
+            raise fields.too_large(field, f"at most {self._batch_bytes_max} bytes in one push")
+
+    def _take_rows(
+        self, command: Push, rows: list[job_pb2.NewJob], base: bytes, wall_ms: int
+    ) -> None:
+        """Adds the rows, column by column. Rows with nothing of their own are plain payloads."""
+        if len(rows) > limits.PUSH_JOBS_MAX:
+            raise fields.too_large("jobs", f"at most {limits.PUSH_JOBS_MAX} in one push")
+        if any(map(len, map(UnknownFieldSet, rows))):
+            _find_mistyped(rows)
+        payloads = [row.data or row.text.encode() for row in rows]
+        self._check_sizes(payloads, "jobs")
+        options = self._options.overridden(
+            base,
+            [row.options.SerializeToString() if row.HasField("options") else b"" for row in rows],
+        )
+        keys = [row.job_key for row in rows]
+        starts = [row.WhichOneof("start") for row in rows]
+        if any(keys):
+            _check_keys(keys)
+        elif not any(starts) and _go_together(options, command):
+            command.options = options[0]
+            command.payloads = payloads + command.payloads
+            return
+        moments = _moments(rows, starts, command.run_at_ms, wall_ms)
+        command.jobs = list(map(NewJob, payloads, options, keys, moments))
+
+
+def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
+    for index, row in enumerate(rows):
+        try:
+            check_own_fields(row)
+        except Refused as refused:
+            raise fields.within(f"jobs[{index}]", refused) from None
+
+
+def _go_together(options: list[JobOptions], command: Push) -> bool:
+    """Whether rows share their options, with the plain payloads too if there are any."""
+    first = options[0]
+    return options.count(first) == len(options) and (
+        not command.payloads or first is command.options
+    )
+
+
+def _check_keys(keys: list[str]) -> None:
+    joined = "".join(keys)
+    if (
+        max(map(len, keys)) <= limits.JOB_KEY_BYTES_MAX
+        and joined.isascii()
+        and joined.isprintable()
+    ):
+        return
+    for index, key in enumerate(keys):
+        fields.key(key, f"jobs[{index}].job_key", limits.JOB_KEY_BYTES_MAX)
+
+
+def _moments(
+    rows: list[job_pb2.NewJob], starts: Sequence[str | None], shared_ms: int, wall_ms: int
+) -> list[int]:
+    """When each row becomes READY; a row that says nothing takes what the push says."""
+    moments = [shared_ms] * len(rows)
+    for index, start in enumerate(starts):
+        if start:
+            try:
+                moments[index] = start_ms(rows[index], wall_ms)
+            except Refused as refused:
+                raise fields.within(f"jobs[{index}]", refused) from None
+    return moments
+
+
+def start_ms(message: job_service_pb2.PushRequest | job_pb2.NewJob, wall_ms: int) -> int:
+    """When the jobs of a message become READY, in wall time; 0: at once."""
+    start = message.WhichOneof("start")
+    if start is None:
+        return 0
+    if start == "delay":
+        delay_ms = fields.duration_ms(message.delay, "delay", 0, limits.DELAY_MS_MAX)
+        return wall_ms + delay_ms if delay_ms else 0
+    moment_ms = fields.moment_ms(message.run_at, "run_at")
+    if moment_ms > wall_ms + limits.DELAY_MS_MAX:
+        raise fields.invalid("run_at", "must be at most 400 days ahead")
+    return moment_ms if moment_ms > wall_ms else 0
+
+
+def _take_request_id(command: Push, request: job_service_pb2.PushRequest) -> None:
+    """Adds the call's own id, with a digest of the call that tells a repeat from a mistake."""
+    request_id = fields.key(request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX)
+    if any(job.job_key for job in command.jobs):
+        raise fields.invalid("request_id", "not together with job_key")
+    command.request_id = request_id.encode()
+    # Deterministic, because the order of a map's entries differs between two sends of one message.
+    content = request.SerializeToString(deterministic=True)
+    command.request_digest = int.from_bytes(blake2b(content, digest_size=8).digest(), "big")
+
+
+def push_response(
+    request: job_service_pb2.PushRequest, pushed: Pushed
+) -> job_service_pb2.PushResponse:
+    """The reply; ids one by one only where jobs were sent as rows."""
+    response = job_service_pb2.PushResponse(
+        first_id=pushed.first_id,
+        count=pushed.count,
+        ack_level=job_pb2.AckLevel.ValueType(pushed.level),
+    )
+    for index, outcome, job_id in pushed.exceptions:
+        row = response.exceptions.add()
+        row.index = index
+        row.outcome = job_service_pb2.PushOutcome.ValueType(outcome)
+        row.id = job_id
+    if request.jobs:
+        response.ids.extend(ids_in_order(pushed))
+    return response
+
+
+def ids_in_order(pushed: Pushed) -> list[int] | range:
+    """The ids of all jobs of the push: created ones in a row, the others as exceptions say."""
+    created = range(pushed.first_id, pushed.first_id + pushed.count)
+    if not pushed.exceptions:
+        return created
+    others = {index: job_id for index, _, job_id in pushed.exceptions}
+    rest = iter(created)
+    total = pushed.count + len(others)
+    return [others[index] if index in others else next(rest) for index in range(total)]

@@ -1,0 +1,199 @@
+"""Acks, fails, releases and extends: what workers say about jobs they hold.
+
+Calls and streams share them; functions take the repeated field and the name it goes by there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.protobuf.message import Message
+
+from jobline.v1 import job_pb2, job_service_pb2
+from jobline_server.engine import limits
+from jobline_server.engine.commands import (
+    Exceptions,
+    ExtendItem,
+    FailItem,
+    FailResult,
+    Refused,
+    ReleaseItem,
+)
+from jobline_server.engine.values import FailAction, JobError, ReleaseReason
+from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.mistyped import check_own_fields
+from jobline_server.rpc.validate.options import backoff_ms, lease_ms
+from jobline_server.wire.times import fill_time
+
+NO_ERROR = JobError()
+
+
+def acks(
+    ids: list[int],
+    deliveries: list[int],
+    items: Sequence[job_service_pb2.AckItem],
+    *,
+    deliveries_field: str = "deliveries",
+    items_field: str = "items",
+) -> dict[int, bytes]:
+    """Adds the rows to the columns, and gives back the results by id."""
+    if len(ids) != len(deliveries):
+        raise fields.invalid(deliveries_field, "must be as many as the ids")
+    if len(ids) + len(items) > limits.SETTLE_ITEMS_MAX:
+        raise fields.too_large(items_field, f"at most {limits.SETTLE_ITEMS_MAX} in one call")
+    results: dict[int, bytes] = {}
+    if not items:
+        return results
+    for index, item in enumerate(items):
+        result = item.result
+        if len(result) > limits.RESULT_BYTES_MAX:
+            raise fields.too_large(
+                f"{items_field}[{index}].result", f"at most {limits.RESULT_BYTES_MAX} bytes"
+            )
+        _check_types(item, items_field, index)
+        job_id = item.id
+        ids.append(job_id)
+        deliveries.append(item.delivery)
+        if result:
+            results[job_id] = result
+    if results and len(set(ids)) != len(ids):
+        # A result belongs to one lease: of two acks of one job at most one can be it.
+        raise fields.invalid(items_field, "a job may stand in one ack only once")
+    return results
+
+
+def fails(items: Sequence[job_service_pb2.FailItem], field: str = "items") -> list[FailItem]:
+    """Failed jobs."""
+    fields.at_most(items, field, limits.SETTLE_ITEMS_MAX)
+    found = []
+    for index, item in enumerate(items):
+        try:
+            found.append(_fail(item))
+        except Refused as refused:
+            raise fields.within(f"{field}[{index}]", refused) from None
+    return found
+
+
+def _fail(item: job_service_pb2.FailItem) -> FailItem:
+    check_own_fields(item)
+    return FailItem(
+        item.id,
+        item.delivery,
+        job_error(item.error) if item.HasField("error") else NO_ERROR,
+        fields.member(item.then, "then", FailAction) or FailAction.RETRY,
+        backoff_ms(item.retry_after, "retry_after") if item.HasField("retry_after") else None,
+    )
+
+
+def job_error(message: job_pb2.JobError) -> JobError:
+    """An error; what is long is cut, so that a job can always fail."""
+    try:
+        check_own_fields(message)
+        return JobError(
+            type=fields.word(message.type, "type", limits.NAME_CHARACTERS_MAX),
+            message=fields.cut_text(message.message, limits.ERROR_MESSAGE_BYTES_MAX),
+            stack=fields.cut_text(message.stack, limits.ERROR_STACK_BYTES_MAX),
+            details=message.details[: rpc_limits.ERROR_DETAILS_BYTES_MAX],
+        )
+    except Refused as refused:
+        raise fields.within("error", refused) from None
+
+
+def releases(
+    items: Sequence[job_service_pb2.ReleaseItem], field: str = "items"
+) -> list[ReleaseItem]:
+    """Jobs given back."""
+    fields.at_most(items, field, limits.SETTLE_ITEMS_MAX)
+    found = []
+    for index, item in enumerate(items):
+        try:
+            found.append(_release(item))
+        except Refused as refused:
+            raise fields.within(f"{field}[{index}]", refused) from None
+    return found
+
+
+def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
+    check_own_fields(item)
+    if item.limiter:
+        raise fields.not_served("limiter")
+    if item.HasField("until"):
+        raise fields.not_served("until")
+    return ReleaseItem(
+        item.id,
+        item.delivery,
+        fields.duration_ms(item.delay, "delay", 0, limits.DELAY_MS_MAX)
+        if item.HasField("delay")
+        else 0,
+        fields.member(item.why, "why", ReleaseReason) or ReleaseReason.INTERRUPTED,
+    )
+
+
+def extends(items: Sequence[job_service_pb2.ExtendItem], field: str = "items") -> list[ExtendItem]:
+    """Leases kept alive."""
+    fields.at_most(items, field, limits.SETTLE_ITEMS_MAX)
+    found = []
+    for index, item in enumerate(items):
+        try:
+            found.append(_extend(item))
+        except Refused as refused:
+            raise fields.within(f"{field}[{index}]", refused) from None
+    return found
+
+
+def _extend(item: job_service_pb2.ExtendItem) -> ExtendItem:
+    check_own_fields(item)
+    if item.phase:
+        raise fields.not_served("phase")
+    if item.partial:
+        raise fields.not_served("partial")
+    has = item.HasField
+    checkpoint = item.checkpoint if has("checkpoint") else None
+    if checkpoint is not None and len(checkpoint) > limits.CHECKPOINT_BYTES_MAX:
+        raise fields.too_large("checkpoint", f"at most {limits.CHECKPOINT_BYTES_MAX} bytes")
+    return ExtendItem(
+        item.id,
+        item.delivery,
+        lease_ms(item.lease, "lease") if has("lease") else None,
+        fields.real(item.progress, "progress", 0, 100) if has("progress") else None,
+        fields.cut_text(item.message, rpc_limits.PROGRESS_MESSAGE_BYTES_MAX)
+        if has("message")
+        else None,
+        checkpoint,
+    )
+
+
+def _check_types(item: Message, field: str, index: int) -> None:
+    try:
+        check_own_fields(item)
+    except Refused as refused:
+        raise fields.within(f"{field}[{index}]", refused) from None
+
+
+def fill_exceptions(
+    message: job_service_pb2.AckResponse
+    | job_service_pb2.ReleaseResponse
+    | job_service_pb2.ExtendResponse
+    | job_service_pb2.StreamConfirm,
+    exceptions: Exceptions,
+) -> None:
+    """Writes the outcomes that are not DONE."""
+    add = message.exceptions.add
+    for index, outcome in exceptions:
+        row = add()
+        row.index = index
+        row.outcome = job_service_pb2.SettleOutcome.ValueType(outcome)
+
+
+def fail_response(results: list[FailResult]) -> job_service_pb2.FailResponse:
+    """What became of each failed job."""
+    response = job_service_pb2.FailResponse()
+    for result in results:
+        row = response.results.add()
+        row.outcome = job_service_pb2.SettleOutcome.ValueType(result.outcome)
+        if result.state is not None:
+            row.state = job_pb2.JobState.ValueType(result.state)
+        if result.run_at_ms:
+            fill_time(row.run_at, result.run_at_ms)
+    return response

@@ -1,0 +1,185 @@
+"""Stream frames between messages and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobline.v1 import job_service_pb2
+from jobline_server.dispatch.frames import (
+    Handler,
+    Open,
+    ServerFrame,
+    Settle,
+    Window,
+    Worker,
+    WorkerFrame,
+)
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Refused
+from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.convert import settles
+from jobline_server.rpc.convert.leases import STREAM_WRITER, messages_of
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
+from jobline_server.rpc.validate.options import lease_ms
+from jobline_server.wire.times import fill_time
+
+
+def worker_frame(request: job_service_pb2.StreamRequest) -> WorkerFrame:
+    """A frame from a worker."""
+    if request.logs:
+        raise fields.not_served("logs")
+    return WorkerFrame(
+        open=_open(request.open) if request.HasField("open") else None,
+        settles=[_settle(settle, index) for index, settle in enumerate(request.settles)],
+        extends=settles.extends(request.extends, "extends") if request.extends else [],
+        window=_window(request.window) if request.HasField("window") else None,
+        drain=request.drain,
+    )
+
+
+def _settle(message: job_service_pb2.StreamSettle, index: int) -> Settle:
+    try:
+        check_own_fields(message)
+        ids, deliveries = message.ack_ids[:], message.ack_deliveries[:]
+        results = settles.acks(
+            ids,
+            deliveries,
+            message.acks,
+            deliveries_field="ack_deliveries",
+            items_field="acks",
+        )
+        return Settle(
+            seq=message.seq,
+            ack_ids=ids,
+            ack_deliveries=deliveries,
+            results=results,
+            fails=settles.fails(message.fails, "fails") if message.fails else [],
+            releases=settles.releases(message.releases, "releases") if message.releases else [],
+        )
+    except Refused as refused:
+        raise fields.within(f"settles[{index}]", refused) from None
+
+
+def _window(message: job_service_pb2.StreamWindow) -> Window:
+    try:
+        check_own_fields(message)
+        jobs = fields.integer(message.max_in_flight, "max_in_flight", 0, limits.WINDOW_MAX)
+        payload_bytes = fields.integer(
+            message.max_in_flight_bytes, "max_in_flight_bytes", 0, rpc_limits.WINDOW_BYTES_MAX
+        )
+        return Window(jobs, payload_bytes or limits.WINDOW_BYTES_DEFAULT)
+    except Refused as refused:
+        raise fields.within("window", refused) from None
+
+
+def _open(message: job_service_pb2.StreamOpen) -> Open:
+    try:
+        check_all_fields(message)
+        return Open(
+            worker=_worker(message.worker),
+            queues=queue_weights(message.queues),
+            handlers=tuple(_handlers(message.handlers)),
+            lease_ms=lease_ms(message.lease, "lease") if message.HasField("lease") else None,
+            session=fields.word(message.session, "session", rpc_limits.SESSION_CHARACTERS_MAX),
+            accepts_runs=message.accepts_runs,
+        )
+    except Refused as refused:
+        raise fields.within("open", refused) from None
+
+
+def queue_weights(messages: Sequence[job_service_pb2.QueueWeight]) -> tuple[tuple[str, int], ...]:
+    """Queues to take from, each with its share."""
+    fields.some(messages, "queues", limits.QUEUES_PER_CONSUMER_MAX)
+    found: dict[str, int] = {}
+    for index, message in enumerate(messages):
+        try:
+            check_own_fields(message)
+            queue = fields.queue_name(message.queue)
+            if queue in found:
+                raise fields.invalid("queue", "stands twice")
+            weight = message.weight or 1
+            found[queue] = fields.integer(weight, "weight", 1, rpc_limits.WEIGHT_MAX)
+        except Refused as refused:
+            raise fields.within(f"queues[{index}]", refused) from None
+    return tuple(found.items())
+
+
+def _worker(message: job_service_pb2.WorkerDescription) -> Worker:
+    characters = limits.NAME_CHARACTERS_MAX
+    try:
+        if len(message.labels) > rpc_limits.LABELS_MAX:
+            raise fields.invalid("labels", f"must be at most {rpc_limits.LABELS_MAX} entries")
+        fields.words([*message.labels.keys(), *message.labels.values()], "labels", characters)
+        return Worker(
+            id=fields.word(message.id, "id", characters),
+            host=fields.word(message.host, "host", rpc_limits.HOST_CHARACTERS_MAX),
+            pid=message.pid,
+            version=fields.word(message.version, "version", characters),
+            language=fields.word(message.language, "language", characters),
+            labels=tuple(sorted(message.labels.items())),
+        )
+    except Refused as refused:
+        raise fields.within("worker", refused) from None
+
+
+def _handlers(messages: Sequence[job_service_pb2.HandlerDescription]) -> list[Handler]:
+    fields.at_most(messages, "handlers", rpc_limits.HANDLERS_MAX)
+    found = []
+    for index, message in enumerate(messages):
+        try:
+            found.append(
+                Handler(
+                    queue=fields.queue_name(message.queue),
+                    name=fields.word(message.name, "name", limits.NAME_CHARACTERS_MAX),
+                    payload_schema=_schema(message.payload_schema, "payload_schema"),
+                    result_schema=_schema(message.result_schema, "result_schema"),
+                )
+            )
+        except Refused as refused:
+            raise fields.within(f"handlers[{index}]", refused) from None
+    return found
+
+
+def _schema(value: str, field: str) -> str:
+    if len(value.encode()) > rpc_limits.SCHEMA_BYTES_MAX:
+        raise fields.invalid(field, f"must be at most {rpc_limits.SCHEMA_BYTES_MAX} bytes")
+    return value
+
+
+def server_messages(frame: ServerFrame) -> list[bytes]:
+    """The messages of a frame to a worker: one, or more where the delivery is large."""
+    message = job_service_pb2.StreamResponse()
+    if frame.opened is not None:
+        _fill_opened(message.opened, frame)
+    for seq, exceptions in frame.confirms:
+        confirm = message.confirms.add()
+        confirm.seq = seq
+        if exceptions:
+            settles.fill_exceptions(confirm, exceptions)
+    for job_id, delivery, reason in frame.revokes:
+        revoke = message.revokes.add()
+        revoke.id = job_id
+        revoke.delivery = delivery
+        revoke.reason = job_service_pb2.RevokeReason.ValueType(reason)
+    if frame.goaway is not None:
+        message.goaway.reason = frame.goaway.reason
+        fill_time(message.goaway.close_time, frame.goaway.close_ms)
+        fill_time(message.goaway.retry_delay, frame.goaway.retry_delay_ms)
+    first = message.SerializeToString()
+    if not frame.leased:
+        return [first]
+    return messages_of(
+        first, (field for leased in frame.leased for field in STREAM_WRITER.fields(leased))
+    )
+
+
+def _fill_opened(message: job_service_pb2.StreamOpened, frame: ServerFrame) -> None:
+    opened = frame.opened
+    if opened is None:
+        return
+    message.session = opened.session
+    fill_time(message.heartbeat_interval, opened.heartbeat_ms)
+    message.resumed = opened.resumed
+    message.held_ids.extend(job_id for job_id, _ in opened.held)
+    message.held_deliveries.extend(delivery for _, delivery in opened.held)

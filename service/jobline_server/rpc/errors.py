@@ -1,0 +1,126 @@
+"""What the caller is told: one table from refusals to gRPC statuses with `google.rpc` details.
+
+The codes are those of guarantee G5. Definite ones mean that nothing was stored; `UNAVAILABLE`,
+`DATA_LOSS` and `INTERNAL` leave the outcome unknown. Nothing but the message of a `Refused` ever
+reaches a caller: no text of other exceptions, no payload, no path, no stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import grpc
+from google.protobuf.any_pb2 import Any
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+
+from jobline_server.engine.commands import RefusalKind, Refused
+
+DOMAIN = "jobline"
+DETAILS_KEY = "grpc-status-details-bin"
+MESSAGE_CHARACTERS_MAX = 1_024
+
+CODES: dict[RefusalKind, grpc.StatusCode] = {
+    RefusalKind.INVALID_FIELD: grpc.StatusCode.INVALID_ARGUMENT,
+    RefusalKind.INVALID_PAGE_TOKEN: grpc.StatusCode.INVALID_ARGUMENT,
+    RefusalKind.NOT_SERVED: grpc.StatusCode.UNIMPLEMENTED,
+    RefusalKind.JOB_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    RefusalKind.QUEUE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    RefusalKind.QUEUE_NOT_CREATED: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.IDEMPOTENCY_MISMATCH: grpc.StatusCode.ALREADY_EXISTS,
+    RefusalKind.WRONG_STATE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.QUEUE_ACTIVE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.QUEUE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.SERVER_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.KEYS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.DISK_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.TOO_MANY_CALLS: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.DRAINING: grpc.StatusCode.UNAVAILABLE,
+    RefusalKind.OFFSET_GONE: grpc.StatusCode.OUT_OF_RANGE,
+    RefusalKind.PROTOCOL_MISTAKE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.DATA_LOSS: grpc.StatusCode.DATA_LOSS,
+    RefusalKind.STORAGE_FAILED: grpc.StatusCode.UNAVAILABLE,
+}
+
+# Refusals that a full bucket of something causes: their details name the bucket.
+QUOTAS = frozenset(
+    {
+        RefusalKind.QUEUE_FULL,
+        RefusalKind.SERVER_FULL,
+        RefusalKind.KEYS_FULL,
+        RefusalKind.DISK_FULL,
+        RefusalKind.TOO_MANY_CALLS,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What ends a call other than well: code, message and trailing metadata."""
+
+    code: grpc.StatusCode
+    message: str
+    metadata: tuple[tuple[str, bytes], ...]
+
+
+def status_of(refused: Refused) -> Status:
+    """The status of a refusal."""
+    details: list[Message] = []
+    if refused.field:
+        details.append(_bad_request(refused.field, refused.message))
+    if refused.kind in QUOTAS:
+        details.append(_quota_failure(refused))
+    if refused.retry_after_ms is not None:
+        details.append(_retry_info(refused.retry_after_ms))
+    message = f"{refused.field}: {refused.message}" if refused.field else refused.message
+    return make_status(CODES[refused.kind], refused.kind.value, message, details)
+
+
+def malformed_status() -> Status:
+    """The status of a message that could not be decoded."""
+    return make_status(
+        grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED_MESSAGE", "the message could not be decoded"
+    )
+
+
+def bug_status(incident: str) -> Status:
+    """The status of a bug; `incident` finds the log line that says more."""
+    return make_status(
+        grpc.StatusCode.INTERNAL, "BUG", f"a bug in the server, logged as {incident}"
+    )
+
+
+def make_status(
+    code: grpc.StatusCode, reason: str, message: str, details: list[Message] | None = None
+) -> Status:
+    """A status with an ErrorInfo and more details."""
+    message = message[:MESSAGE_CHARACTERS_MAX]
+    status = status_pb2.Status(code=code.value[0], message=message)
+    for detail in [error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN), *(details or ())]:
+        packed = Any()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return Status(code, message, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def _bad_request(field: str, description: str) -> Message:
+    violation = error_details_pb2.BadRequest.FieldViolation(field=field, description=description)
+    request: Message = error_details_pb2.BadRequest(field_violations=[violation])
+    return request
+
+
+def _quota_failure(refused: Refused) -> Message:
+    violation = error_details_pb2.QuotaFailure.Violation(
+        subject=refused.kind.value.lower(), description=refused.message
+    )
+    failure: Message = error_details_pb2.QuotaFailure(violations=[violation])
+    return failure
+
+
+def _retry_info(retry_after_ms: int) -> Message:
+    delay = Duration()
+    delay.FromMilliseconds(retry_after_ms)
+    info: Message = error_details_pb2.RetryInfo(retry_delay=delay)
+    return info

@@ -1,0 +1,50 @@
+"""Fields sent with the wrong wire type.
+
+protobuf keeps what it does not know apart and goes on: a field with a known number and a wrong type
+is taken for an unknown one, so its value would be lost in silence. Unknown numbers are fine (a
+newer client); known numbers among the unknown are a mistake, and are refused.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from jobline_server.engine.commands import RefusalKind, Refused
+
+
+def check_own_fields(message: Message) -> None:
+    """Refuse a message with a field of a wrong wire type; sub-messages are not looked at."""
+    unknown = UnknownFieldSet(message)
+    count = len(unknown)
+    if not count:
+        return
+    known = message.DESCRIPTOR.fields_by_number
+    for index in range(count):
+        number = unknown[index].field_number
+        if number in known:
+            name = known[number].name
+            raise Refused(RefusalKind.INVALID_FIELD, "has the wrong wire type", field=name)
+
+
+def check_all_fields(message: Message) -> None:
+    """The same for a message and all that is in it; for calls that are not hot."""
+    check_own_fields(message)
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        if descriptor.message_type.GetOptions().map_entry:
+            continue
+        if not descriptor.is_repeated:
+            _check_inner(value, descriptor.name)
+        else:
+            for index, item in enumerate(value):
+                _check_inner(item, f"{descriptor.name}[{index}]")
+
+
+def _check_inner(message: Message, place: str) -> None:
+    try:
+        check_all_fields(message)
+    except Refused as refused:
+        refused.field = f"{place}.{refused.field}"
+        raise

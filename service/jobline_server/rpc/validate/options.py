@@ -1,0 +1,153 @@
+"""Checks of what a job wants: options, backoff, retention; and of a queue's settings.
+
+Only fields that are set are looked at, through tables by name; a field that a table does not hold
+is part of the protocol and not served yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from jobline.v1 import job_pb2, queue_pb2
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Refused
+from jobline_server.engine.values import AckLevel, BackoffKind
+from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.mistyped import check_own_fields
+
+Check = Callable[[Any, str], object]
+
+
+def check_job_options(message: job_pb2.JobOptions) -> None:
+    """Refuse options that no job may have, or that are not served yet."""
+    _check_set_fields(message, OPTION_CHECKS)
+
+
+def check_queue_settings(message: queue_pb2.QueueSettings) -> None:
+    """Refuse settings that no queue may have, or that are not served yet."""
+    _check_set_fields(message, SETTING_CHECKS)
+
+
+def check_headers(headers: Mapping[str, str], field: str) -> None:
+    """At most 64 headers, 8 KiB together; a name is needed."""
+    if len(headers) > limits.HEADERS_MAX:
+        raise fields.invalid(field, f"must be at most {limits.HEADERS_MAX} entries")
+    size = 0
+    for name, value in headers.items():
+        if not name:
+            raise fields.invalid(field, "a header needs a name")
+        fields.word(name, field, limits.HEADERS_BYTES_MAX)
+        fields.word(value, field, limits.HEADERS_BYTES_MAX)
+        size += len(name.encode()) + len(value.encode())
+    if size > limits.HEADERS_BYTES_MAX:
+        raise fields.invalid(field, f"must be at most {limits.HEADERS_BYTES_MAX} bytes together")
+
+
+def lease_ms(value: Any, field: str) -> int:
+    """The length of a lease."""
+    return fields.duration_ms(value, field, limits.LEASE_MS_MIN, limits.LEASE_MS_MAX)
+
+
+def backoff_ms(value: Any, field: str) -> int:
+    """A pause between attempts."""
+    return fields.duration_ms(value, field, 0, limits.BACKOFF_MAX_DELAY_MS_MAX)
+
+
+def _check_set_fields(message: Message, checks: Mapping[str, Check]) -> None:
+    check_own_fields(message)
+    for descriptor, value in message.ListFields():
+        check = checks.get(descriptor.name)
+        if check is None:
+            raise fields.not_served(descriptor.name)
+        check(value, descriptor.name)
+
+
+def _name(value: str, field: str) -> None:
+    fields.word(value, field, limits.NAME_CHARACTERS_MAX)
+
+
+def _anything(value: object, field: str) -> None:
+    """Any value of its type will do."""
+
+
+def _max_attempts(value: int, field: str) -> None:
+    fields.integer(value, field, 0, limits.MAX_ATTEMPTS_MAX)
+
+
+def _max_stalls(value: int, field: str) -> None:
+    fields.integer(value, field, 0, limits.MAX_STALLS_MAX)
+
+
+def _delivery(value: int, field: str) -> None:
+    if value == job_pb2.DELIVERY_MODE_ONCE:
+        raise fields.not_served(field, "ONCE is not served yet")
+    if value != job_pb2.DELIVERY_MODE_AT_LEAST_ONCE:
+        raise fields.invalid(field, "is not a known value")
+
+
+def _backoff(value: job_pb2.Backoff, field: str) -> None:
+    try:
+        _check_set_fields(value, BACKOFF_CHECKS)
+    except Refused as refused:
+        raise fields.within(field, refused) from None
+
+
+def _retention(value: job_pb2.Retention, field: str) -> None:
+    try:
+        _check_set_fields(value, RETENTION_CHECKS)
+    except Refused as refused:
+        raise fields.within(field, refused) from None
+
+
+def _retention_age(value: Any, field: str) -> None:
+    fields.duration_ms(value, field, 0, rpc_limits.RETENTION_AGE_MS_MAX)
+
+
+def _error_types(values: Any, field: str) -> None:
+    if len(values) > rpc_limits.ERROR_TYPES_MAX:
+        raise fields.invalid(field, f"must be at most {rpc_limits.ERROR_TYPES_MAX} names")
+    for index, value in enumerate(values):
+        fields.required_word(value, f"{field}[{index}]", limits.NAME_CHARACTERS_MAX)
+
+
+BACKOFF_CHECKS: dict[str, Check] = {
+    "kind": lambda value, field: fields.member(value, field, BackoffKind),
+    "base": backoff_ms,
+    "max_delay": backoff_ms,
+    "jitter": lambda value, field: fields.real(value, field, 0, 1),
+}
+
+RETENTION_CHECKS: dict[str, Check] = {
+    "remove_on_complete": _anything,
+    "remove_on_fail": _anything,
+    "age": _retention_age,
+    "count": lambda value, field: fields.integer(value, field, 0, rpc_limits.RETENTION_COUNT_MAX),
+}
+
+OPTION_CHECKS: dict[str, Check] = {
+    "name": _name,
+    "content_type": _name,
+    "headers": check_headers,
+    "priority": _anything,
+    "lease": lease_ms,
+    "max_attempts": _max_attempts,
+    "backoff": _backoff,
+    "max_stalls": _max_stalls,
+    "retention": _retention,
+    "delivery": _delivery,
+}
+
+SETTING_CHECKS: dict[str, Check] = {
+    "lease": lease_ms,
+    "max_attempts": _max_attempts,
+    "backoff": _backoff,
+    "max_stalls": _max_stalls,
+    "retention": _retention,
+    "min_ack_level": lambda value, field: fields.member(value, field, AckLevel),
+    "max_waiting": lambda value, field: fields.integer(value, field, 1, rpc_limits.MAX_WAITING_MAX),
+    "non_retryable_error_types": _error_types,
+}
