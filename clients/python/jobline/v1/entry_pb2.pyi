@@ -323,8 +323,11 @@ class JobsReady(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     LOTS_FIELD_NUMBER: _builtins.int
     PROMOTED_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
     promoted: _builtins.bool
     """Output only. By hand."""
+    queue: _builtins.str
+    """Output only. Their queue."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Single jobs."""
@@ -339,10 +342,11 @@ class JobsReady(_message.Message):
         ids: _abc.Iterable[_builtins.int] | None = ...,
         lots: _abc.Iterable[_builtins.int] | None = ...,
         promoted: _builtins.bool = ...,
+        queue: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "lots", b"lots", "promoted", b"promoted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "lots", b"lots", "promoted", b"promoted", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -350,7 +354,7 @@ Global___JobsReady: _TypeAlias = JobsReady  # noqa: Y015
 
 @_typing.final
 class JobsLeased(_message.Message):
-    """Jobs of one queue were handed out."""
+    """Jobs of one queue were handed out, in this order: a run of a lot, or a single job as a run of one."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -360,9 +364,7 @@ class JobsLeased(_message.Message):
     LEASE_MS_FIELD_NUMBER: _builtins.int
     STARTS_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
-    IDS_FIELD_NUMBER: _builtins.int
     DELIVERIES_FIELD_NUMBER: _builtins.int
-    RUN_DELIVERY_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     worker: _builtins.str
@@ -371,23 +373,17 @@ class JobsLeased(_message.Message):
     """Output only. The worker's session; empty for a pull."""
     lease_ms: _builtins.int
     """Output only. Length of the lease; 0: each job's own."""
-    run_delivery: _builtins.int
-    """Output only. Counter of the leases in runs."""
     @_builtins.property
     def starts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Output only. Runs of lots."""
+        """Output only. First id of each run."""
 
     @_builtins.property
     def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Length of each run."""
 
     @_builtins.property
-    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Output only. Single jobs."""
-
-    @_builtins.property
     def deliveries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Output only. Counter of each single job's lease."""
+        """Output only. Counter of the leases of each run."""
 
     def __init__(
         self,
@@ -398,13 +394,11 @@ class JobsLeased(_message.Message):
         lease_ms: _builtins.int = ...,
         starts: _abc.Iterable[_builtins.int] | None = ...,
         counts: _abc.Iterable[_builtins.int] | None = ...,
-        ids: _abc.Iterable[_builtins.int] | None = ...,
         deliveries: _abc.Iterable[_builtins.int] | None = ...,
-        run_delivery: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "deliveries", b"deliveries", "ids", b"ids", "lease_ms", b"lease_ms", "queue", b"queue", "run_delivery", b"run_delivery", "session", b"session", "starts", b"starts", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "deliveries", b"deliveries", "lease_ms", b"lease_ms", "queue", b"queue", "session", b"session", "starts", b"starts", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -461,10 +455,25 @@ class JobFailed(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     RUN_AT_MS_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    WORKER_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. The job."""
     run_at_ms: _builtins.int
     """Output only. When the next attempt may start."""
+    queue: _builtins.str
+    """Output only. Its queue."""
+    name: _builtins.str
+    """Output only. Its name."""
+    delivery: _builtins.int
+    """Output only. The counter of the lease that ended."""
+    attempt: _builtins.int
+    """Output only. Number of the attempt that failed."""
+    worker: _builtins.str
+    """Output only. Who had it."""
     @_builtins.property
     def error(self) -> _job_pb2.JobError:
         """Output only. What went wrong."""
@@ -475,10 +484,15 @@ class JobFailed(_message.Message):
         id: _builtins.int = ...,
         run_at_ms: _builtins.int = ...,
         error: _job_pb2.JobError | None = ...,
+        queue: _builtins.str = ...,
+        name: _builtins.str = ...,
+        delivery: _builtins.int = ...,
+        attempt: _builtins.int = ...,
+        worker: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "id", b"id", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "delivery", b"delivery", "error", b"error", "id", b"id", "name", b"name", "queue", b"queue", "run_at_ms", b"run_at_ms", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -525,8 +539,14 @@ class JobsStalled(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     RUN_AT_MS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    WORKER_FIELD_NUMBER: _builtins.int
     reason: _job_pb2.EndReason.ValueType
     """Output only. Whether the worker was lost, or its lease ended."""
+    queue: _builtins.str
+    """Output only. Their queue."""
+    worker: _builtins.str
+    """Output only. Who had them."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. The jobs."""
@@ -541,10 +561,12 @@ class JobsStalled(_message.Message):
         ids: _abc.Iterable[_builtins.int] | None = ...,
         run_at_ms: _abc.Iterable[_builtins.int] | None = ...,
         reason: _job_pb2.EndReason.ValueType = ...,
+        queue: _builtins.str = ...,
+        worker: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "reason", b"reason", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "queue", b"queue", "reason", b"reason", "run_at_ms", b"run_at_ms", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -559,8 +581,14 @@ class JobsReleased(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     RUN_AT_MS_FIELD_NUMBER: _builtins.int
     WHY_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    WORKER_FIELD_NUMBER: _builtins.int
     why: _builtins.int
     """Output only. Why, a ReleaseReason."""
+    queue: _builtins.str
+    """Output only. Their queue."""
+    worker: _builtins.str
+    """Output only. Who had them."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. The jobs."""
@@ -575,10 +603,12 @@ class JobsReleased(_message.Message):
         ids: _abc.Iterable[_builtins.int] | None = ...,
         run_at_ms: _abc.Iterable[_builtins.int] | None = ...,
         why: _builtins.int = ...,
+        queue: _builtins.str = ...,
+        worker: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "run_at_ms", b"run_at_ms", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "queue", b"queue", "run_at_ms", b"run_at_ms", "why", b"why", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -594,6 +624,7 @@ class JobReported(_message.Message):
     PROGRESS_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     CHECKPOINT_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. The job."""
     progress: _builtins.float
@@ -602,6 +633,8 @@ class JobReported(_message.Message):
     """Optional. What it is doing."""
     checkpoint: _builtins.bytes
     """Optional. For a later attempt."""
+    queue: _builtins.str
+    """Output only. Its queue."""
     def __init__(
         self,
         *,
@@ -609,10 +642,11 @@ class JobReported(_message.Message):
         progress: _builtins.float | None = ...,
         message: _builtins.str | None = ...,
         checkpoint: _builtins.bytes | None = ...,
+        queue: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "message", b"message", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "id", b"id", "message", b"message", "progress", b"progress"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "id", b"id", "message", b"message", "progress", b"progress", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__checkpoint: _TypeAlias = _typing.Literal["checkpoint"]  # noqa: Y015
     _WhichOneofArgType__checkpoint: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint"]  # noqa: Y015
@@ -678,6 +712,9 @@ class CancelRequested(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     IDS_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Their queue."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. The jobs."""
@@ -686,10 +723,11 @@ class CancelRequested(_message.Message):
         self,
         *,
         ids: _abc.Iterable[_builtins.int] | None = ...,
+        queue: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
