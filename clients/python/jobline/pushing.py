@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from jobline import codec
 from jobline.batching import Batch, Gather
@@ -44,6 +44,36 @@ class Lane(NamedTuple):
     run_at: datetime | None
     ack_level: AckLevel | None
     has_key: bool
+
+
+class LotHow(TypedDict, total=False):
+    """What may be said about many jobs at once; see `Client.push`."""
+
+    options: JobOptions | None
+    name: str | None
+    delay: Seconds | None
+    run_at: datetime | None
+    ack_level: AckLevel | None
+
+
+class PushHow(LotHow, total=False):
+    """What may be said about one job; see `Client.push`."""
+
+    job_key: str | None
+
+
+def lane_of(queue: str, how: LotHow, *, is_json: bool = False) -> Lane:
+    """The lane of a call for many jobs."""
+    return Lane(
+        queue,
+        how.get("options"),
+        how.get("name"),
+        is_json,
+        how.get("delay"),
+        how.get("run_at"),
+        how.get("ack_level"),
+        has_key=False,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,202 @@
+"""The operators' services, awaited: typed arguments in, the protocol's messages out.
+
+Lists are read a page at a time as they are consumed. `reason` is kept in the audit trail;
+`dry_run` answers with the counts and changes nothing. Writes raise OutcomeUnknown where no
+definite answer came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from functools import cached_property
+
+from jobline import operating
+from jobline.asynchronous.pages import Link, pages_of
+from jobline.enums import JobState
+from jobline.operating import PAGE_SIZE
+from jobline.times import Seconds
+from jobline.v1 import (
+    admin_service_pb2,
+    admin_service_pb2_grpc,
+    dead_letter_service_pb2,
+    dead_letter_service_pb2_grpc,
+    queue_service_pb2,
+    queue_service_pb2_grpc,
+)
+from jobline.v1.dead_letter_service_pb2 import DeadFilter
+from jobline.v1.job_pb2 import Job
+from jobline.v1.queue_pb2 import Queue, QueueSettings
+
+
+class QueueApi:
+    """`client.queues`: settings and counts of queues, and what operators do with them."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @cached_property
+    def _stub(self) -> queue_service_pb2_grpc.QueueServiceAsyncStub:
+        return queue_service_pb2_grpc.QueueServiceStub(self._link().channel)
+
+    async def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> AsyncIterator[Queue]:
+        """All queues by name, or those whose name starts with `prefix`."""
+        async for page in pages_of(
+            lambda token: self._link().read(
+                self._stub.ListQueues,
+                queue_service_pb2.ListQueuesRequest(
+                    page_size=page_size, page_token=token, name_prefix=prefix
+                ),
+            )
+        ):
+            for queue in page.queues:
+                yield queue
+
+    async def get(self, queue: str) -> Queue:
+        """One queue with its settings and counts. Raises QueueNotFound."""
+        request = queue_service_pb2.GetQueueRequest(queue=queue)
+        return (await self._link().read(self._stub.GetQueue, request)).queue
+
+    async def update(
+        self,
+        queue: str,
+        settings: QueueSettings,
+        *,
+        fields: Iterable[str] | None = None,
+        reason: str = "",
+    ) -> Queue:
+        """Changes these `fields` of the settings (all, if None); creates the queue if need be."""
+        request = operating.update_queue(queue, settings, fields=fields, reason=reason)
+        return (await self._link().write(self._stub.UpdateQueue, request)).queue
+
+    async def pause(self, queue: str, *, reason: str = "") -> Queue:
+        """Stops handing out; pushes go on."""
+        request = queue_service_pb2.PauseQueueRequest(queue=queue, reason=reason)
+        return (await self._link().write(self._stub.PauseQueue, request)).queue
+
+    async def resume(self, queue: str, *, reason: str = "") -> Queue:
+        """Hands out again."""
+        request = queue_service_pb2.ResumeQueueRequest(queue=queue, reason=reason)
+        return (await self._link().write(self._stub.ResumeQueue, request)).queue
+
+    async def drain(
+        self, queue: str, *, dry_run: bool = False, reason: str = ""
+    ) -> queue_service_pb2.DrainQueueResponse:
+        """Deletes the jobs that wait; active ones go on."""
+        request = queue_service_pb2.DrainQueueRequest(queue=queue, dry_run=dry_run, reason=reason)
+        return await self._link().write(self._stub.DrainQueue, request)
+
+    async def clean(
+        self,
+        queue: str,
+        *,
+        states: Iterable[JobState] = (),
+        older_than: Seconds | None = None,
+        dry_run: bool = False,
+        reason: str = "",
+    ) -> queue_service_pb2.CleanQueueResponse:
+        """Deletes jobs that ended in these states (default: all but DEAD), at least `older_than`
+        ago.
+        """
+        request = operating.clean_queue(
+            queue, states=states, older_than=older_than, dry_run=dry_run, reason=reason
+        )
+        return await self._link().write(self._stub.CleanQueue, request)
+
+    async def delete(
+        self, queue: str, *, force: bool = False, dry_run: bool = False, reason: str = ""
+    ) -> queue_service_pb2.DeleteQueueResponse:
+        """Deletes a queue with all its jobs; with active ones only if `force` is set (else
+        QueueActive).
+        """
+        request = operating.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
+        return await self._link().write(self._stub.DeleteQueue, request)
+
+
+class DeadLetterApi:
+    """`client.dead`: jobs that could not be done. `client.jobs.retry` puts them back."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @cached_property
+    def _stub(self) -> dead_letter_service_pb2_grpc.DeadLetterServiceAsyncStub:
+        return dead_letter_service_pb2_grpc.DeadLetterServiceStub(self._link().channel)
+
+    async def list_page(
+        self,
+        where: DeadFilter | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+        page_token: str = "",
+        include_payloads: bool = False,
+    ) -> dead_letter_service_pb2.ListDeadJobsResponse:
+        """One page of dead jobs by id, and the token of the next one."""
+        request = operating.list_dead_jobs(
+            where, page_size=page_size, page_token=page_token, include_payloads=include_payloads
+        )
+        return await self._link().read(self._stub.ListDeadJobs, request)
+
+    async def list(
+        self,
+        where: DeadFilter | None = None,
+        *,
+        include_payloads: bool = False,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncIterator[Job]:
+        """All dead jobs by id."""
+        async for page in pages_of(
+            lambda token: self.list_page(
+                where, page_size=page_size, page_token=token, include_payloads=include_payloads
+            )
+        ):
+            for job in page.jobs:
+                yield job
+
+    async def stats(self, queue: str = "") -> dead_letter_service_pb2.GetDeadLetterStatsResponse:
+        """Counts by queue, name, reason and error type, most first."""
+        request = dead_letter_service_pb2.GetDeadLetterStatsRequest(queue=queue)
+        return await self._link().read(self._stub.GetDeadLetterStats, request)
+
+    async def purge(
+        self,
+        where: DeadFilter | None = None,
+        *,
+        everything: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+    ) -> dead_letter_service_pb2.PurgeDeadJobsResponse:
+        """Deletes dead jobs; a filter without conditions needs `everything=True`."""
+        request = operating.purge_dead_jobs(
+            where, everything=everything, dry_run=dry_run, reason=reason
+        )
+        return await self._link().write(self._stub.PurgeDeadJobs, request)
+
+
+class AdminApi:
+    """`client.admin`: the server itself."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @cached_property
+    def _stub(self) -> admin_service_pb2_grpc.AdminServiceAsyncStub:
+        return admin_service_pb2_grpc.AdminServiceStub(self._link().channel)
+
+    async def stats(self) -> admin_service_pb2.GetStatsResponse:
+        """Counts and health of the server."""
+        return await self._link().read(self._stub.GetStats, admin_service_pb2.GetStatsRequest())
+
+    async def workers(
+        self, queue: str = "", *, page_size: int = PAGE_SIZE
+    ) -> AsyncIterator[admin_service_pb2.Worker]:
+        """All connected workers by session, or those that take from `queue`."""
+        async for page in pages_of(
+            lambda token: self._link().read(
+                self._stub.ListWorkers,
+                admin_service_pb2.ListWorkersRequest(
+                    page_size=page_size, page_token=token, queue=queue
+                ),
+            )
+        ):
+            for worker in page.workers:
+                yield worker

@@ -1,0 +1,103 @@
+"""`AsyncClient`: everything a program does with a server, awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+import grpc
+from grpc import aio
+
+from jobline.asynchronous.admin import AdminApi, DeadLetterApi, QueueApi
+from jobline.asynchronous.connection import Connection
+from jobline.asynchronous.job_admin import JobApi
+from jobline.asynchronous.leases import Leases
+from jobline.asynchronous.producer import Producer
+from jobline.batching import GatherLimits
+from jobline.errors import ClientClosed
+from jobline.ids import RequestIds
+from jobline.pushing import PushMiddleware
+from jobline.pushing_aio import AioPusher
+from jobline.times import Seconds, seconds_of
+
+
+class AsyncClient(Producer, Leases):
+    """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
+
+    It connects at its first use, and belongs to the event loop of that use. `async with` closes it.
+
+    - `target`: `host:port`, or `unix:/path` for a Unix socket.
+    - `credentials`: from `grpc.ssl_channel_credentials`; None is plaintext.
+    - `metadata`: goes with every call.
+    - `timeout`: how long a call may take in all, retries included; default 30 s.
+    - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
+      more is refused with BufferFull.
+    - `middleware`: called with every push; see `PushMiddleware`.
+    """
+
+    def __init__(
+        self,
+        target: str = "localhost:7070",
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        metadata: Mapping[str, str] | None = None,
+        timeout: Seconds = 30,
+        buffer_jobs: int = 10_000,
+        buffer_bytes: int = 64 << 20,
+        middleware: Sequence[PushMiddleware] = (),
+    ) -> None:
+        self.target = target
+        self.jobs = JobApi(self._link)
+        self.queues = QueueApi(self._link)
+        self.dead = DeadLetterApi(self._link)
+        self.admin = AdminApi(self._link)
+        self._credentials = credentials
+        self._metadata = metadata
+        self._timeout = timeout
+        self._limits = GatherLimits(
+            jobs=buffer_jobs, payload_bytes=buffer_bytes, give_up_after=seconds_of(timeout)
+        )
+        self._push_middleware = tuple(middleware)
+        self._new_id = RequestIds()
+        self._connection: Connection | None = None
+        self._pusher: AioPusher | None = None
+        self._closed = False
+
+    @property
+    def channel(self) -> aio.Channel:
+        """The channel, for the bare stubs of `jobline.v1`."""
+        return self._link().channel
+
+    async def close(self) -> None:
+        """Waits for the pushes that were taken, and closes the connection. May be called twice."""
+        self._closed = True
+        if self._pusher is not None:
+            await self._pusher.close()
+        if self._connection is not None:
+            await self._connection.channel.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _link(self) -> Connection:
+        if self._connection is None:
+            if self._closed:
+                raise ClientClosed("the client is closed")
+            self._connection = Connection(
+                self.target, self._credentials, self._metadata, self._timeout
+            )
+        return self._connection
+
+    def _pushing(self) -> AioPusher:
+        if self._pusher is None:
+            self._pusher = AioPusher(self._link().start_push, self._limits, self._new_id)
+        return self._pusher

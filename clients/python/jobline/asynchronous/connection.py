@@ -1,0 +1,93 @@
+"""A channel of grpc.aio, and how a call on it is made: deadline, metadata, typed errors,
+retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import grpc
+from grpc import aio
+
+from jobline.backoff import RETRY
+from jobline.channel import metadata_of, open_aio_channel
+from jobline.errors import JoblineError
+from jobline.status import error_from_rpc, outcome_unknown
+from jobline.times import Seconds, seconds_of
+from jobline.v1 import job_service_pb2 as pb
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+
+if TYPE_CHECKING:
+    from jobline.v1.job_service_pb2_grpc import JobServiceAsyncStub
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+# Share of a push's time that one try may take: an answer that is lost leaves time for others.
+TRY_SHARE = 1 / 3
+
+
+class Connection:
+    """What all parts of a client share. Made inside the event loop that uses it."""
+
+    def __init__(
+        self,
+        target: str,
+        credentials: grpc.ChannelCredentials | None,
+        metadata: Mapping[str, str] | None,
+        timeout: Seconds,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.channel = open_aio_channel(target, credentials)
+        self.metadata = aio.Metadata(*metadata_of(metadata))
+        self.timeout = seconds_of(timeout)
+        self.try_timeout = self.timeout * TRY_SHARE
+        self.jobs: JobServiceAsyncStub = JobServiceStub(self.channel)
+
+    async def read(
+        self,
+        method: aio.UnaryUnaryMultiCallable[Request, Response],
+        request: Request,
+        *,
+        extra: float = 0.0,
+    ) -> Response:
+        """A call that changes nothing; `extra` seconds are added to its deadline."""
+        try:
+            return await method(request, timeout=self.timeout + extra, metadata=self.metadata)
+        except grpc.RpcError as error:
+            raise error_from_rpc(error) from error
+
+    async def write(
+        self, method: aio.UnaryUnaryMultiCallable[Request, Response], request: Request
+    ) -> Response:
+        """A call that changes something: without a definite answer it raises OutcomeUnknown."""
+        try:
+            return await self.read(method, request)
+        except JoblineError as error:
+            raise outcome_unknown(error) from error
+
+    def start_push(
+        self, request: pb.PushRequest
+    ) -> aio.UnaryUnaryCall[pb.PushRequest, pb.PushResponse]:
+        """One try of a push."""
+        return self.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
+
+    async def push(self, request: pb.PushRequest) -> pb.PushResponse:
+        """A push that is safe to repeat, repeated until there is a definite answer or no time."""
+        give_up_at = self.loop.time() + self.timeout
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self.start_push(request)
+            except grpc.RpcError as failure:
+                error = error_from_rpc(failure)
+                pause = RETRY.after(tries, random.random)
+                is_late = self.loop.time() + pause > give_up_at
+                if error.definite or not error.retryable or is_late:
+                    told = outcome_unknown(error, request_id=request.request_id or None)
+                    raise told from failure
+            await asyncio.sleep(pause)

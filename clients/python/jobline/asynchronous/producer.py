@@ -1,0 +1,138 @@
+"""Pushing, one at a time or many, and waiting for what was pushed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Unpack
+
+from jobline import codec
+from jobline.asynchronous.observer import Observer
+from jobline.enums import AckLevel
+from jobline.ids import RequestIds
+from jobline.options import JobOptions
+from jobline.pushing import (
+    Lane,
+    LotHow,
+    PushHow,
+    PushMiddleware,
+    lane_of,
+    lot_of,
+    pushed_of,
+    request_of_jobs,
+    request_of_payloads,
+    through,
+)
+from jobline.pushing_aio import AioPusher
+from jobline.times import Seconds
+from jobline.values import Pushed, PushedLot
+
+
+class Producer(Observer):
+    """The part of `AsyncClient` that pushes."""
+
+    _new_id: RequestIds
+    _push_middleware: tuple[PushMiddleware, ...]
+
+    def _pushing(self) -> AioPusher:
+        raise NotImplementedError
+
+    async def push(  # noqa: PLR0913  # one keyword for each thing that can be said about a job
+        self,
+        queue: str,
+        payload: Any = b"",
+        *,
+        options: JobOptions | None = None,
+        name: str | None = None,
+        job_key: str | None = None,
+        delay: Seconds | None = None,
+        run_at: datetime | None = None,
+        ack_level: AckLevel | None = None,
+    ) -> Pushed:
+        """Pushes one job and returns when the ack level is reached.
+
+        Pushes made at the same time share one call; those of one queue and one set of
+        options keep their order. An answer that is lost is asked for again, and nothing is stored
+        twice.
+
+        - `payload`: bytes as they are, anything else as JSON; ≤ 10 MiB.
+        - `options`: what this kind of job wants; `name` is a short way to set `options.name`.
+        - `job_key`: idempotency key, 1 … 256 bytes: again within 24 h it returns the first job's
+          id.
+        - `delay` (0 s … 400 days) or `run_at` (aware datetime): when it becomes ready; default at
+          once.
+        - `ack_level`: default FSYNCED, or the queue's minimum.
+
+        Raises BufferFull, InvalidArgument, IdempotencyMismatch, QueueFull and other refusals
+        (nothing was stored), or OutcomeUnknown when the client's timeout passed without a definite
+        answer.
+        """
+        data, content_type = codec.encode(payload)
+        key = job_key or ""
+        lane = Lane(
+            queue, options, name, bool(content_type), delay, run_at, ack_level, has_key=bool(key)
+        )
+        if self._push_middleware:
+            lane, data, key = through(self._push_middleware, lane, data, key)
+        return await self._pushing().push(lane, data, key)
+
+    async def push_many(
+        self,
+        queue: str,
+        jobs: Iterable[Any],
+        *,
+        atomic: bool = True,
+        request_id: str | None = None,
+        **how: Unpack[LotHow],
+    ) -> list[Pushed]:
+        """Pushes many jobs in one call, and returns what became of each, in order.
+
+        `jobs` are payloads, or `NewJob`s with something of their own; ≤ 1,000, or ≤ 10,000 if all
+        are payloads; ≤ 16 MiB. All or none are stored; with `atomic=False` a job whose key does
+        not match is REFUSED alone. The same `request_id` (1 … 64 bytes) within 10 minutes returns
+        the same ids. The other keywords and errors are those of `push`.
+        """
+        news = list(jobs)
+        if not news:
+            return []
+        lane = lane_of(queue, how)
+        request = request_of_jobs(
+            lane, news, atomic=atomic, request_id=request_id, new_id=self._new_id
+        )
+        return pushed_of(await self._link().push(request), len(news))
+
+    async def push_payloads(
+        self,
+        queue: str,
+        payloads: Sequence[bytes],
+        *,
+        request_id: str | None = None,
+        **how: Unpack[LotHow],
+    ) -> PushedLot:
+        """Pushes up to 10,000 plain jobs (≤ 16 MiB) that share everything but the payload: the
+        fastest way.
+
+        All or none are stored, as one lot with consecutive ids. The keywords and errors are those
+        of `push_many`.
+        """
+        lane = lane_of(queue, how)
+        request = request_of_payloads(lane, payloads, request_id or self._new_id())
+        return lot_of(await self._link().push(request))
+
+    async def push_and_wait(
+        self,
+        queue: str,
+        payload: Any = b"",
+        *,
+        timeout: Seconds = 60,
+        **how: Unpack[PushHow],
+    ) -> Any:
+        """Pushes a job and returns its result: the JSON value, or bytes if it is not JSON.
+
+        `timeout`: how long to wait after the push, ≤ 1 h. Raises WaitTimeout (the job goes on; the
+        error has its id), JobDead, JobCancelled, JobExpired, JobNotFound (it completed and was not
+        kept), and the errors of `push`.
+        """
+        pushed = await self.push(queue, payload, **how)
+        end = await self.wait_one(pushed.id, timeout=timeout)
+        return end.value()

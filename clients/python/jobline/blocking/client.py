@@ -1,0 +1,75 @@
+"""`Client`: everything a program does with a server, blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+import grpc
+
+from jobline.batching import GatherLimits
+from jobline.blocking.admin import AdminApi, DeadLetterApi, QueueApi
+from jobline.blocking.connection import Connection
+from jobline.blocking.job_admin import JobApi
+from jobline.blocking.leases import Leases
+from jobline.blocking.producer import Producer
+from jobline.pushing import PushMiddleware
+from jobline.times import Seconds, seconds_of
+
+
+class Client(Producer, Leases):
+    """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
+
+    One client serves all threads of a process; make it after a fork, not before. `with` closes it.
+
+    - `target`: `host:port`, or `unix:/path` for a Unix socket.
+    - `credentials`: from `grpc.ssl_channel_credentials`; None is plaintext.
+    - `metadata`: goes with every call.
+    - `timeout`: how long a call may take in all, retries included; default 30 s.
+    - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
+      more is refused with BufferFull.
+    - `middleware`: called with every push; see `PushMiddleware`.
+    """
+
+    def __init__(
+        self,
+        target: str = "localhost:7070",
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        metadata: Mapping[str, str] | None = None,
+        timeout: Seconds = 30,
+        buffer_jobs: int = 10_000,
+        buffer_bytes: int = 64 << 20,
+        middleware: Sequence[PushMiddleware] = (),
+    ) -> None:
+        limits = GatherLimits(
+            jobs=buffer_jobs, payload_bytes=buffer_bytes, give_up_after=seconds_of(timeout)
+        )
+        super().__init__(Connection(target, credentials, metadata, timeout), limits, middleware)
+        self.target = target
+        self.jobs = JobApi(self._connection)
+        self.queues = QueueApi(self._connection)
+        self.dead = DeadLetterApi(self._connection)
+        self.admin = AdminApi(self._connection)
+
+    @property
+    def channel(self) -> grpc.Channel:
+        """The channel, for the bare stubs of `jobline.v1`."""
+        return self._connection.channel
+
+    def close(self) -> None:
+        """Waits for the pushes that were taken, and closes the connection. May be called twice."""
+        self._pusher.close()
+        self._connection.channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,84 @@
+"""A channel, and how a call on it is made: deadline, metadata, typed errors, retries."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from typing import TypeVar
+
+import grpc
+
+from jobline.backoff import RETRY
+from jobline.channel import metadata_of, open_channel
+from jobline.errors import JoblineError
+from jobline.status import error_from_rpc, outcome_unknown
+from jobline.times import Seconds, seconds_of
+from jobline.v1 import job_service_pb2 as pb
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+# Share of a push's time that one try may take: an answer that is lost leaves time for others.
+TRY_SHARE = 1 / 3
+
+
+class Connection:
+    """What all parts of a client share."""
+
+    def __init__(
+        self,
+        target: str,
+        credentials: grpc.ChannelCredentials | None,
+        metadata: Mapping[str, str] | None,
+        timeout: Seconds,
+    ) -> None:
+        self.channel = open_channel(target, credentials)
+        self.metadata = metadata_of(metadata)
+        self.timeout = seconds_of(timeout)
+        self.try_timeout = self.timeout * TRY_SHARE
+        self.jobs: JobServiceStub = JobServiceStub(self.channel)
+
+    def read(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Request, Response],
+        request: Request,
+        *,
+        extra: float = 0.0,
+    ) -> Response:
+        """A call that changes nothing; `extra` seconds are added to its deadline."""
+        try:
+            return method(request, timeout=self.timeout + extra, metadata=self.metadata)
+        except grpc.RpcError as error:
+            raise error_from_rpc(error) from error
+
+    def write(
+        self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request
+    ) -> Response:
+        """A call that changes something: without a definite answer it raises OutcomeUnknown."""
+        try:
+            return self.read(method, request)
+        except JoblineError as error:
+            raise outcome_unknown(error) from error
+
+    def start_push(self, request: pb.PushRequest) -> grpc.Future[pb.PushResponse]:
+        """One try of a push; the answer comes on a thread of gRPC."""
+        return self.jobs.Push.future(request, timeout=self.try_timeout, metadata=self.metadata)
+
+    def push(self, request: pb.PushRequest) -> pb.PushResponse:
+        """A push that is safe to repeat, repeated until there is a definite answer or no time."""
+        give_up_at = time.monotonic() + self.timeout
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return self.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
+            except grpc.RpcError as failure:
+                error = error_from_rpc(failure)
+                pause = RETRY.after(tries, random.random)
+                is_late = time.monotonic() + pause > give_up_at
+                if error.definite or not error.retryable or is_late:
+                    told = outcome_unknown(error, request_id=request.request_id or None)
+                    raise told from failure
+            time.sleep(pause)

@@ -1,0 +1,112 @@
+"""Waiting for jobs to end, and watching what happens."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
+
+import grpc
+
+from jobline.backoff import RETRY
+from jobline.blocking.connection import Connection
+from jobline.enums import EventKind
+from jobline.errors import JoblineError
+from jobline.requests import Waiting, Watching
+from jobline.status import error_from_rpc
+from jobline.times import Seconds
+from jobline.values import JobEnd, WatchedEvent
+
+Message = TypeVar("Message")
+Message_co = TypeVar("Message_co", covariant=True)
+
+
+class Observer:
+    """The part of `Client` that waits and watches."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def wait(self, *ids: int, timeout: Seconds = 60) -> Iterator[JobEnd]:
+        """How jobs end, each as it ends; ended ones come at once.
+
+        `ids`: 1 … 10,000. `timeout`: in all, 0 s … 1 h; what has not ended by then is left out. A
+        broken connection is opened again. Raises InvalidArgument and other refusals, and
+        Unavailable when no server answered in that time.
+        """
+        waiting = Waiting(time.monotonic(), ids, timeout)
+        tries = 0
+        while (request := waiting.request(time.monotonic())) is not None:
+            deadline = request.timeout.seconds + self._connection.timeout
+            call = self._connection.jobs.Wait(
+                request, timeout=deadline, metadata=self._connection.metadata
+            )
+            try:
+                for response in _closing(call):
+                    tries = 0
+                    yield waiting.take(response)
+            except JoblineError as error:
+                tries += 1
+                pause = RETRY.after(tries, random.random)
+                if not error.retryable or time.monotonic() + pause > waiting.until:
+                    raise
+                time.sleep(pause)
+            else:
+                return
+
+    def wait_one(self, id_: int, *, timeout: Seconds = 60) -> JobEnd:
+        """How one job ended. Raises WaitTimeout if it has not ended in time, and the errors of
+        `wait`.
+        """
+        waiting = Waiting(time.monotonic(), [id_], timeout)
+        for end in self.wait(id_, timeout=timeout):
+            return end
+        raise waiting.timed_out()
+
+    def watch(
+        self,
+        *,
+        queues: Iterable[str] = (),
+        job_id: int | None = None,
+        kinds: Iterable[EventKind] = (),
+        resume_token: str = "",
+    ) -> Iterator[WatchedEvent]:
+        """What happens, from now on or after a resume token, without end.
+
+        Only these queues, this job, these kinds; none means all. A broken connection is opened
+        again where it broke. Each event carries the token to resume after it and those sent with
+        it. Raises OffsetGone if the events after the token are gone, and other refusals.
+        """
+        watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
+        while True:
+            call = self._connection.jobs.Watch(
+                watching.request(), metadata=self._connection.metadata
+            )
+            try:
+                for response in _closing(call):
+                    watching.take(response)
+                    for event in response.events:
+                        yield WatchedEvent(event, response.resume_token)
+            except JoblineError as error:
+                if not error.retryable or error.definite:
+                    raise
+            time.sleep(RETRY.after(watching.tries, random.random))
+
+
+class _Call(Protocol[Message_co]):
+    """A call that streams answers."""
+
+    def __iter__(self) -> Iterator[Message_co]: ...
+
+    def cancel(self) -> bool: ...
+
+
+def _closing(call: _Call[Message]) -> Iterator[Message]:
+    """The messages of a call, which is cancelled when nobody reads on."""
+    try:
+        yield from call
+    except grpc.RpcError as error:
+        raise error_from_rpc(error) from error
+    finally:
+        call.cancel()
