@@ -1,0 +1,79 @@
+"""How many calls may be open at once: all, their bytes, streams, long polls, waiters, watchers.
+
+gRPC's own bound counts streams as calls and knows no kinds. Over a bound a call is refused with
+TOO_MANY_CALLS, which is definite: nothing of it happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from jobline_server.engine.commands import RefusalKind, Refused
+
+RETRY_AFTER_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Bounds on what is open at once."""
+
+    calls: int = 20_000
+    call_bytes: int = 1 << 30
+    streams: int = 10_000
+    pulls: int = 10_000
+    waiters: int = 10_000
+    watchers: int = 1_000
+
+
+class Gate:
+    """Lets in so many at once."""
+
+    __slots__ = ("most", "name", "open")
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name = name
+        self.most = most
+        self.open = 0
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Holds a place for as long as the call is open."""
+        if self.open >= self.most:
+            raise too_many(self.name)
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+
+class Admission:
+    """All gates of a server. Calls and their bytes are counted by the guard itself, without a
+    context, because that is on the way of every call."""
+
+    __slots__ = ("call_bytes", "calls", "limits", "pulls", "streams", "waiters", "watchers")
+
+    def __init__(self, limits: CallLimits | None = None) -> None:
+        self.limits = limits or CallLimits()
+        self.calls = 0
+        self.call_bytes = 0
+        self.streams = Gate("streams", self.limits.streams)
+        self.pulls = Gate("long polls", self.limits.pulls)
+        self.waiters = Gate("waiters", self.limits.waiters)
+        self.watchers = Gate("watchers", self.limits.watchers)
+
+    def check_room(self) -> None:
+        """Refuse a call where too many are open."""
+        if self.calls >= self.limits.calls or self.call_bytes >= self.limits.call_bytes:
+            raise too_many("calls")
+
+
+def too_many(what: str) -> Refused:
+    """The refusal of one more."""
+    return Refused(
+        RefusalKind.TOO_MANY_CALLS,
+        f"the server has as many {what} open as it serves",
+        retry_after_ms=RETRY_AFTER_MS,
+    )

@@ -1,0 +1,105 @@
+"""Jobs as operators see them, and how jobs ended, into messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2, job_service_pb2
+from jobline_server.engine.commands import Ended
+from jobline_server.runtime.views import DeadCount, JobView, Obstacle
+from jobline_server.wire.errors import fill_attempt, fill_error
+from jobline_server.wire.options import shared_message
+from jobline_server.wire.times import fill_time
+
+
+def fill_moment(message: Timestamp, milliseconds: int) -> None:
+    """Writes a moment; 0 stays unset."""
+    if milliseconds:
+        fill_time(message, milliseconds)
+
+
+def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None:
+    """Writes a job; lists leave out what is large."""
+    message.id = view.id
+    message.queue = view.queue
+    message.state = job_pb2.JobState.ValueType(view.state)
+    message.options.CopyFrom(shared_message(view.options))
+    message.payload_bytes = len(view.payload)
+    message.job_key = view.job_key
+    _fill_moments(message, view)
+    message.attempts = view.attempts
+    message.stalls = view.stalls
+    message.releases = view.releases
+    message.delivery = view.delivery
+    message.worker = view.worker
+    message.progress = view.progress
+    message.progress_message = view.progress_message
+    message.reason = job_pb2.EndReason.ValueType(view.reason)
+    message.cancel_requested = view.cancel_requested
+    if view.error is not None:
+        fill_error(message.error, view.error)
+    if view.stale_from is not None:
+        message.stale_from = job_pb2.JobState.ValueType(view.stale_from)
+    for attempt in view.history:
+        fill_attempt(message.history.add(), attempt)
+    if with_payload:
+        message.payload = view.payload
+        message.checkpoint = view.checkpoint
+        message.result = view.result
+
+
+def _fill_moments(message: job_pb2.Job, view: JobView) -> None:
+    fill_moment(message.pushed_at, view.pushed_ms)
+    if view.run_at_ms:
+        fill_moment(message.run_at, view.run_at_ms)
+    if view.ended_ms:
+        fill_moment(message.ended_at, view.ended_ms)
+    if view.lease_until_ms:
+        fill_moment(message.lease_until, view.lease_until_ms)
+
+
+def job_page(
+    views: Iterable[JobView], next_page_token: str, *, with_payload: bool
+) -> job_admin_service_pb2.ListJobsResponse:
+    """A page of jobs."""
+    response = job_admin_service_pb2.ListJobsResponse(next_page_token=next_page_token)
+    for view in views:
+        fill_job(response.jobs.add(), view, with_payload=with_payload)
+    return response
+
+
+def wait_response(job_id: int, ended: Ended | None) -> job_service_pb2.WaitResponse:
+    """How one job ended; None: there is no such job."""
+    response = job_service_pb2.WaitResponse(id=job_id)
+    if ended is None:
+        response.not_found = True
+        return response
+    response.state = job_pb2.JobState.ValueType(ended.state)
+    response.result = ended.result
+    response.reason = job_pb2.EndReason.ValueType(ended.reason)
+    fill_moment(response.ended_at, ended.ended_ms)
+    if ended.error is not None:
+        fill_error(response.error, ended.error)
+    return response
+
+
+def fill_obstacle(message: job_admin_service_pb2.Obstacle, obstacle: Obstacle) -> None:
+    """Writes one thing that keeps a job."""
+    message.kind = job_admin_service_pb2.ObstacleKind.ValueType(obstacle.kind)
+    message.message = obstacle.message
+    message.count = obstacle.count
+    if obstacle.until_ms:
+        fill_moment(message.until, obstacle.until_ms)
+
+
+def fill_dead_count(message: dead_letter_service_pb2.DeadCount, count: DeadCount) -> None:
+    """Writes how many dead jobs have something in common."""
+    message.queue = count.queue
+    message.name = count.name
+    message.reason = job_pb2.EndReason.ValueType(count.reason)
+    message.error_type = count.error_type
+    message.count = count.count
+    fill_moment(message.oldest_at, count.oldest_ms)
+    fill_moment(message.newest_at, count.newest_ms)

@@ -1,0 +1,116 @@
+"""Queues and their settings between messages and values."""
+
+from __future__ import annotations
+
+from jobline.v1 import queue_pb2, queue_service_pb2
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Refused
+from jobline_server.engine.values import ENDED_STATES, JobState, QueueSettings
+from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.convert.jobs import fill_moment
+from jobline_server.rpc.convert.selection import members
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.options import check_queue_settings
+from jobline_server.runtime.views import QueueView
+from jobline_server.wire.settings import fill_settings, settings_from_message
+
+# Fields of the message whose value goes by another name.
+RENAMED = {"lease": "lease_ms"}
+PATHS = {
+    field.name: RENAMED.get(field.name, field.name)
+    for field in queue_pb2.QueueSettings.DESCRIPTOR.fields
+}
+CLEANED_BY_DEFAULT = frozenset(
+    {JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE}
+)
+CLEANABLE = ENDED_STATES | {JobState.STALE}
+
+
+def settings_change(
+    request: queue_service_pb2.UpdateQueueRequest,
+) -> tuple[QueueSettings, frozenset[str] | None]:
+    """The new settings, and which of them change; None: all."""
+    if not request.HasField("settings") and not request.update_mask.paths:
+        raise fields.invalid("settings", "is required")
+    try:
+        check_queue_settings(request.settings)
+    except Refused as refused:
+        raise fields.within("settings", refused) from None
+    return settings_from_message(request.settings), _mask(request)
+
+
+def _mask(request: queue_service_pb2.UpdateQueueRequest) -> frozenset[str] | None:
+    paths = request.update_mask.paths
+    if not paths or list(paths) == ["*"]:
+        return None
+    for index, path in enumerate(paths):
+        if path not in PATHS:
+            raise fields.invalid(
+                f"update_mask.paths[{index}]", "is not the name of a field of QueueSettings"
+            )
+    return frozenset(PATHS[path] for path in paths)
+
+
+def cleaned_states(request: queue_service_pb2.CleanQueueRequest) -> frozenset[JobState]:
+    """The ended states to clean."""
+    if not request.states:
+        return CLEANED_BY_DEFAULT
+    states = members(request.states, "states", JobState)
+    if not states <= CLEANABLE:
+        raise fields.invalid("states", "only states of ended jobs")
+    return states
+
+
+def older_than_ms(request: queue_service_pb2.CleanQueueRequest) -> int:
+    """How long ago a job to clean must have ended."""
+    if not request.HasField("older_than"):
+        return 0
+    return fields.duration_ms(request.older_than, "older_than", 0, rpc_limits.RETENTION_AGE_MS_MAX)
+
+
+def confirmed_queue(request: queue_service_pb2.DeleteQueueRequest) -> str:
+    """The queue to delete, named twice against accidents."""
+    queue = fields.queue_name(request.queue)
+    if request.confirm_queue != queue:
+        raise fields.invalid("confirm_queue", "must repeat the queue's name")
+    return queue
+
+
+def name_prefix(value: str) -> str:
+    """The beginning of a queue's name."""
+    return fields.word(value, "name_prefix", limits.NAME_CHARACTERS_MAX)
+
+
+def fill_queue(message: queue_pb2.Queue, view: QueueView) -> None:
+    """Writes a queue."""
+    message.name = view.name
+    message.shard = view.shard
+    fill_settings(message.settings, view.settings)
+    _fill_counts(message.counts, view)
+    message.paused = view.paused
+    message.paused_by = view.paused_by
+    message.pause_reason = view.pause_reason
+    if view.oldest_ready_ms:
+        fill_moment(message.oldest_ready_at, view.oldest_ready_ms)
+    fill_moment(message.created_at, view.created_ms)
+    message.pushed_total = view.pushed_total
+    message.completed_total = view.completed_total
+    message.failed_total = view.failed_total
+
+
+def _fill_counts(message: queue_pb2.QueueCounts, view: QueueView) -> None:
+    message.SetInParent()
+    message.scheduled = view.scheduled
+    message.ready = view.ready
+    message.active = view.active
+    message.unhandled = view.unhandled
+    ended = view.ended
+    message.completed = ended.get(JobState.COMPLETED, 0)
+    message.dead = ended.get(JobState.DEAD, 0)
+    message.cancelled = ended.get(JobState.CANCELLED, 0)
+    message.expired = ended.get(JobState.EXPIRED, 0)
+    message.stale = ended.get(JobState.STALE, 0)
+    for priority, ready in view.priorities:
+        row = message.priorities.add()
+        row.priority = priority
+        row.ready = ready

@@ -1,0 +1,155 @@
+"""Which jobs an operator means: pages, filters, selections, who asks and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import TypeVar
+
+from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2
+from jobline_server.engine import limits
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.values import EndReason, JobState
+from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.options import check_headers
+from jobline_server.runtime.views import Audit, JobFilter, Selection
+
+E = TypeVar("E", bound=IntEnum)
+
+# Who asks, until calls are authenticated.
+ANYBODY = "anonymous"
+
+
+def page_size(value: int) -> int:
+    """How many of a list; 0 takes the default."""
+    if value == 0:
+        return rpc_limits.PAGE_SIZE_DEFAULT
+    return fields.integer(value, "page_size", 1, rpc_limits.PAGE_SIZE_MAX)
+
+
+def page_token(value: str) -> str:
+    """A token of an earlier page; the runtime knows what it means."""
+    if len(value) > rpc_limits.TOKEN_CHARACTERS_MAX or not value.isascii():
+        raise Refused(
+            RefusalKind.INVALID_PAGE_TOKEN, "not a token of this list", field="page_token"
+        )
+    return value
+
+
+def audit(reason: str) -> Audit:
+    """Who asks, and why."""
+    return Audit(ANYBODY, fields.word(reason, "reason", limits.REASON_CHARACTERS_MAX))
+
+
+def optional_queue(value: str, field: str = "queue") -> str:
+    """A queue's name, or nothing."""
+    return fields.queue_name(value, field) if value else ""
+
+
+def members(values: Iterable[int], field: str, kinds: type[E]) -> frozenset[E]:
+    """A set of enum members; unset ones are refused too."""
+    found = []
+    for index, value in enumerate(values):
+        known = fields.member(value, f"{field}[{index}]", kinds)
+        if known is None:
+            raise fields.invalid(f"{field}[{index}]", "is not a known value")
+        found.append(known)
+    return frozenset(found)
+
+
+def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
+    """Which jobs."""
+    try:
+        _refuse_unserved(message)
+        if len(message.headers) > rpc_limits.FILTER_HEADERS_MAX:
+            raise fields.invalid("headers", f"at most {rpc_limits.FILTER_HEADERS_MAX} entries")
+        check_headers(message.headers, "headers")
+        return JobFilter(
+            queue=optional_queue(message.queue),
+            name=_name(message),
+            states=members(message.states, "states", JobState),
+            pushed_after_ms=fields.moment_ms(message.pushed_after, "pushed_after")
+            if message.HasField("pushed_after")
+            else None,
+            pushed_before_ms=fields.moment_ms(message.pushed_before, "pushed_before")
+            if message.HasField("pushed_before")
+            else None,
+            headers=tuple(sorted(message.headers.items())),
+            error_type=_error_word(message.error_type, "error_type"),
+            error_contains=_error_word(message.error_contains, "error_contains"),
+        )
+    except Refused as refused:
+        raise fields.within("filter", refused) from None
+
+
+def dead_filter(message: dead_letter_service_pb2.DeadFilter) -> JobFilter:
+    """Which dead jobs."""
+    try:
+        _refuse_unserved(message)
+        return JobFilter(
+            queue=optional_queue(message.queue),
+            name=_name(message),
+            states=frozenset({JobState.DEAD}),
+            reasons=members(message.reasons, "reasons", EndReason),
+            ended_after_ms=fields.moment_ms(message.dead_after, "dead_after")
+            if message.HasField("dead_after")
+            else None,
+            ended_before_ms=fields.moment_ms(message.dead_before, "dead_before")
+            if message.HasField("dead_before")
+            else None,
+            error_type=_error_word(message.error_type, "error_type"),
+            error_contains=_error_word(message.error_contains, "error_contains"),
+        )
+    except Refused as refused:
+        raise fields.within("filter", refused) from None
+
+
+def dead_selection(request: dead_letter_service_pb2.PurgeDeadJobsRequest) -> Selection:
+    """Which dead jobs to delete; all of them only when that is said."""
+    chosen = dead_filter(request.filter)
+    if chosen == ANY_DEAD and not request.all:
+        raise fields.invalid("all", "a filter without conditions needs all: true")
+    return Selection(filter=chosen)
+
+
+ANY_DEAD = JobFilter(states=frozenset({JobState.DEAD}))
+
+
+def selection(message: job_admin_service_pb2.JobSelection) -> Selection:
+    """Jobs by id or by filter; all of them only when that is said."""
+    try:
+        if message.ids:
+            if message.HasField("filter") or message.all:
+                raise fields.invalid("ids", "either ids or a filter")
+            fields.at_most(message.ids, "ids", limits.SELECTION_IDS_MAX)
+            return Selection(ids=tuple(message.ids))
+        if not message.HasField("filter") and not message.all:
+            raise fields.invalid("", "ids or a filter are required")
+        chosen = job_filter(message.filter)
+        if chosen.is_empty() and not message.all:
+            raise fields.invalid("all", "a filter without conditions needs all: true")
+        return Selection(filter=chosen)
+    except Refused as refused:
+        raise fields.within("jobs", refused) from None
+
+
+def _refuse_unserved(
+    message: job_admin_service_pb2.JobFilter | dead_letter_service_pb2.DeadFilter,
+) -> None:
+    if message.group:
+        raise fields.not_served("group")
+    if message.tags:
+        raise fields.not_served("tags")
+
+
+def _name(
+    message: job_admin_service_pb2.JobFilter | dead_letter_service_pb2.DeadFilter,
+) -> str | None:
+    if not message.HasField("name"):
+        return None
+    return fields.word(message.name, "name", limits.NAME_CHARACTERS_MAX)
+
+
+def _error_word(value: str, field: str) -> str:
+    return fields.word(value, field, limits.REASON_CHARACTERS_MAX)

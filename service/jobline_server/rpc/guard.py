@@ -1,0 +1,210 @@
+"""The guard: what stands around every handler, put there once when the table of handlers is made.
+
+Handlers are registered on bytes, so decoding and encoding are ours: bytes that are no message are
+INVALID_ARGUMENT and not gRPC's UNKNOWN, and a handler may answer with bytes it wrote itself.
+Whatever a handler raises becomes a status by the table in `errors`; an unexpected exception goes to
+the log under an incident number, and only the number to the caller. `CancelledError` passes
+through: gRPC leaks the call's native memory otherwise.
+
+Interceptors of grpc.aio would do the same for several awaits a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc import aio
+
+from jobline_server.engine.commands import Refused
+from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.errors import Status, bug_status, malformed_status, status_of
+from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
+from jobline_server.telemetry.calls import CallMeter, CallMeters
+from jobline_server.telemetry.log import logger
+
+LOG = logger("rpc")
+
+Context = aio.ServicerContext[Any, Any]
+Reply = Message | bytes
+Handler = grpc.RpcMethodHandler[Any, Any]
+Unary = Callable[[Any, Context], Awaitable[Reply]]
+ServerStream = Callable[[Any, Context], AsyncGenerator[Reply, None]]
+Decode = Callable[[bytes], Any]
+
+# Their conversion looks for mistyped fields itself, in the loop that reads the rows anyway.
+HOT_METHODS = frozenset({"Push", "Ack", "Fail", "Release", "Extend", "Stream"})
+
+
+class Malformed(Exception):
+    """Bytes that are not the message they should be."""
+
+
+class Frames:
+    """Both directions of a bidirectional call: one task may read, and one may write."""
+
+    __slots__ = ("_context", "_decode")
+
+    def __init__(self, context: Context, decode: Decode) -> None:
+        self._context = context
+        self._decode = decode
+
+    async def read(self) -> Any:
+        """The next message; None when the caller has half-closed or is gone."""
+        raw = await self._context.read()
+        return None if raw is aio.EOF else self._decode(raw)
+
+    async def write(self, message: bytes) -> None:
+        """Sends a message, waiting while the caller takes no more."""
+        await self._context.write(message)
+
+
+Bidi = Callable[[Frames], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Guard:
+    """Makes handlers of servicers' methods. `clock` counts seconds and never goes back; `name` is
+    part of incident numbers, and tells processes apart."""
+
+    clock: Callable[[], float]
+    meters: CallMeters
+    name: str = ""
+    admission: Admission = field(default_factory=Admission)
+    incidents: int = 0
+
+    def handlers(
+        self, service: ServiceDescriptor, servicer: object, name: str | None = None
+    ) -> dict[str, Handler]:
+        """The handlers of a service by method; `name` is the service's if not the descriptor's."""
+        return {
+            method.name: self._handler(
+                method,
+                getattr(servicer, method.name),
+                self.meters.of(name or service.full_name, method.name),
+            )
+            for method in service.methods
+        }
+
+    def _handler(self, method: MethodDescriptor, function: Any, meter: CallMeter) -> Handler:
+        decode = decoder(method)
+        if method.client_streaming:
+            bidi = self._bidi(function, decode, meter)
+            return grpc.stream_stream_rpc_method_handler(bidi)
+        if method.server_streaming:
+            stream = self._server_stream(function, decode, meter)
+            return grpc.unary_stream_rpc_method_handler(stream)
+        return grpc.unary_unary_rpc_method_handler(self._unary(function, decode, meter))
+
+    def _unary(self, function: Unary, decode: Decode, meter: CallMeter) -> Any:
+        """The hot one: no context manager, no second coroutine."""
+        clock, admission = self.clock, self.admission
+
+        async def call(raw: bytes, context: Context) -> bytes:
+            began, code, size = clock(), "OK", len(raw)
+            meter.begin()
+            admission.calls += 1
+            admission.call_bytes += size
+            try:
+                admission.check_room()
+                reply = await function(decode(raw), context)
+                return reply if isinstance(reply, bytes) else reply.SerializeToString()
+            except asyncio.CancelledError:
+                code = "CANCELLED"
+                raise
+            except Exception as error:  # noqa: BLE001  # the last place before gRPC's UNKNOWN
+                status = self._status(error, meter)
+                code = status.code.name
+                await abort(context, status)
+            finally:
+                admission.calls -= 1
+                admission.call_bytes -= size
+                meter.end(code, clock() - began)
+
+        return call
+
+    def _server_stream(self, function: ServerStream, decode: Decode, meter: CallMeter) -> Any:
+        async def replies(raw: bytes, context: Context) -> None:
+            async with aclosing(function(decode(raw), context)) as messages:
+                async for message in messages:
+                    await context.write(
+                        message if isinstance(message, bytes) else message.SerializeToString()
+                    )
+
+        async def call(raw: bytes, context: Context) -> None:
+            await self._long_call(replies(raw, context), context, meter)
+
+        return call
+
+    def _bidi(self, function: Bidi, decode: Decode, meter: CallMeter) -> Any:
+        async def call(_requests: object, context: Context) -> None:
+            await self._long_call(function(Frames(context, decode)), context, meter)
+
+        return call
+
+    async def _long_call(self, work: Awaitable[None], context: Context, meter: CallMeter) -> None:
+        began, code = self.clock(), "OK"
+        meter.begin()
+        try:
+            await work
+        except asyncio.CancelledError:
+            code = "CANCELLED"
+            raise
+        except (aio.UsageError, aio.InternalError):
+            # A write met a call that had ended a moment before: nobody is there to be told.
+            code = "CANCELLED"
+        except Exception as error:  # noqa: BLE001  # the last place before gRPC's UNKNOWN
+            status = self._status(error, meter)
+            code = status.code.name
+            await abort(context, status)
+        finally:
+            meter.end(code, self.clock() - began)
+
+    def _status(self, error: Exception, meter: CallMeter) -> Status:
+        """What the caller is told of an exception."""
+        if isinstance(error, Refused):
+            return status_of(error)
+        if isinstance(error, Malformed):
+            return malformed_status()
+        self.incidents += 1
+        incident = f"{self.name}-{self.incidents}"
+        LOG.error("bug", incident=incident, method=meter.method, exc_info=error)
+        return bug_status(incident)
+
+
+def decoder(method: MethodDescriptor) -> Decode:
+    """From bytes to the message that a method takes, refusing what is not one."""
+    parse = GetMessageClass(method.input_type).FromString
+    check = check_own_fields if method.name in HOT_METHODS else check_all_fields
+
+    def decode(raw: bytes) -> Any:
+        try:
+            message = parse(raw)
+        except DecodeError:
+            raise Malformed from None
+        check(message)
+        return message
+
+    return decode
+
+
+async def abort(context: Context, status: Status) -> NoReturn:
+    """Ends a call with a status."""
+    await context.abort(status.code, status.message, status.metadata)
+    raise AssertionError("abort() raises")
+
+
+@contextmanager
+def first_of_group() -> Iterator[None]:
+    """Lets the first exception of a task group through as itself."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None

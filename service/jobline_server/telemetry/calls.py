@@ -1,0 +1,94 @@
+"""Meters of calls: how many, how long, how they ended; one meter a method.
+
+The buckets of the histogram are fixed, because a scraper can add up buckets of many servers and
+cannot add up percentiles.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+# Upper bounds in seconds; the last bucket is what is longer.
+SECONDS_BOUNDS = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    60.0,
+)
+
+
+class Histogram:
+    """Counts by bucket, and the sum."""
+
+    __slots__ = ("buckets", "seconds")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(SECONDS_BOUNDS) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One observation."""
+        self.buckets[bisect_left(SECONDS_BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+    def cumulative(self) -> Iterator[tuple[str, int]]:
+        """Upper bounds and how many were at or below them, as Prometheus wants it."""
+        total = 0
+        for bound, count in zip(SECONDS_BOUNDS, self.buckets, strict=False):
+            total += count
+            yield repr(bound), total
+        yield "+Inf", total + self.buckets[-1]
+
+
+class CallMeter:
+    """The calls of one method. `ended` counts by the name of the status code."""
+
+    __slots__ = ("ended", "in_flight", "method", "seconds", "service", "started")
+
+    def __init__(self, service: str, method: str) -> None:
+        self.service = service
+        self.method = method
+        self.started = 0
+        self.in_flight = 0
+        self.ended: dict[str, int] = {}
+        self.seconds = Histogram()
+
+    def begin(self) -> None:
+        """A call came."""
+        self.started += 1
+        self.in_flight += 1
+
+    def end(self, code: str, seconds: float) -> None:
+        """It ended."""
+        self.in_flight -= 1
+        self.ended[code] = self.ended.get(code, 0) + 1
+        self.seconds.add(seconds)
+
+
+class CallMeters:
+    """All meters, made as methods are registered."""
+
+    def __init__(self) -> None:
+        self._meters: dict[tuple[str, str], CallMeter] = {}
+
+    def of(self, service: str, method: str) -> CallMeter:
+        """The meter of a method, one for good."""
+        key = (service, method)
+        if key not in self._meters:
+            self._meters[key] = CallMeter(service, method)
+        return self._meters[key]
+
+    def __iter__(self) -> Iterator[CallMeter]:
+        return iter(self._meters.values())

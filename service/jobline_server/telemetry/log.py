@@ -1,0 +1,71 @@
+"""Log lines: structlog and the standard library through one door, as JSON or for people, on stderr.
+
+A line has a level, a time, an event and fields. Payloads, results and keys never stand in one; who
+logs an exception logs its stack here and gives the caller an incident number.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import IO, Literal
+
+import structlog
+from structlog.typing import Processor
+
+LogFormat = Literal["json", "console"]
+LEVELS = ("debug", "info", "warning", "error", "critical")
+# Libraries that tell much at `info` which only their own developers want.
+QUIET = ("asyncio", "grpc", "grpc._cython.cygrpc", "uvicorn.error", "aiosqlite")
+
+
+def configure_logging(
+    form: LogFormat = "json", level: str = "info", stream: IO[str] | None = None
+) -> None:
+    """Sets up both kinds of loggers; calling it again changes them."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(form),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+
+
+def _renderers(form: LogFormat) -> list[Processor]:
+    # No values of local variables: payloads and keys are among them.
+    if form == "json":
+        frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        return [structlog.processors.ExceptionRenderer(frames), structlog.processors.JSONRenderer()]
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+    ]
+
+
+def logger(name: str) -> structlog.stdlib.BoundLogger:
+    """A logger; `name` is the room's."""
+    bound: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
+    return bound
