@@ -2,52 +2,65 @@
 
 The finished file keeps them, waiters and watchers are told of them. They follow from the facts, so a
 recovered journal yields the same endings again: whoever keeps them must not mind a repeat.
+
+Jobs that ended alike share one entry. It holds the jobs themselves, which nothing changes any more, or the lot
+they stood in, whose options and payloads never change.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
-from jobline_server.engine.values import EndReason, JobError, JobOptions, JobState
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.values import EndReason, JobError, JobState
 
 
 @dataclass(slots=True)
-class EndedRun:
-    """Plain jobs that ended alike."""
+class EndedRuns:
+    """Members of one lot that ended alike, as runs of ids: what they share is the lot's. `delivery` and
+    `worker` are those of their lease, 0 and "" if they were never handed out."""
 
-    queue: str
+    lot: Lot
     state: JobState
-    first_id: int
-    options: JobOptions
-    payloads: list[bytes]
-    pushed_ms: int
+    starts: list[int]
+    counts: list[int]
     ended_ms: int
     delivery: int
     worker: str
     kept: bool
 
+    def ids(self) -> Iterator[int]:
+        """The ids, one by one."""
+        for first_id, count in zip(self.starts, self.counts, strict=True):
+            yield from range(first_id, first_id + count)
+
+    def payloads(self, first_id: int, count: int) -> list[bytes]:
+        """The payloads of one of the runs."""
+        index = first_id - self.lot.first_id
+        return self.lot.payloads[index : index + count]
+
 
 @dataclass(slots=True)
-class EndedJob:
-    """One job that ended. `job` is no longer live, so nothing changes it any more."""
+class EndedJobs:
+    """Jobs of one queue that ended alike; `job.holder` is who had each of them last. `results` are by id, of
+    those that left one; `reason` and `error` are everybody's."""
 
     state: JobState
-    job: Job
-    worker: str
+    jobs: list[Job]
     ended_ms: int
     kept: bool
-    result: bytes = b""
+    results: Mapping[int, bytes] = field(default_factory=dict)
     reason: EndReason = EndReason.NONE
     error: JobError | None = None
 
-    def record(self) -> JobRecord:
-        """The job as it is written down whole."""
-        record = self.job.record()
-        record.worker = self.worker
+    def record(self, job: Job) -> JobRecord:
+        """One of the jobs as it is written down whole."""
+        record = job.record()
         record.ended_ms = self.ended_ms
-        record.result = self.result
+        record.result = self.results.get(job.id, b"")
         record.reason = self.reason
         record.error = self.error
         return record
@@ -70,4 +83,4 @@ class QueueGone:
     queue: str
 
 
-Ending = EndedRun | EndedJob | EndedChange | QueueGone
+Ending = EndedRuns | EndedJobs | EndedChange | QueueGone

@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import JobOptions
 
 if TYPE_CHECKING:
@@ -74,6 +75,33 @@ class RunLease:
             self.settled = bytearray(self.count)
         at = index - self.start
         self.settled[at : at + count] = b"\x01" * count
+
+    def settle_runs(self, starts: list[int], counts: list[int]) -> int:
+        """Marks runs of ids within this lease as settled, and says how many jobs that are; raises
+        `IllegalMove`, with nothing changed, if one of them was settled before."""
+        base = self.lot.first_id + self.start
+        settled = bytearray(self.count) if self.settled is None else self.settled[:]
+        before = self.count - self.remaining
+        total = sum(counts)
+        if total == len(starts):
+            for first_id in starts:
+                settled[first_id - base] = 1
+        else:
+            for first_id, count in zip(starts, counts, strict=True):
+                settled[first_id - base : first_id - base + count] = b"\x01" * count
+        if settled.count(1) != before + total:
+            raise IllegalMove(f"jobs from {starts[0]} on are not leased")
+        self.settled = settled
+        self.remaining -= total
+        return total
+
+    def unfinished(self) -> tuple[int, int]:
+        """Jobs and payload bytes (at most) that are still leased."""
+        return self.remaining, self.remaining * self.lot.payload_bytes_max
+
+    def open_ids(self) -> list[int]:
+        """Ids that are still leased."""
+        return [self.lot.first_id + index for index in self.open_indexes()]
 
     def open_indexes(self) -> list[int]:
         """Indexes of the lot that are still leased."""

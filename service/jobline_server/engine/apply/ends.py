@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jobline_server.engine import effective
 from jobline_server.engine.apply.leases import note_attempt
 from jobline_server.engine.apply.touch import (
-    drop_job,
+    drop_jobs,
     drop_members,
     settle_members,
     single,
-    unlease,
+    unlease_all,
 )
-from jobline_server.engine.endings import EndedChange, EndedJob, EndedRun
+from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns
 from jobline_server.engine.entries import (
     JobDied,
     JobsCancelled,
@@ -25,6 +27,8 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.states import IllegalMove, Move, after, live
 from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    NO_RETENTION,
     WAITING_STATES,
     AttemptOutcome,
     EndReason,
@@ -36,65 +40,102 @@ if TYPE_CHECKING:
     from jobline_server.engine.queue import Queue
     from jobline_server.engine.shard import Shard
 
+NO_RESULTS: Mapping[int, bytes] = MappingProxyType({})
+
 
 def apply_jobs_completed(shard: Shard, fact: JobsCompleted, _offset: int) -> None:
     """Active jobs ended well."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
-    for first_id, count in zip(fact.starts, fact.counts, strict=True):
-        job = shard.jobs.get(first_id)
-        if job is not None:
-            result = results.get(first_id, b"")
-            end_job(shard, job, Move.COMPLETED, fact.at_ms, result=result)
-            continue
-        lot, lease = _leased_members(shard, first_id)
-        result = results.get(first_id, b"") if results else b""
-        _end_leased(shard, lot, lease, first_id - lot.first_id, count, fact.at_ms, result)
-        lot.queue.completed_total += count
+    jobs, runs = _singles_and_runs(shard, fact.starts, fact.counts)
+    if jobs:
+        end_jobs(shard, jobs, Move.COMPLETED, fact.at_ms, results=results)
+    for lease, starts, counts in _by_lease(shard, runs):
+        _complete_members(shard, lease, starts, counts, fact.at_ms, results)
 
 
-def _leased_members(shard: Shard, first_id: int) -> tuple[Lot, RunLease]:
-    lot = shard.lots.find(first_id)
-    lease = lot.lease_at(first_id - lot.first_id) if lot else None
-    if lot is None or lease is None:
-        raise IllegalMove(f"job {first_id} is not leased")
-    return lot, lease
+def _singles_and_runs(
+    shard: Shard, starts: list[int], counts: list[int]
+) -> tuple[list[Job], list[tuple[int, int]]]:
+    """The jobs that are objects of their own, and the runs that are in lots."""
+    found = list(map(shard.jobs.get, starts))
+    jobs = [job for job in found if job is not None]
+    if len(jobs) == len(starts):
+        return jobs, []
+    runs = zip(starts, counts, found, strict=True)
+    return jobs, [(start, count) for start, count, job in runs if job is None]
 
 
-def _end_leased(
-    shard: Shard, lot: Lot, lease: RunLease, index: int, count: int, at_ms: int, result: bytes
+def _by_lease(
+    shard: Shard, runs: list[tuple[int, int]]
+) -> Iterator[tuple[RunLease, list[int], list[int]]]:
+    """Runs in groups of neighbours on the list that are on one lease. Each lease is looked up when its turn
+    comes: what was done to the group before it is seen."""
+    lease: RunLease | None = None
+    starts: list[int] = []
+    counts: list[int] = []
+    low = high = 0
+    for first_id, count in runs:
+        if not low <= first_id < high:
+            if lease is not None:
+                yield lease, starts, counts
+            lease = _lease_of(shard, first_id)
+            low = lease.lot.first_id + lease.start
+            high = low + lease.count
+            starts, counts = [], []
+        if first_id + count > high:
+            raise IllegalMove(f"jobs from {first_id} on are not leased together")
+        starts.append(first_id)
+        counts.append(count)
+    if lease is not None:
+        yield lease, starts, counts
+
+
+def _lease_of(shard: Shard, job_id: int) -> RunLease:
+    lot = shard.lots.find(job_id)
+    lease = lot.lease_at(job_id - lot.first_id) if lot else None
+    if lease is None:
+        raise IllegalMove(f"job {job_id} is not leased")
+    return lease
+
+
+def _complete_members(
+    shard: Shard,
+    lease: RunLease,
+    starts: list[int],
+    counts: list[int],
+    at_ms: int,
+    results: Mapping[int, bytes],
 ) -> None:
-    """Members of a run completed."""
-    queue = lot.queue
-    kept = _is_kept(queue, lot, JobState.COMPLETED)
-    first_id = lot.first_id + index
-    ended: EndedRun | EndedJob = EndedRun(
-        queue=queue.name,
-        state=JobState.COMPLETED,
-        first_id=first_id,
-        options=lot.options,
-        payloads=lot.payloads[index : index + count],
-        pushed_ms=lot.pushed_ms,
-        ended_ms=at_ms,
-        delivery=lease.delivery,
-        worker=lease.holder.worker,
-        kept=kept,
-    )
-    if result:
-        ended = _with_result(lot, lease, index, at_ms, result, kept=kept)
-    shard.ended.append(ended)
-    settle_members(lease, index, count)
-    queue.active -= count
-    _count_ended(queue, JobState.COMPLETED, count, kept=kept)
-    drop_members(shard, lot, count)
+    """Members of one run completed. Those that left a result end as jobs of their own."""
+    lot = lease.lot
+    queue, state = lot.queue, JobState.COMPLETED
+    total = settle_members(lease, starts, counts)
+    kept = _is_kept(queue, lot, state)
+    if results:
+        jobs = [_member(lease, first_id, state) for first_id in starts if first_id in results]
+        if jobs:
+            shard.ended.append(EndedJobs(state, jobs, at_ms, kept, results))
+            runs = zip(starts, counts, strict=True)
+            rest = [run for run in runs if run[0] not in results]
+            starts, counts = [start for start, _ in rest], [count for _, count in rest]
+    if starts:
+        delivery, worker = lease.delivery, lease.holder.worker
+        ended = EndedRuns(lot, state, starts, counts, at_ms, delivery, worker, kept)
+        shard.ended.append(ended)
+    queue.active -= total
+    queue.completed_total += total
+    _count_ended(queue, state, total, kept=kept)
+    drop_members(shard, lot, total)
 
 
-def _with_result(
-    lot: Lot, lease: RunLease, index: int, at_ms: int, result: bytes, *, kept: bool
-) -> EndedJob:
-    job = Job(lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms)
+def _member(lease: RunLease, job_id: int, state: JobState) -> Job:
+    """A member of a run as a job that has ended."""
+    lot = lease.lot
+    job = Job(job_id, lot.queue, lot.options, lot.payloads[job_id - lot.first_id], lot.pushed_ms)
+    job.state = state
     job.delivery = lease.delivery
-    worker = lease.holder.worker
-    return EndedJob(JobState.COMPLETED, job, worker, at_ms, kept, result=result)
+    job.holder = lease.holder
+    return job
 
 
 def _is_kept(queue: Queue, item: Lot | Job, state: JobState) -> bool:
@@ -106,39 +147,75 @@ def _count_ended(queue: Queue, state: JobState, count: int, *, kept: bool) -> No
         queue.ended[state] = queue.ended.get(state, 0) + count
 
 
-def end_job(
+def end_jobs(
     shard: Shard,
-    job: Job,
+    jobs: list[Job],
     move: Move,
     at_ms: int,
     *,
-    result: bytes = b"",
+    results: Mapping[int, bytes] = NO_RESULTS,
     reason: EndReason = EndReason.NONE,
     error: JobError | None = None,
 ) -> None:
-    """A job that is an object of its own ended."""
-    queue, before = job.queue, job.state
-    state = live(before, move, job.id)
-    worker = job.holder.worker if job.holder else ""
-    _leave_state(job, before)
-    job.state = state
-    kept = _is_kept(queue, job, state)
-    _count_ended(queue, state, 1, kept=kept)
-    queue.completed_total += state is JobState.COMPLETED
-    shard.ended.append(EndedJob(state, job, worker, at_ms, kept, result, reason, error))
-    drop_job(shard, job)
+    """Jobs that are objects of their own ended."""
+    groups = _alike(jobs)
+    states = [live(group[0].state, move, group[0].id) for group in groups]
+    for group, state in zip(groups, states, strict=True):
+        queue = group[0].queue
+        _leave_state(queue, group)
+        kept, forgotten = _kept_of(queue, group, state)
+        for job in group:
+            job.state = state
+        for ended, is_kept in ((kept, True), (forgotten, False)):
+            if ended:
+                _count_ended(queue, state, len(ended), kept=is_kept)
+                ending = EndedJobs(state, ended, at_ms, is_kept, results, reason, error)
+                shard.ended.append(ending)
+        if move is Move.COMPLETED:
+            queue.completed_total += len(group)
+        drop_jobs(shard, queue, group)
 
 
-def _leave_state(job: Job, before: JobState) -> None:
-    """Counts a job out of the state it was in."""
-    queue = job.queue
-    if before is JobState.ACTIVE:
-        unlease(job)
-        queue.active -= 1
-    elif before is JobState.READY:
-        queue.leave(job, 1)
+def _alike(jobs: list[Job]) -> list[list[Job]]:
+    """Jobs in groups of the same queue and state; nearly always one."""
+    queue, state = jobs[0].queue, jobs[0].state
+    for job in jobs:
+        if job.queue is not queue or job.state is not state:
+            break
     else:
-        queue.scheduled -= 1
+        return [jobs]
+    groups: dict[tuple[int, JobState], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((job.queue.number, job.state), []).append(job)
+    return list(groups.values())
+
+
+def _leave_state(queue: Queue, jobs: list[Job]) -> None:
+    """Counts jobs of one queue out of the state they are all in."""
+    state = jobs[0].state
+    if state is JobState.ACTIVE:
+        unlease_all(jobs)
+        queue.active -= len(jobs)
+    elif state is JobState.READY:
+        for job in jobs:
+            queue.leave(job, 1)
+    else:
+        queue.scheduled -= len(jobs)
+
+
+def _kept_of(queue: Queue, jobs: list[Job], state: JobState) -> tuple[list[Job], list[Job]]:
+    """The jobs that go to the finished file, and those that do not."""
+    settings = queue.settings
+    usual = effective.is_kept(DEFAULT_OPTIONS, settings, state)
+    kept: list[Job] = []
+    forgotten: list[Job] = []
+    for job in jobs:
+        options = job.options
+        own = usual
+        if options.retention is not NO_RETENTION:
+            own = effective.is_kept(options, settings, state)
+        (kept if own and not job.volatile else forgotten).append(job)
+    return kept, forgotten
 
 
 def apply_job_died(shard: Shard, fact: JobDied, _offset: int) -> None:
@@ -152,45 +229,31 @@ def apply_job_died(shard: Shard, fact: JobDied, _offset: int) -> None:
     else:
         job.attempts += 1
         job.queue.failed_total += 1
-    end_job(shard, job, Move.DIED, fact.at_ms, reason=fact.reason, error=fact.error)
+    end_jobs(shard, [job], Move.DIED, fact.at_ms, reason=fact.reason, error=fact.error)
 
 
 def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> None:
     """Waiting jobs were cancelled, or active ones whose worker has settled them since."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
-    for first_id, count in zip(fact.starts, fact.counts, strict=True):
-        job = shard.jobs.get(first_id)
-        if job is not None:
-            result = results.get(first_id, b"")
-            reason = EndReason.CANCELLED
-            end_job(shard, job, Move.CANCELLED, fact.at_ms, result=result, reason=reason)
-        else:
-            _cancel_members(shard, first_id, count, fact.at_ms)
+    jobs, runs = _singles_and_runs(shard, fact.starts, fact.counts)
+    if jobs:
+        reason = EndReason.CANCELLED
+        end_jobs(shard, jobs, Move.CANCELLED, fact.at_ms, results=results, reason=reason)
+    for first_id, count in runs:
+        _cancel_members(shard, first_id, count, fact.at_ms)
 
 
 def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None:
     """Waiting members of a lot were cancelled."""
-    lot, index = _leave_lot(shard, first_id, count, Move.CANCELLED)
-    queue = lot.queue
-    kept = _is_kept(queue, lot, JobState.CANCELLED)
-    _count_ended(queue, JobState.CANCELLED, count, kept=kept)
-    ended = EndedRun(
-        queue=queue.name,
-        state=JobState.CANCELLED,
-        first_id=first_id,
-        options=lot.options,
-        payloads=lot.payloads[index : index + count],
-        pushed_ms=lot.pushed_ms,
-        ended_ms=at_ms,
-        delivery=0,
-        worker="",
-        kept=kept,
-    )
-    shard.ended.append(ended)
+    lot = _leave_lot(shard, first_id, count, Move.CANCELLED)
+    queue, state = lot.queue, JobState.CANCELLED
+    kept = _is_kept(queue, lot, state)
+    _count_ended(queue, state, count, kept=kept)
+    shard.ended.append(EndedRuns(lot, state, [first_id], [count], at_ms, 0, "", kept))
     drop_members(shard, lot, count)
 
 
-def _leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> tuple[Lot, int]:
+def _leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
     """Waiting members of a lot do not wait any more."""
     lot = shard.lots.find(first_id)
     if lot is None:
@@ -204,7 +267,7 @@ def _leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> tuple[Lot
         lot.queue.scheduled -= count
     else:
         lot.queue.leave(lot, count)
-    return lot, index
+    return lot
 
 
 def apply_jobs_staled(shard: Shard, fact: JobsStaled, _offset: int) -> None:
@@ -224,12 +287,11 @@ def apply_jobs_deleted(shard: Shard, fact: JobsDeleted, _offset: int) -> None:
         ended[fact.state] = ended.get(fact.state, 0) - sum(fact.counts)
         shard.ended.append(EndedChange(None, fact.starts, fact.counts, fact.at_ms))
         return
-    for first_id, count in zip(fact.starts, fact.counts, strict=True):
-        job = shard.jobs.get(first_id)
-        if job is not None:
-            _leave_state(job, job.state)
+    jobs, runs = _singles_and_runs(shard, fact.starts, fact.counts)
+    for group in _alike(jobs) if jobs else ():
+        _leave_state(group[0].queue, group)
+        for job in group:
             job.state = JobState.STALE
-            drop_job(shard, job)
-        else:
-            lot, _index = _leave_lot(shard, first_id, count, Move.DELETED)
-            drop_members(shard, lot, count)
+        drop_jobs(shard, group[0].queue, group)
+    for first_id, count in runs:
+        drop_members(shard, _leave_lot(shard, first_id, count, Move.DELETED), count)

@@ -14,6 +14,8 @@ from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import JobState
 
 if TYPE_CHECKING:
+    from jobline_server.engine.holder import Holder
+    from jobline_server.engine.queue import Queue
     from jobline_server.engine.shard import Shard
 
 
@@ -50,13 +52,21 @@ def add_job(shard: Shard, job: Job) -> None:
 
 def drop_job(shard: Shard, job: Job) -> None:
     """A job is not live any more; the caller has counted it out of its state."""
-    del shard.jobs[job.id]
-    shard.load.live_jobs -= 1
-    shard.load.payload_bytes -= len(job.payload)
-    job.queue.payload_bytes -= len(job.payload)
-    shard.changes.jobs.discard(job.id)
-    if job.stored:
-        shard.changes.buried_jobs.append(job.id)
+    drop_jobs(shard, job.queue, [job])
+
+
+def drop_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
+    """Jobs of one queue are not live any more; the caller has counted them out of their state."""
+    ids = [job.id for job in jobs]
+    live, load = shard.jobs, shard.load
+    for job_id in ids:
+        del live[job_id]
+    payload_bytes = sum([len(job.payload) for job in jobs])
+    load.live_jobs -= len(jobs)
+    load.payload_bytes -= payload_bytes
+    queue.payload_bytes -= payload_bytes
+    shard.changes.jobs.difference_update(ids)
+    shard.changes.buried_jobs += [job.id for job in jobs if job.stored]
 
 
 def drop_members(shard: Shard, lot: Lot, count: int) -> None:
@@ -68,10 +78,21 @@ def drop_members(shard: Shard, lot: Lot, count: int) -> None:
     mark_lot(shard, lot)
 
 
-def settle_members(lease: RunLease, index: int, count: int) -> None:
-    """Members of a run are not leased any more."""
+def settle_member(lease: RunLease, index: int) -> None:
+    """One member of a run, which the caller has seen to be open, is not leased any more."""
+    lease.settle(index, 1)
+    _count_settled(lease, 1)
+
+
+def settle_members(lease: RunLease, starts: list[int], counts: list[int]) -> int:
+    """Members of a run, as runs of ids, are not leased any more; says how many that are."""
+    total = lease.settle_runs(starts, counts)
+    _count_settled(lease, total)
+    return total
+
+
+def _count_settled(lease: RunLease, count: int) -> None:
     lot, holder = lease.lot, lease.holder
-    lease.settle(index, count)
     holder.settle(count, count * lot.payload_bytes_max)
     if not lease.remaining:
         lot.drop_lease(lease)
@@ -80,12 +101,27 @@ def settle_members(lease: RunLease, index: int, count: int) -> None:
 
 def unlease(job: Job) -> None:
     """A job is not leased any more."""
-    holder = job.holder
-    if holder is None:
+    if job.holder is None:
         raise IllegalMove(f"job {job.id} is not leased")
-    holder.settle(1, len(job.payload))
-    del holder.leases[job.id]
+    unlease_all([job])
     job.holder = None
+
+
+def unlease_all(jobs: list[Job]) -> None:
+    """Jobs give their leases back; each keeps its holder, for the caller to tell who had it."""
+    holder: Holder | None = None
+    count = payload_bytes = 0
+    for job in jobs:
+        if job.holder is not holder:
+            if holder is not None:
+                holder.settle(count, payload_bytes)
+            holder = job.holder
+            count = payload_bytes = 0
+        del holder.leases[job.id]  # type: ignore[union-attr]  # an ACTIVE job has a holder
+        count += 1
+        payload_bytes += len(job.payload)
+    if holder is not None:
+        holder.settle(count, payload_bytes)
 
 
 def single(shard: Shard, job_id: int) -> Job:
@@ -101,9 +137,7 @@ def single(shard: Shard, job_id: int) -> Job:
 
 def _split(shard: Shard, lot: Lot, index: int) -> Job:
     """Takes one member, ACTIVE or SCHEDULED, off its lot."""
-    job = Job(
-        lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms
-    )
+    job = Job(lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms)
     job.volatile = lot.volatile
     lease = lot.lease_at(index)
     if lease is not None and lease.is_open(index):
@@ -113,7 +147,7 @@ def _split(shard: Shard, lot: Lot, index: int) -> Job:
         job.leased_ms = lease.leased_ms
         job.deadline_ms = lease.deadline_ms
         job.holder = lease.holder
-        settle_members(lease, index, 1)
+        settle_member(lease, index)
         job.holder.add(job, job.id, 1, len(job.payload))
     elif lot.is_waiting(index) and lot.run_at_ms:
         job.state = JobState.SCHEDULED
