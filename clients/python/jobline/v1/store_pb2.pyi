@@ -334,6 +334,7 @@ class StoredRun(_message.Message):
     PUSHED_MS_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
     WORKER_FIELD_NUMBER: _builtins.int
+    ENDED_MS_FIELD_NUMBER: _builtins.int
     pushed_ms: _builtins.int
     """Output only. When they were pushed."""
     delivery: _builtins.int
@@ -348,6 +349,10 @@ class StoredRun(_message.Message):
     def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. One payload a job."""
 
+    @_builtins.property
+    def ended_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When each ended; empty: all when the row says."""
+
     def __init__(
         self,
         *,
@@ -356,10 +361,11 @@ class StoredRun(_message.Message):
         pushed_ms: _builtins.int = ...,
         delivery: _builtins.int = ...,
         worker: _builtins.str = ...,
+        ended_ms: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "options", b"options", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "ended_ms", b"ended_ms", "options", b"options", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,114 @@
+"""Facts of jobs that end and of ended jobs that go, between value and message."""
+
+from __future__ import annotations
+
+from jobline.v1 import entry_pb2, job_pb2
+from jobline_server.engine.entries import (
+    JobDied,
+    JobsCancelled,
+    JobsCompleted,
+    JobsDeleted,
+    JobsStaled,
+)
+from jobline_server.engine.values import EndReason, JobState
+from jobline_server.wire.errors import error_from_message, fill_error
+
+
+def fill_jobs_completed(entry: entry_pb2.Entry, fact: JobsCompleted) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_completed
+    message.starts.extend(fact.starts)
+    message.counts.extend(fact.counts)
+    if fact.result_ids:
+        message.result_ids.extend(fact.result_ids)
+        message.results.extend(fact.results)
+
+
+def jobs_completed(at_ms: int, message: entry_pb2.JobsCompleted) -> JobsCompleted:
+    """Reads it."""
+    return JobsCompleted(
+        at_ms=at_ms,
+        starts=list(message.starts),
+        counts=list(message.counts),
+        result_ids=list(message.result_ids),
+        results=list(message.results),
+    )
+
+
+def fill_job_died(entry: entry_pb2.Entry, fact: JobDied) -> None:
+    """Writes it into an entry."""
+    message = entry.job_died
+    message.id = fact.id
+    message.reason = job_pb2.EndReason.ValueType(fact.reason)
+    if fact.error is not None:
+        fill_error(message.error, fact.error)
+
+
+def job_died(at_ms: int, message: entry_pb2.JobDied) -> JobDied:
+    """Reads it."""
+    return JobDied(
+        at_ms=at_ms,
+        id=message.id,
+        reason=EndReason(message.reason),
+        error=error_from_message(message.error) if message.HasField("error") else None,
+    )
+
+
+def fill_jobs_cancelled(entry: entry_pb2.Entry, fact: JobsCancelled) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_cancelled
+    message.starts.extend(fact.starts)
+    message.counts.extend(fact.counts)
+    message.result_ids.extend(fact.result_ids)
+    message.results.extend(fact.results)
+
+
+def jobs_cancelled(at_ms: int, message: entry_pb2.JobsCancelled) -> JobsCancelled:
+    """Reads it."""
+    return JobsCancelled(
+        at_ms=at_ms,
+        starts=list(message.starts),
+        counts=list(message.counts),
+        result_ids=list(message.result_ids),
+        results=list(message.results),
+    )
+
+
+def fill_jobs_staled(entry: entry_pb2.Entry, fact: JobsStaled) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_staled
+    message.queue = fact.queue
+    message.state = job_pb2.JobState.ValueType(fact.state)
+    message.starts.extend(fact.starts)
+    message.counts.extend(fact.counts)
+
+
+def jobs_staled(at_ms: int, message: entry_pb2.JobsStaled) -> JobsStaled:
+    """Reads it."""
+    return JobsStaled(
+        at_ms=at_ms,
+        queue=message.queue,
+        state=JobState(message.state),
+        starts=list(message.starts),
+        counts=list(message.counts),
+    )
+
+
+def fill_jobs_deleted(entry: entry_pb2.Entry, fact: JobsDeleted) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_deleted
+    message.queue = fact.queue
+    message.state = job_pb2.JobState.ValueType(fact.state)
+    message.starts.extend(fact.starts)
+    message.counts.extend(fact.counts)
+
+
+def jobs_deleted(at_ms: int, message: entry_pb2.JobsDeleted) -> JobsDeleted:
+    """Reads it."""
+    return JobsDeleted(
+        at_ms=at_ms,
+        queue=message.queue,
+        state=JobState(message.state),
+        starts=list(message.starts),
+        counts=list(message.counts),
+    )

@@ -1,0 +1,151 @@
+"""Facts of jobs that are handed out and come back unfinished, between value and message."""
+
+from __future__ import annotations
+
+from jobline.v1 import entry_pb2, job_pb2
+from jobline_server.engine.entries import (
+    CancelRequested,
+    JobFailed,
+    JobReported,
+    JobsLeased,
+    JobsReleased,
+    JobsStalled,
+)
+from jobline_server.engine.values import EndReason, ReleaseReason
+from jobline_server.wire.errors import error_from_message, fill_error
+
+
+def fill_jobs_leased(entry: entry_pb2.Entry, fact: JobsLeased) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_leased
+    message.queue = fact.queue
+    message.worker = fact.worker
+    message.session = fact.session
+    message.lease_ms = fact.lease_ms
+    message.starts.extend(fact.starts)
+    message.counts.extend(fact.counts)
+    message.deliveries.extend(fact.deliveries)
+
+
+def jobs_leased(at_ms: int, message: entry_pb2.JobsLeased) -> JobsLeased:
+    """Reads it; who holds the leases is found by the session's name."""
+    return JobsLeased(
+        at_ms=at_ms,
+        queue=message.queue,
+        worker=message.worker,
+        session=message.session,
+        lease_ms=message.lease_ms,
+        starts=list(message.starts),
+        counts=list(message.counts),
+        deliveries=list(message.deliveries),
+    )
+
+
+def fill_job_failed(entry: entry_pb2.Entry, fact: JobFailed) -> None:
+    """Writes it into an entry."""
+    message = entry.job_failed
+    message.id = fact.id
+    message.run_at_ms = fact.run_at_ms
+    fill_error(message.error, fact.error)
+    message.queue = fact.queue
+    message.name = fact.name
+    message.delivery = fact.delivery
+    message.attempt = fact.attempt
+    message.worker = fact.worker
+
+
+def job_failed(at_ms: int, message: entry_pb2.JobFailed) -> JobFailed:
+    """Reads it."""
+    return JobFailed(
+        at_ms=at_ms,
+        id=message.id,
+        run_at_ms=message.run_at_ms,
+        error=error_from_message(message.error),
+        queue=message.queue,
+        name=message.name,
+        delivery=message.delivery,
+        attempt=message.attempt,
+        worker=message.worker,
+    )
+
+
+def fill_jobs_stalled(entry: entry_pb2.Entry, fact: JobsStalled) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_stalled
+    message.queue = fact.queue
+    message.ids.extend(fact.ids)
+    message.run_at_ms.extend(fact.run_at_ms)
+    message.reason = job_pb2.EndReason.ValueType(fact.reason)
+    message.worker = fact.worker
+
+
+def jobs_stalled(at_ms: int, message: entry_pb2.JobsStalled) -> JobsStalled:
+    """Reads it."""
+    return JobsStalled(
+        at_ms=at_ms,
+        queue=message.queue,
+        ids=list(message.ids),
+        run_at_ms=list(message.run_at_ms),
+        reason=EndReason(message.reason),
+        worker=message.worker,
+    )
+
+
+def fill_jobs_released(entry: entry_pb2.Entry, fact: JobsReleased) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_released
+    message.queue = fact.queue
+    message.ids.extend(fact.ids)
+    message.run_at_ms.extend(fact.run_at_ms)
+    message.why = fact.why
+    message.worker = fact.worker
+
+
+def jobs_released(at_ms: int, message: entry_pb2.JobsReleased) -> JobsReleased:
+    """Reads it."""
+    return JobsReleased(
+        at_ms=at_ms,
+        queue=message.queue,
+        ids=list(message.ids),
+        run_at_ms=list(message.run_at_ms),
+        why=ReleaseReason(message.why),
+        worker=message.worker,
+    )
+
+
+def fill_job_reported(entry: entry_pb2.Entry, fact: JobReported) -> None:
+    """Writes it into an entry."""
+    message = entry.job_reported
+    message.queue = fact.queue
+    message.id = fact.id
+    if fact.progress is not None:
+        message.progress = fact.progress
+    if fact.message is not None:
+        message.message = fact.message
+    if fact.checkpoint is not None:
+        message.checkpoint = fact.checkpoint
+
+
+def job_reported(at_ms: int, message: entry_pb2.JobReported) -> JobReported:
+    """Reads it."""
+    has = message.HasField
+    return JobReported(
+        at_ms=at_ms,
+        queue=message.queue,
+        id=message.id,
+        progress=message.progress if has("progress") else None,
+        message=message.message if has("message") else None,
+        checkpoint=message.checkpoint if has("checkpoint") else None,
+    )
+
+
+def fill_cancel_requested(entry: entry_pb2.Entry, fact: CancelRequested) -> None:
+    """Writes it into an entry."""
+    message = entry.cancel_requested
+    message.queue = fact.queue
+    message.ids.extend(fact.ids)
+
+
+def cancel_requested(at_ms: int, message: entry_pb2.CancelRequested) -> CancelRequested:
+    """Reads it."""
+    return CancelRequested(at_ms=at_ms, queue=message.queue, ids=list(message.ids))

@@ -1,0 +1,143 @@
+"""Facts of jobs that come in and become ready, between value and message.
+
+A push of a thousand jobs is the largest thing the journal takes, so whole columns go over at once
+and options are written from bytes that were made before.
+"""
+
+from __future__ import annotations
+
+from jobline.v1 import entry_pb2, job_pb2
+from jobline_server.engine.entries import (
+    JobsPushed,
+    JobsReady,
+    JobsRetried,
+    KeysExpired,
+    LotPushed,
+)
+from jobline_server.engine.values import JobOptions, JobState
+from jobline_server.storage.codec.records import fill_record, record_from_stored
+from jobline_server.storage.codec.shared import interned_options
+from jobline_server.wire.options import serialized_options
+
+
+def fill_lot_pushed(entry: entry_pb2.Entry, fact: LotPushed) -> None:
+    """Writes it into an entry."""
+    message = entry.lot_pushed
+    message.queue = fact.queue
+    message.first_id = fact.first_id
+    message.options.MergeFromString(serialized_options(fact.options))
+    message.payloads.extend(fact.payloads)
+    if fact.run_at_ms:
+        message.run_at_ms = fact.run_at_ms
+    if fact.request_hash:
+        message.request_hash = fact.request_hash
+        message.request_digest = fact.request_digest
+
+
+def lot_pushed(at_ms: int, message: entry_pb2.LotPushed) -> LotPushed:
+    """Reads it."""
+    return LotPushed(
+        at_ms=at_ms,
+        queue=message.queue,
+        first_id=message.first_id,
+        options=interned_options(message.options),
+        payloads=list(message.payloads),
+        run_at_ms=message.run_at_ms,
+        request_hash=message.request_hash,
+        request_digest=message.request_digest,
+    )
+
+
+def fill_jobs_pushed(entry: entry_pb2.Entry, fact: JobsPushed) -> None:
+    """Writes it into an entry: each distinct options object once, and an index a job."""
+    message = entry.jobs_pushed
+    message.queue = fact.queue
+    message.first_id = fact.first_id
+    _fill_options(message, fact.options)
+    message.payloads.extend(fact.payloads)
+    message.run_at_ms.extend(fact.run_at_ms)
+    message.job_keys.extend(fact.job_keys)
+    message.digests.extend(fact.digests)
+    if fact.request_hash:
+        message.request_hash = fact.request_hash
+        message.request_digest = fact.request_digest
+
+
+def _fill_options(message: entry_pb2.JobsPushed, options: list[JobOptions]) -> None:
+    identities = list(map(id, options))
+    distinct = dict(zip(identities, options, strict=True))
+    add = message.options.add
+    for one in distinct.values():
+        add().MergeFromString(serialized_options(one))
+    if len(options) > 1:
+        index_of = {identity: index for index, identity in enumerate(distinct)}
+        message.option_indexes.extend(map(index_of.__getitem__, identities))
+
+
+def jobs_pushed(at_ms: int, message: entry_pb2.JobsPushed) -> JobsPushed:
+    """Reads it."""
+    options = list(map(interned_options, message.options))
+    if message.option_indexes:
+        options = list(map(options.__getitem__, message.option_indexes))
+    return JobsPushed(
+        at_ms=at_ms,
+        queue=message.queue,
+        first_id=message.first_id,
+        options=options,
+        payloads=list(message.payloads),
+        run_at_ms=list(message.run_at_ms),
+        job_keys=list(message.job_keys),
+        digests=list(message.digests),
+        request_hash=message.request_hash,
+        request_digest=message.request_digest,
+    )
+
+
+def fill_jobs_ready(entry: entry_pb2.Entry, fact: JobsReady) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_ready
+    message.queue = fact.queue
+    message.ids.extend(fact.ids)
+    message.lots.extend(fact.lots)
+    message.promoted = fact.promoted
+
+
+def jobs_ready(at_ms: int, message: entry_pb2.JobsReady) -> JobsReady:
+    """Reads it."""
+    return JobsReady(
+        at_ms=at_ms,
+        queue=message.queue,
+        ids=list(message.ids),
+        lots=list(message.lots),
+        promoted=message.promoted,
+    )
+
+
+def fill_jobs_retried(entry: entry_pb2.Entry, fact: JobsRetried) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_retried
+    message.SetInParent()
+    for record in fact.jobs:
+        fill_record(message.jobs.add(), record)
+    message.states.extend(job_pb2.JobState.ValueType(state) for state in fact.states)
+
+
+def jobs_retried(at_ms: int, message: entry_pb2.JobsRetried) -> JobsRetried:
+    """Reads it."""
+    return JobsRetried(
+        at_ms=at_ms,
+        jobs=list(map(record_from_stored, message.jobs)),
+        states=[JobState(state) for state in message.states],
+    )
+
+
+def fill_keys_expired(entry: entry_pb2.Entry, fact: KeysExpired) -> None:
+    """Writes it into an entry."""
+    message = entry.keys_expired
+    message.SetInParent()
+    message.before_ms = fact.before_ms
+
+
+def keys_expired(at_ms: int, message: entry_pb2.KeysExpired) -> KeysExpired:
+    """Reads it."""
+    return KeysExpired(at_ms=at_ms, before_ms=message.before_ms)

@@ -1,0 +1,62 @@
+"""Facts of queues that come, change and go, between value and message."""
+
+from __future__ import annotations
+
+from jobline.v1 import entry_pb2
+from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.wire.settings import fill_settings, settings_from_message
+
+
+def fill_queue_changed(entry: entry_pb2.Entry, fact: QueueChanged) -> None:
+    """Writes it into an entry."""
+    message = entry.queue_changed
+    message.queue = fact.queue
+    fill_settings(message.settings, fact.settings)
+    message.created_number = fact.created_number
+
+
+def queue_changed(at_ms: int, message: entry_pb2.QueueChanged) -> QueueChanged:
+    """Reads it."""
+    return QueueChanged(
+        at_ms=at_ms,
+        queue=message.queue,
+        settings=settings_from_message(message.settings),
+        created_number=message.created_number,
+    )
+
+
+def fill_queue_paused(entry: entry_pb2.Entry, fact: QueuePaused) -> None:
+    """Writes it into an entry."""
+    message = entry.queue_paused
+    message.queue = fact.queue
+    message.principal = fact.principal
+    message.reason = fact.reason
+
+
+def queue_paused(at_ms: int, message: entry_pb2.QueuePaused) -> QueuePaused:
+    """Reads it."""
+    return QueuePaused(
+        at_ms=at_ms, queue=message.queue, principal=message.principal, reason=message.reason
+    )
+
+
+def fill_queue_resumed(entry: entry_pb2.Entry, fact: QueueResumed) -> None:
+    """Writes it into an entry."""
+    entry.queue_resumed.SetInParent()
+    entry.queue_resumed.queue = fact.queue
+
+
+def queue_resumed(at_ms: int, message: entry_pb2.QueueResumed) -> QueueResumed:
+    """Reads it."""
+    return QueueResumed(at_ms=at_ms, queue=message.queue)
+
+
+def fill_queue_deleted(entry: entry_pb2.Entry, fact: QueueDeleted) -> None:
+    """Writes it into an entry."""
+    entry.queue_deleted.SetInParent()
+    entry.queue_deleted.queue = fact.queue
+
+
+def queue_deleted(at_ms: int, message: entry_pb2.QueueDeleted) -> QueueDeleted:
+    """Reads it."""
+    return QueueDeleted(at_ms=at_ms, queue=message.queue)

@@ -1,0 +1,33 @@
+"""Options that many decoded things share: the same bytes become the same object.
+
+The engine and the shelf compare options by identity, so a million recovered jobs of one kind must
+hold one `JobOptions`, as they did when they were pushed.
+"""
+
+from __future__ import annotations
+
+from jobline.v1 import job_pb2
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
+from jobline_server.wire.options import options_from_message
+
+# Options with a trace context of their own are all different: what is remembered has a bound, over
+# which everything is forgotten. An object that is made twice costs memory, and nothing else.
+INTERNED_MAX = 16_384
+INTERNED_BYTES_MAX = 2_048
+
+_interned: dict[bytes, JobOptions] = {b"": DEFAULT_OPTIONS}
+
+
+def interned_options(message: job_pb2.JobOptions) -> JobOptions:
+    """The value of options; the same object for the same options."""
+    key = message.SerializeToString(deterministic=True)
+    options = _interned.get(key)
+    if options is not None:
+        return options
+    options = options_from_message(message)
+    if len(key) <= INTERNED_BYTES_MAX:
+        if len(_interned) >= INTERNED_MAX:
+            _interned.clear()
+            _interned[b""] = DEFAULT_OPTIONS
+        _interned[key] = options
+    return options

@@ -1,0 +1,99 @@
+"""Lots ↔ the blobs of a checkpoint.
+
+What a lot no longer needs, payloads before its first living job, is not written; it reads back as
+empty payloads, so that indexes stay what they were.
+"""
+
+from __future__ import annotations
+
+from jobline.v1 import store_pb2
+from jobline_server.engine.apply.touch import run_key
+from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.storage.codec.shared import interned_options
+from jobline_server.storage.codec.stored_jobs import HolderOf, QueueOf
+from jobline_server.wire.options import serialized_options
+
+
+def first_index_needed(lot: Lot) -> int:
+    """The first index whose payload somebody may still ask for."""
+    if not lot.leases:
+        return lot.cursor
+    lease = lot.leases[0]
+    return lease.start + (lease.settled.find(0) if lease.settled is not None else 0)
+
+
+def encode_lot(lot: Lot) -> bytes:
+    """A lot that still has living jobs."""
+    message = store_pb2.StoredLot()
+    message.queue = lot.queue.name
+    message.first_id = lot.first_id
+    options = serialized_options(lot.options)
+    if options:
+        message.options.MergeFromString(options)
+    first = first_index_needed(lot)
+    message.payloads.extend(lot.payloads[first:] if first else lot.payloads)
+    message.first_index = first
+    message.cursor = lot.cursor
+    message.pushed_ms = lot.pushed_ms
+    message.run_at_ms = lot.run_at_ms
+    message.order = lot.order
+    if lot.gone:
+        message.gone.extend(sorted(lot.gone))
+    for lease in lot.leases:
+        _fill_run_lease(message.leases.add(), lease)
+    return message.SerializeToString()
+
+
+def _fill_run_lease(message: store_pb2.StoredRunLease, lease: RunLease) -> None:
+    message.start = lease.start
+    message.count = lease.count
+    message.delivery = lease.delivery
+    message.worker = lease.holder.worker
+    message.session = lease.holder.session
+    message.lease_ms = lease.lease_ms
+    message.leased_ms = lease.leased_ms
+    if lease.settled is not None:
+        message.settled = bytes(lease.settled)
+
+
+def decode_lot(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Lot:
+    """The lot in a blob, with its leases in the hands of their holders."""
+    message = store_pb2.StoredLot.FromString(blob)
+    payloads = list(message.payloads)
+    if message.first_index:
+        payloads = [b""] * message.first_index + payloads
+    lot = Lot(
+        message.first_id,
+        queue_of(message.queue),
+        interned_options(message.options),
+        payloads,
+        pushed_ms=message.pushed_ms,
+        run_at_ms=message.run_at_ms,
+    )
+    lot.order = message.order
+    lot.cursor = message.cursor
+    lot.gone = set(message.gone)
+    lot.stored = True
+    for stored in message.leases:
+        lot.leases.append(_run_lease(lot, stored, holder_of))
+    lot.remaining = lot.waiting() + sum(lease.remaining for lease in lot.leases)
+    return lot
+
+
+def _run_lease(lot: Lot, message: store_pb2.StoredRunLease, holder_of: HolderOf) -> RunLease:
+    holder = holder_of(message.worker, message.session)
+    lease = RunLease(
+        lot,
+        message.start,
+        message.count,
+        delivery=message.delivery,
+        holder=holder,
+        lease_ms=message.lease_ms,
+    )
+    lease.leased_ms = message.leased_ms
+    if message.settled:
+        lease.settled = bytearray(message.settled)
+        lease.remaining = lease.settled.count(0)
+    jobs = lease.remaining
+    holder.add(lease, run_key(lease), jobs, jobs * lot.payload_bytes_max)
+    return lease

@@ -1,0 +1,282 @@
+"""Hypothesis strategies for facts and what they are made of; every field gets values of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from jobline_server.engine import entries, values
+
+Any_ = st.SearchStrategy[Any]
+
+text = st.text(max_size=8)
+payloads = st.lists(st.binary(max_size=8), min_size=1, max_size=4)
+ids = st.integers(0, 2**53 - 1)
+id_lists = st.lists(ids, max_size=4)
+counts = st.integers(1, 10_000)
+deliveries = st.integers(0, 2**52)
+digests = st.integers(0, 2**63 - 1)
+moments = st.integers(0, 2**45)
+
+
+def optional(strategy: Any_) -> Any_:
+    """The strategy, or None."""
+    return st.none() | strategy
+
+
+backoffs = st.builds(
+    values.Backoff,
+    kind=optional(st.sampled_from(values.BackoffKind)),
+    base_ms=optional(moments),
+    max_delay_ms=optional(moments),
+    jitter=optional(st.floats(0, 1)),
+)
+retentions = st.builds(
+    values.Retention,
+    remove_on_complete=optional(st.booleans()),
+    remove_on_fail=optional(st.booleans()),
+    age_ms=optional(moments),
+    count=optional(st.integers(0, 10**7)),
+)
+job_options = st.builds(
+    values.JobOptions,
+    name=text,
+    content_type=text,
+    headers=st.dictionaries(text, text, max_size=3).map(lambda d: tuple(sorted(d.items()))),
+    priority=st.integers(-(2**31), 2**31 - 1),
+    lease_ms=optional(moments),
+    max_attempts=optional(st.integers(0, 1_000)),
+    backoff=backoffs,
+    max_stalls=optional(st.integers(0, 1_000)),
+    retention=retentions,
+)
+settings = st.builds(
+    values.QueueSettings,
+    lease_ms=optional(moments),
+    max_attempts=optional(st.integers(0, 1_000)),
+    backoff=backoffs,
+    max_stalls=optional(st.integers(0, 1_000)),
+    retention=retentions,
+    min_ack_level=optional(st.sampled_from(values.AckLevel)),
+    max_waiting=optional(st.integers(1, 10**9)),
+    non_retryable_error_types=st.lists(text, max_size=3).map(tuple),
+)
+errors = st.builds(
+    values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)
+)
+attempts = st.builds(
+    values.Attempt,
+    attempt=st.integers(1, 1_000),
+    delivery=deliveries,
+    worker=text,
+    leased_ms=moments,
+    ended_ms=moments,
+    outcome=st.sampled_from(values.AttemptOutcome),
+    error=optional(errors),
+)
+records = st.builds(
+    entries.JobRecord,
+    id=ids,
+    queue=text,
+    options=job_options,
+    payload=st.binary(max_size=8),
+    pushed_ms=moments,
+    job_key=text,
+    attempts=st.integers(0, 1_000),
+    stalls=st.integers(0, 1_000),
+    releases=st.integers(0, 1_000),
+    delivery=deliveries,
+    history=st.lists(attempts, max_size=3).map(tuple),
+    checkpoint=st.binary(max_size=8),
+    progress=st.floats(0, 100),
+    progress_message=text,
+    worker=text,
+    ended_ms=moments,
+    reason=st.sampled_from(values.EndReason),
+    result=st.binary(max_size=8),
+    error=optional(errors),
+    lease_reason=st.sampled_from(values.LeaseReason),
+)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> dict[str, Any]:
+    """The request id of a push, or none; without one there is no digest either."""
+    if draw(st.booleans()):
+        return {}
+    return {
+        "request_hash": draw(st.binary(min_size=16, max_size=16)),
+        "request_digest": draw(digests),
+    }
+
+
+@st.composite
+def lots_pushed(draw: st.DrawFn) -> entries.LotPushed:
+    return entries.LotPushed(
+        at_ms=draw(moments),
+        queue=draw(text),
+        first_id=draw(ids),
+        options=draw(job_options),
+        payloads=draw(payloads),
+        run_at_ms=draw(moments),
+        **draw(requests()),
+    )
+
+
+@st.composite
+def jobs_pushed(draw: st.DrawFn) -> entries.JobsPushed:
+    rows = draw(payloads)
+
+    def column(strategy: Any_) -> Any:
+        full = st.lists(strategy, min_size=len(rows), max_size=len(rows))
+        return draw(st.just([]) | full)
+
+    kinds = draw(st.lists(job_options, min_size=1, max_size=2))
+    keys = column(text)
+    return entries.JobsPushed(
+        at_ms=draw(moments),
+        queue=draw(text),
+        first_id=draw(ids),
+        options=column(st.sampled_from(kinds)) or [kinds[0]],
+        payloads=rows,
+        run_at_ms=column(moments),
+        job_keys=keys,
+        digests=[draw(digests) for _ in keys],
+        **draw(requests()),
+    )
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> dict[str, Any]:
+    """`starts` and `counts` beside each other."""
+    pairs = draw(st.lists(st.tuples(ids, counts), max_size=4))
+    return {"starts": [start for start, _ in pairs], "counts": [count for _, count in pairs]}
+
+
+@st.composite
+def with_results(draw: st.DrawFn, kind: type) -> Any:
+    """A fact whose jobs may have left results."""
+    results = draw(st.dictionaries(ids, st.binary(max_size=8), max_size=3))
+    return kind(
+        at_ms=draw(moments),
+        **draw(runs()),
+        result_ids=list(results),
+        results=list(results.values()),
+    )
+
+
+@st.composite
+def jobs_leased(draw: st.DrawFn) -> entries.JobsLeased:
+    columns = draw(runs())
+    return entries.JobsLeased(
+        at_ms=draw(moments),
+        queue=draw(text),
+        worker=draw(text),
+        session=draw(text),
+        lease_ms=draw(moments),
+        **columns,
+        deliveries=[draw(deliveries) for _ in columns["starts"]],
+    )
+
+
+@st.composite
+def of_ended(draw: st.DrawFn, kind: type) -> Any:
+    """A fact about ended jobs of one queue."""
+    return kind(
+        at_ms=draw(moments),
+        queue=draw(text),
+        state=draw(st.sampled_from(values.JobState)),
+        **draw(runs()),
+    )
+
+
+@st.composite
+def jobs_retried(draw: st.DrawFn) -> entries.JobsRetried:
+    jobs = draw(st.lists(records, max_size=3))
+    return entries.JobsRetried(
+        at_ms=draw(moments),
+        jobs=jobs,
+        states=[draw(st.sampled_from(values.JobState)) for _ in jobs],
+    )
+
+
+FACTS: dict[type, Any_] = {
+    entries.LotPushed: lots_pushed(),
+    entries.JobsPushed: jobs_pushed(),
+    entries.JobsReady: st.builds(
+        entries.JobsReady,
+        at_ms=moments,
+        queue=text,
+        ids=id_lists,
+        lots=id_lists,
+        promoted=st.booleans(),
+    ),
+    entries.JobsLeased: jobs_leased(),
+    entries.JobsCompleted: with_results(entries.JobsCompleted),
+    entries.JobFailed: st.builds(
+        entries.JobFailed,
+        at_ms=moments,
+        id=ids,
+        run_at_ms=moments,
+        error=errors,
+        queue=text,
+        name=text,
+        delivery=deliveries,
+        attempt=st.integers(1, 1_000),
+        worker=text,
+    ),
+    entries.JobDied: st.builds(
+        entries.JobDied,
+        at_ms=moments,
+        id=ids,
+        reason=st.sampled_from(values.EndReason),
+        error=optional(errors),
+    ),
+    entries.JobsStalled: st.builds(
+        entries.JobsStalled,
+        at_ms=moments,
+        queue=text,
+        ids=id_lists,
+        run_at_ms=st.lists(moments, max_size=4),
+        reason=st.sampled_from(values.EndReason),
+        worker=text,
+    ),
+    entries.JobsReleased: st.builds(
+        entries.JobsReleased,
+        at_ms=moments,
+        queue=text,
+        ids=id_lists,
+        run_at_ms=st.lists(moments, max_size=4),
+        why=st.sampled_from(values.ReleaseReason),
+        worker=text,
+    ),
+    entries.JobReported: st.builds(
+        entries.JobReported,
+        at_ms=moments,
+        queue=text,
+        id=ids,
+        progress=optional(st.floats(0, 100)),
+        message=optional(text),
+        checkpoint=optional(st.binary(max_size=8)),
+    ),
+    entries.JobsCancelled: with_results(entries.JobsCancelled),
+    entries.CancelRequested: st.builds(
+        entries.CancelRequested, at_ms=moments, queue=text, ids=id_lists
+    ),
+    entries.JobsRetried: jobs_retried(),
+    entries.JobsStaled: of_ended(entries.JobsStaled),
+    entries.JobsDeleted: of_ended(entries.JobsDeleted),
+    entries.QueueChanged: st.builds(
+        entries.QueueChanged, at_ms=moments, queue=text, settings=settings, created_number=ids
+    ),
+    entries.QueuePaused: st.builds(
+        entries.QueuePaused, at_ms=moments, queue=text, principal=text, reason=text
+    ),
+    entries.QueueResumed: st.builds(entries.QueueResumed, at_ms=moments, queue=text),
+    entries.QueueDeleted: st.builds(entries.QueueDeleted, at_ms=moments, queue=text),
+    entries.KeysExpired: st.builds(entries.KeysExpired, at_ms=moments, before_ms=moments),
+}
+"""A strategy for each fact."""
+
+facts = st.one_of(*FACTS.values())

@@ -1,0 +1,82 @@
+"""The codec: every fact comes back from its bytes as it was."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobline.v1 import entry_pb2
+from jobline_server.engine import entries
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
+from jobline_server.storage.codec import UnknownFact, decode_batch, encode_batch
+from tests.storage.strategies import FACTS, facts
+
+KINDS = get_args(entries.Fact)
+
+
+def test_every_fact_has_a_strategy():
+    """A fact that was added to the engine must be tested here."""
+    assert set(FACTS) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_fact_comes_back_equal(kind):
+    """Each fact is read back with every field as it was written."""
+
+    @given(FACTS[kind])
+    def comes_back(fact):
+        assert decode_batch(encode_batch([fact])) == [fact]
+
+    comes_back()
+
+
+@given(st.lists(facts, max_size=5))
+def test_facts_of_a_batch_keep_their_order(batch):
+    """A journal row holds its facts in the order in which they happened."""
+    assert decode_batch(encode_batch(batch)) == batch
+
+
+def test_what_spares_apply_a_look_up_is_not_written():
+    """A holder is a live object: the recovered fact does without."""
+    fact = entries.JobsLeased(1, "q", "w", "s", 0, [7], [1], [9])
+    bare = encode_batch([fact])
+    fact.holder = object()  # type: ignore[assignment]
+    assert encode_batch([fact]) == bare
+
+
+def test_same_options_are_one_object_again():
+    """The engine compares options by identity, so decoding interns them."""
+    facts = [
+        entries.LotPushed(1, "q", first_id, JobOptions(name="mail", priority=3), [b"x"])
+        for first_id in (1, 2)
+    ]
+    one, other = decode_batch(encode_batch([facts[0]])) + decode_batch(encode_batch([facts[1]]))
+    assert isinstance(one, entries.LotPushed)
+    assert isinstance(other, entries.LotPushed)
+    assert one.options is other.options
+
+
+def test_default_options_are_the_default_object():
+    """No options at all are `DEFAULT_OPTIONS` itself."""
+    (fact,) = decode_batch(encode_batch([entries.LotPushed(1, "q", 1, DEFAULT_OPTIONS, [b""])]))
+    assert isinstance(fact, entries.LotPushed)
+    assert fact.options is DEFAULT_OPTIONS
+
+
+def test_distinct_options_are_written_once():
+    """A thousand jobs of two kinds carry two options and a thousand small numbers."""
+    kinds = [JobOptions(name="a" * 100), JobOptions(name="b" * 100)]
+    fact = entries.JobsPushed(1, "q", 1, kinds * 500, [b""] * 1_000)
+    message = entry_pb2.JournalBatch.FromString(encode_batch([fact])).entries[0].jobs_pushed
+    assert len(message.options) == 2
+    assert list(message.option_indexes[:4]) == [0, 1, 0, 1]
+
+
+def test_fact_of_a_newer_version_is_refused():
+    """What is not understood must not be skipped: later facts build on it."""
+    batch = entry_pb2.JournalBatch(entries=[entry_pb2.Entry(at_ms=1)])
+    with pytest.raises(UnknownFact):
+        decode_batch(batch.SerializeToString())
