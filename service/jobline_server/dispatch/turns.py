@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 
 class Consumer(Protocol):
@@ -26,18 +26,21 @@ class Consumer(Protocol):
         """The names it handles in a queue; None: any."""
 
 
-class Turns:
+C = TypeVar("C", bound=Consumer)
+
+
+class Turns(Generic[C]):
     """The rings of all queues."""
 
     def __init__(self) -> None:
-        self._rings: dict[str, deque[Consumer]] = {}
+        self._rings: dict[str, deque[C]] = {}
 
-    def join(self, consumer: Consumer) -> None:
+    def join(self, consumer: C) -> None:
         """A consumer waits at each of its queues, behind those who wait already."""
         for queue, _ in consumer.queues:
             self._rings.setdefault(queue, deque()).append(consumer)
 
-    def leave(self, consumer: Consumer) -> None:
+    def leave(self, consumer: C) -> None:
         """A consumer waits no more; leaving twice does nothing."""
         for queue, _ in consumer.queues:
             ring = self._rings.get(queue)
@@ -47,7 +50,7 @@ class Turns:
             if not ring:
                 del self._rings[queue]
 
-    def consumers(self, queue: str) -> tuple[Consumer, ...]:
+    def consumers(self, queue: str) -> tuple[C, ...]:
         """Everybody who waits at a queue."""
         return tuple(self._rings.get(queue, ()))
 
@@ -59,21 +62,24 @@ class Turns:
                 return True
         return False
 
-    def round(self, queue: str) -> Iterator[Consumer]:
+    def round(self, queue: str) -> Iterator[C]:
         """Those with room, beginning with whose turn it is; each one given moves behind the others."""
         ring = self._rings.get(queue)
         if ring is None:
             return
         for consumer in tuple(ring):
             if consumer.room()[0] > 0:
-                if ring and ring[0] is consumer:
-                    ring.rotate(-1)
+                ring.remove(consumer)
+                ring.append(consumer)
                 yield consumer
 
     def share_of(self, queue: str, ready: int) -> int:
         """An equal part of what is ready for each who has room; at least one."""
-        ring = self._rings.get(queue, ())
-        takers = sum(1 for consumer in ring if consumer.room()[0] > 0)
+        takers = 0
+        for consumer in self._rings.get(queue, ()):
+            takers += consumer.room()[0] > 0
+            if takers >= ready:
+                break
         return max(-(-ready // takers), 1) if takers else 0
 
 

@@ -47,6 +47,8 @@ class JobView:
     history: tuple[Attempt, ...] = ()
     cancel_requested: bool = False
     stale_from: JobState | None = None
+    payload_bytes: int = 0
+    """Size of the payload, also where a list leaves the payload itself out."""
 
 
 @dataclass(frozen=True, slots=True)

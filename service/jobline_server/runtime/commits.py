@@ -1,0 +1,210 @@
+"""The commit loop: what the engine decided goes to disk, and only then do others hear of it.
+
+The order of a turn:
+
+    1. calls are decided and applied at once; facts gather in their shards
+    2. when it pays (`storage.gather`), the facts of every shard are cut: one blob, one offset a shard
+    3. one transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather
+    4. the shards' committed offsets move
+    5. the turn is told to those who keep or watch what happened
+    6. the calls that waited are answered
+
+A commit that fails for a full disk is tried again until there is room: memory is never rolled back. After any
+other failure nobody knows what is on disk, so the loop stops for good, and the process with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.endings import Ending
+from jobline_server.engine.entries import Fact
+from jobline_server.engine.shard import Shard
+from jobline_server.storage.codec import encode_batch
+from jobline_server.storage.gather import Gather
+from jobline_server.storage.store import DiskFull, JournalRow, Store, chain_of
+
+# How soon a commit that found the disk full is tried again.
+FULL_RETRY_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one commit did to one shard."""
+
+    shard: Shard
+    offset: int
+    facts: Sequence[Fact]
+    endings: Sequence[Ending]
+    blob_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a shard's journal stands, and how far its ids are set aside."""
+
+    chain: int
+    id_ceiling: int
+    checkpoint_offset: int = 0
+    journal_bytes: int = 0
+    journal_rows: int = 0
+
+
+class Commits:
+    """The loop, and the door to it: `note` for what may wait a little, `wait` for what may not."""
+
+    def __init__(
+        self,
+        store: Store,
+        shards: Sequence[Shard],
+        places: Sequence[Place],
+        told: Callable[[Sequence[Turn]], None],
+    ) -> None:
+        self._store = store
+        self._shards = shards
+        self.places = places
+        self._told = told
+        self._gather = Gather()
+        self._wake = asyncio.Event()
+        self._gathering: list[asyncio.Future[None]] = []
+        self._flying: list[asyncio.Future[None]] | None = None
+        self._closing = False
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.disk_full = False
+        self.commits = 0
+        self.commit_seconds = 0.0
+        self.exclusive = asyncio.Lock()
+        """Held while the store writes; a checkpoint takes it between two commits."""
+
+    def note(self) -> None:
+        """Something was decided that nobody waits for: it is on disk within milliseconds."""
+        self._gather.note(_now_ms())
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Returns when all that was decided so far is on disk. Raises `Refused` with STORAGE_FAILED if
+        that will never be known."""
+        if any(shard.entries for shard in self._shards):
+            waiters = self._gathering
+            self._gather.note_caller(_now_ms())
+            self._wake.set()
+        elif self._flying is not None:
+            waiters = self._flying
+        else:
+            return
+        if self.failed.done():
+            raise storage_failed()
+        # One future a call: a call that is cancelled takes nobody along.
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiters.append(future)
+        await future
+
+    async def run(self) -> None:
+        """Commits until `close`, or until a commit fails."""
+        try:
+            while await self._until_due():
+                async with self.exclusive:
+                    await self.commit_once()
+        except Exception as error:
+            self._fail(error)
+
+    async def close(self) -> None:
+        """Commits what is left and ends the loop."""
+        self._closing = True
+        self._wake.set()
+
+    async def _until_due(self) -> bool:
+        """Waits until a commit is due; false when closing and nothing is left."""
+        while True:
+            due_ms = self._gather.due_ms()
+            if due_ms is None:
+                if self._closing:
+                    return False
+                self._wake.clear()
+                await self._wake.wait()
+                # Calls that arrived in the same turn of the loop are decided before the commit is cut.
+                await asyncio.sleep(0)
+                continue
+            left_ms = due_ms - _now_ms()
+            if left_ms <= 0 or self._closing:
+                return True
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(left_ms / 1_000):
+                    await self._wake.wait()
+            except TimeoutError:
+                return True
+
+    async def commit_once(self) -> None:
+        """Cuts what has gathered and writes it; the caller holds `exclusive`."""
+        self._gather.go()
+        self._flying, self._gathering = self._gathering, []
+        turns, rows, ceilings = self._cut()
+        started = time.perf_counter()
+        if rows:
+            await self._write(rows, ceilings)
+        self.commits += 1
+        self.commit_seconds += (time.perf_counter() - started - self.commit_seconds) * 0.05
+        for shard_number, ceiling in ceilings.items():
+            self.places[shard_number].id_ceiling = ceiling
+        for turn in turns:
+            turn.shard.committed = turn.offset
+        self._told(turns)
+        waiters, self._flying = self._flying, None
+        for future in waiters:
+            if not future.done():
+                future.set_result(None)
+
+    def _cut(self) -> tuple[list[Turn], list[JournalRow], dict[int, int]]:
+        turns: list[Turn] = []
+        rows: list[JournalRow] = []
+        ceilings: dict[int, int] = {}
+        for shard, place in zip(self._shards, self.places, strict=True):
+            if not shard.entries:
+                continue
+            offset = shard.next_offset
+            facts = shard.take_entries()
+            blob = encode_batch(facts)
+            chain = chain_of(blob, place.chain)
+            rows.append(JournalRow(shard.number, shard.epoch, offset, place.chain, chain, blob))
+            turns.append(Turn(shard, offset, facts, shard.take_ended(), len(blob)))
+            place.chain = chain
+            place.journal_bytes += len(blob)
+            place.journal_rows += 1
+            if shard.next_sequence + limits.ID_BLOCK // 2 > place.id_ceiling:
+                ceilings[shard.number] = place.id_ceiling + limits.ID_BLOCK
+        return turns, rows, ceilings
+
+    async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
+        while True:
+            try:
+                await self._store.commit(rows, ceilings)
+            except DiskFull:
+                self.disk_full = True
+                await asyncio.sleep(FULL_RETRY_SECONDS)
+            else:
+                return
+
+    def _fail(self, error: Exception) -> None:
+        """Nobody is answered from memory that the disk may not have."""
+        for future in [*(self._flying or []), *self._gathering]:
+            if not future.done():
+                future.set_exception(storage_failed())
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+
+def storage_failed() -> Refused:
+    """What a call is told whose outcome nobody knows."""
+    return Refused(
+        RefusalKind.STORAGE_FAILED, "the disk failed while this was written; the server stops"
+    )
+
+
+def _now_ms() -> float:
+    return time.monotonic() * 1_000

@@ -1,0 +1,125 @@
+"""The core of the runtime: the shards, the clocks, and the way from a decision to those it concerns.
+
+Everything that decides goes through here in the same steps: take the time, find the shard, decide, then
+`decided(shard)`, which has the facts written and hands out what may be handed out. What is told to whom after
+a commit stands in one list, `Core.told`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from zlib import crc32
+
+from jobline_server.dispatch.turns import Turns
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.values import Now, shard_of
+from jobline_server.runtime.clock import Clock
+from jobline_server.runtime.commits import Commits, Place, Turn
+from jobline_server.runtime.taker import Taker
+from jobline_server.storage.store import Store
+
+Listener = Callable[[Sequence[Turn]], None]
+
+
+class Core:
+    """What all parts of the runtime share."""
+
+    def __init__(
+        self, store: Store, shards: Sequence[Shard], places: Sequence[Place], clock: Clock, load: Load
+    ) -> None:
+        self.store = store
+        self.shards = shards
+        self.clock = clock
+        self.load = load
+        self.turns: Turns[Taker] = Turns()
+        self.commits = Commits(store, shards, places, self.told)
+        self.started_ms = clock.now().wall_ms
+        self.loop_lag_ms = 0.0
+        self.timers = asyncio.Event()
+        self.next_look_ms = 0
+        """When the timers are looked at next, in wall time; set `timers` for anything due earlier."""
+        self.draining = False
+        self.hand_out: Callable[[Shard, Queue], None] = _nobody
+        """Serves those who wait at a queue; set by the dispatcher."""
+        self.listeners: list[Listener] = []
+
+    def now(self) -> Now:
+        """Both times."""
+        return self.clock.now()
+
+    def shard_of_queue(self, queue: str) -> Shard:
+        """The shard that owns a queue, whether it exists or not."""
+        return self.shards[crc32(queue.encode()) % len(self.shards)]
+
+    def shard_of_id(self, job_id: int) -> Shard | None:
+        """The shard that owns an id; None for a number that no shard gave."""
+        number = shard_of(job_id)
+        return self.shards[number] if number < len(self.shards) else None
+
+    def by_shard(self, ids: Iterable[int]) -> tuple[dict[int, list[int]], list[int]]:
+        """Indexes of ids by the shard that owns them, and of those that no shard owns."""
+        owned: dict[int, list[int]] = {}
+        foreign: list[int] = []
+        for index, job_id in enumerate(ids):
+            number = shard_of(job_id)
+            if number < len(self.shards):
+                owned.setdefault(number, []).append(index)
+            else:
+                foreign.append(index)
+        return owned, foreign
+
+    def check_accepting(self, shard: Shard, count: int) -> None:
+        """Refuses a push that cannot be kept: the disk is full, or the shard's ids are used up."""
+        if self.commits.failed.done():
+            raise Refused(RefusalKind.STORAGE_FAILED, "the disk failed; the server stops")
+        if self.commits.disk_full:
+            raise Refused(
+                RefusalKind.DISK_FULL,
+                "the server's disk is full; jobs that are stored go on",
+                retry_after_ms=1_000,
+            )
+        if shard.next_sequence + count >= self.commits.places[shard.number].id_ceiling:
+            raise Refused(
+                RefusalKind.SERVER_FULL, "ids are being set aside", retry_after_ms=100
+            )
+
+    def decided(self, shard: Shard) -> None:
+        """Something was decided on a shard: its facts are written soon, and what needs no commit happens
+        at once."""
+        if shard.entries:
+            self.commits.note()
+        else:
+            ended = shard.take_ended()
+            self.told([Turn(shard, shard.committed, (), ended)])
+        if shard.delayed and shard.delayed[0][0] < self.next_look_ms:
+            self.timers.set()
+
+    def told(self, turns: Sequence[Turn]) -> None:
+        """A commit is on disk: who keeps, watches or waits is told, then jobs are handed out."""
+        for listener in self.listeners:
+            listener(turns)
+        for turn in turns:
+            self.serve(turn.shard)
+
+    def serve(self, shard: Shard) -> None:
+        """Hands out what may be handed out at the queues that something happened to."""
+        for queue in shard.take_woken():
+            if not queue.ready or queue.paused:
+                continue
+            self.hand_out(shard, queue)
+            if queue.ready and shard.next_offset > shard.committed + 1:
+                # What is left may only wait for its commit.
+                shard.wake(queue)
+
+
+def _nobody(_shard: Shard, _queue: Queue) -> None:
+    """Before the dispatcher is there, nobody waits."""
+
+
+def first_epoch(now: Now) -> int:
+    """An epoch that no earlier life of any copy of this store can have had: seconds since 2025."""
+    return max((now.wall_ms - limits.EPOCH_ZERO_MS) // limits.SECOND_MS, 1)

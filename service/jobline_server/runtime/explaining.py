@@ -1,0 +1,103 @@
+"""Why is this job not running? Answered from the engine's own state, each check on its own."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.looking import Looking
+from jobline_server.runtime.shown import in_lot, live_view
+from jobline_server.runtime.views import Obstacle, ObstacleKind
+
+# Items of a lane that are looked at to answer one question.
+WALK_MAX = 10_000
+
+
+class Explaining:
+    """Explains single jobs."""
+
+    def __init__(self, core: Core, looking: Looking) -> None:
+        self._core = core
+        self._looking = looking
+
+    async def explain_job(self, job_id: int) -> tuple[JobState, list[Obstacle]]:
+        """Where a job stands and what keeps it; nothing keeps one that is about to be handed out. Raises
+        `Refused` with JOB_NOT_FOUND."""
+        shard = self._core.shard_of_id(job_id)
+        state = shard.state_of(job_id) if shard is not None else None
+        if shard is None or state is None:
+            view = await self._looking.get_job(job_id)
+            return view.state, [Obstacle(ObstacleKind.ENDED, f"it is {view.state.name}")]
+        owner = shard.jobs.get(job_id) or shard.lots.find(job_id)
+        if owner is None:
+            raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
+        if state is JobState.ACTIVE:
+            return state, [self._running(owner, job_id)]
+        if state is JobState.SCHEDULED:
+            until_ms = owner.run_at_ms
+            return state, [Obstacle(ObstacleKind.NOT_DUE, "its time has not come", until_ms)]
+        return state, self._waiting(shard, owner, job_id)
+
+    def _running(self, owner: Job | Lot, job_id: int) -> Obstacle:
+        now = self._core.now()
+        view = (
+            in_lot(owner, job_id - owner.first_id, now)
+            if isinstance(owner, Lot)
+            else live_view(owner, now)
+        )
+        worker = view.worker if view is not None else ""
+        until_ms = view.lease_until_ms if view is not None else 0
+        return Obstacle(ObstacleKind.RUNNING, f"worker {worker!r} has it", until_ms)
+
+    def _waiting(self, shard: Shard, owner: Job | Lot, job_id: int) -> list[Obstacle]:
+        queue, name = owner.queue, owner.options.name
+        obstacles: list[Obstacle] = []
+        if owner.offset > shard.committed:
+            message = "its push is not on disk yet"
+            obstacles.append(Obstacle(ObstacleKind.NOT_DURABLE, message))
+        if queue.paused:
+            who = f" by {queue.paused_by}" if queue.paused_by else ""
+            why = f": {queue.pause_reason}" if queue.pause_reason else ""
+            message = f"queue {queue.name} is paused{who}{why}"
+            obstacles.append(Obstacle(ObstacleKind.QUEUE_PAUSED, message))
+        consumers = self._core.turns.consumers(queue.name)
+        if not consumers:
+            message = f"no connected worker takes from queue {queue.name}"
+            obstacles.append(Obstacle(ObstacleKind.NO_WORKER, message))
+        elif not self._core.turns.handles(queue.name, name):
+            message = f"no connected worker of queue {queue.name} handles the name {name!r}"
+            obstacles.append(Obstacle(ObstacleKind.UNHANDLED_NAME, message))
+        elif not any(consumer.room()[0] for consumer in consumers):
+            message = f"all {len(consumers)} workers of queue {queue.name} are busy"
+            count = len(consumers)
+            obstacles.append(Obstacle(ObstacleKind.WORKERS_BUSY, message, count=count))
+        ahead = jobs_ahead(queue, owner, job_id)
+        if ahead:
+            message = f"{ahead} jobs stand before it"
+            obstacles.append(Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead))
+        return obstacles
+
+
+def jobs_ahead(queue: Queue, owner: Job | Lot, job_id: int) -> int:
+    """How many ready jobs go before this one, at least: in a lane of single jobs no more than
+    `WALK_MAX` are counted, so that a question costs no stall."""
+    ahead = 0
+    priority, name = owner.options.priority, owner.options.name
+    for lane in queue.lanes():
+        if lane.priority > priority:
+            ahead += lane.ready
+        elif lane.priority == priority and lane.name == name:
+            for item in islice(lane.items, WALK_MAX):
+                if item is owner:
+                    break
+                ahead += item.waiting() if isinstance(item, Lot) else item.is_ready()
+    if isinstance(owner, Lot):
+        index = job_id - owner.first_id
+        ahead += sum(1 for i in range(owner.cursor, index) if owner.is_waiting(i))
+    return ahead

@@ -1,0 +1,124 @@
+"""The feed: committed turns, kept for a while for those who watch.
+
+A watcher reads at its own pace from a bounded memory of turns. One that falls behind what is kept is cut off
+and told where to resume; so is one that resumes from what is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+
+from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.runtime.commits import Turn
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.events import events_of
+from jobline_server.runtime.views import EventView, WatchFilter
+
+# What is kept for watchers that resume: whichever is reached first. About two bytes of memory a byte.
+TURNS_KEPT_MAX = 10_000
+BYTES_KEPT_MAX = 32 << 20
+WATCHERS_MAX = 1_000
+# Events in one answer, and how often a watcher without news hears that its call is alive.
+EVENTS_PER_ANSWER = 1_000
+HEARTBEAT_SECONDS = 15.0
+
+
+class Feed:
+    """Turns by their number in the feed; numbers only grow."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._turns: deque[Turn] = deque()
+        self._first = 0
+        self._bytes = 0
+        # Up to here, by shard, what was committed is no longer kept.
+        self._gone = [shard.committed for shard in core.shards]
+        self._news = asyncio.Event()
+        self._watchers = 0
+
+    def told(self, turns: Sequence[Turn]) -> None:
+        """Keeps committed turns, drops the oldest over the limit, and wakes the watchers."""
+        for turn in turns:
+            if turn.facts or turn.endings:
+                self._turns.append(turn)
+                self._bytes += turn.blob_bytes
+        while len(self._turns) > TURNS_KEPT_MAX or self._bytes > BYTES_KEPT_MAX:
+            oldest = self._turns.popleft()
+            self._first += 1
+            self._bytes -= oldest.blob_bytes
+            self._gone[oldest.shard.number] = oldest.offset
+        if self._watchers:
+            self._news.set()
+
+    async def watch(
+        self, wanted: WatchFilter, resume_token: str
+    ) -> AsyncIterator[tuple[list[EventView], str]]:
+        """Yields events and the token to resume after them; an empty list is a heartbeat. Raises `Refused`
+        with OFFSET_GONE when the events to go on with are gone."""
+        if self._watchers >= WATCHERS_MAX:
+            raise Refused(RefusalKind.TOO_MANY_CALLS, f"{WATCHERS_MAX} watchers are connected")
+        seen = self._parse(resume_token)
+        at = self._first if resume_token else self._first + len(self._turns)
+        self._watchers += 1
+        try:
+            while True:
+                if at < self._first:
+                    raise _gone()
+                while at < self._first + len(self._turns):
+                    turn = self._turns[at - self._first]
+                    at += 1
+                    if turn.offset <= seen[turn.shard.number] and turn.facts:
+                        continue
+                    seen[turn.shard.number] = turn.offset
+                    events = list(events_of(turn, wanted))
+                    for start in range(0, len(events), EVENTS_PER_ANSWER):
+                        last = start + EVENTS_PER_ANSWER >= len(events)
+                        # A token stands for whole turns: half a turn is told again after a resume.
+                        token = _token(seen) if last else ""
+                        yield events[start : start + EVENTS_PER_ANSWER], token
+                    if at < self._first:
+                        raise _gone()
+                if not await self._wait_for_news():
+                    yield [], _token(seen)
+        finally:
+            self._watchers -= 1
+
+    async def _wait_for_news(self) -> bool:
+        self._news.clear()
+        try:
+            async with asyncio.timeout(HEARTBEAT_SECONDS):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _parse(self, token: str) -> list[int]:
+        """The offsets of a token, one a shard; those of now without one."""
+        committed = [shard.committed for shard in self._core.shards]
+        if not token:
+            return committed
+        parts = token.split(".")
+        if len(parts) != len(committed) or not all(part.isdecimal() for part in parts):
+            raise Refused(
+                RefusalKind.INVALID_FIELD,
+                "resume_token is not one of this server's",
+                field="resume_token",
+            )
+        seen = [int(part) for part in parts]
+        if any(own > now for own, now in zip(seen, committed, strict=True)):
+            raise _gone()
+        if any(own < gone for own, gone in zip(seen, self._gone, strict=True)):
+            raise _gone()
+        return seen
+
+
+def _token(seen: Sequence[int]) -> str:
+    return ".".join(map(str, seen))
+
+
+def _gone() -> Refused:
+    return Refused(
+        RefusalKind.OFFSET_GONE, "the events to resume from are gone; list and watch from now"
+    )

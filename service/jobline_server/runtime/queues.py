@@ -1,0 +1,172 @@
+"""Operators' calls on queues."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.decide.queues import (
+    decide_delete_queue,
+    decide_pause_queue,
+    decide_resume_queue,
+    decide_update_queue,
+    existing_queue,
+)
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState, QueueSettings
+from jobline_server.runtime.bulk import Bulk
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
+
+# Lanes that a view lists, and items that it looks at to find the oldest.
+PRIORITIES_SHOWN_MAX = 100
+WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
+CLEANED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE})
+
+
+class Queues:
+    """Reads and changes queues."""
+
+    def __init__(self, core: Core, bulk: Bulk, new_operation: Callable[[], str]) -> None:
+        self._core = core
+        self._bulk = bulk
+        self._new_operation = new_operation
+
+    def list_queues(
+        self, *, page_size: int, page_token: str, prefix: str
+    ) -> tuple[list[QueueView], str]:
+        """A page of queues by name; the token is the last name of the page before."""
+        names = (
+            name
+            for shard in self._core.shards
+            for name in shard.queues
+            if name > page_token and name.startswith(prefix)
+        )
+        page = heapq.nsmallest(page_size, names)
+        token = page[-1] if len(page) == page_size else ""
+        return [self.get_queue(name) for name in page], token
+
+    def get_queue(self, queue: str) -> QueueView:
+        """One queue. Raises `Refused` with QUEUE_NOT_FOUND."""
+        shard = self._core.shard_of_queue(queue)
+        return self._view(shard, existing_queue(shard, queue))
+
+    async def update_queue(
+        self, queue: str, settings: QueueSettings, mask: frozenset[str] | None, audit: Audit
+    ) -> QueueView:
+        """Changes settings; creates the queue if it is not there."""
+        shard = self._core.shard_of_queue(queue)
+        decide_update_queue(shard, self._core.now(), queue, settings, mask)
+        return await self._changed(shard, queue)
+
+    async def pause_queue(self, queue: str, audit: Audit) -> QueueView:
+        """Stops handing out."""
+        shard = self._core.shard_of_queue(queue)
+        decide_pause_queue(shard, self._core.now(), queue, audit.principal, audit.reason)
+        return await self._changed(shard, queue)
+
+    async def resume_queue(self, queue: str, audit: Audit) -> QueueView:
+        """Hands out again."""
+        shard = self._core.shard_of_queue(queue)
+        decide_resume_queue(shard, self._core.now(), queue)
+        return await self._changed(shard, queue)
+
+    async def _changed(self, shard: Shard, queue: str) -> QueueView:
+        self._core.decided(shard)
+        await self._core.commits.wait()
+        return self.get_queue(queue)
+
+    async def drain_queue(self, queue: str, *, dry_run: bool, audit: Audit) -> BulkResult:
+        """Deletes what waits."""
+        existing_queue(self._core.shard_of_queue(queue), queue)
+        selection = Selection(filter=JobFilter(queue=queue, states=WAITING))
+        return await self._bulk.delete_jobs(selection, dry_run=dry_run, audit=audit)
+
+    async def clean_queue(
+        self,
+        queue: str,
+        *,
+        states: frozenset[JobState],
+        older_than_ms: int,
+        dry_run: bool,
+        audit: Audit,
+    ) -> BulkResult:
+        """Deletes ended jobs."""
+        existing_queue(self._core.shard_of_queue(queue), queue)
+        before_ms = self._core.now().wall_ms - older_than_ms if older_than_ms else None
+        wanted = JobFilter(queue=queue, states=states or CLEANED, ended_before_ms=before_ms)
+        selection = Selection(filter=wanted)
+        return await self._bulk.delete_jobs(selection, dry_run=dry_run, audit=audit)
+
+    async def delete_queue(
+        self, queue: str, *, force: bool, dry_run: bool, audit: Audit
+    ) -> BulkResult:
+        """Deletes a queue with all its jobs: what waits in slices, then the rest in one fact."""
+        shard = self._core.shard_of_queue(queue)
+        found = existing_queue(shard, queue)
+        result = BulkResult(operation_id=self._new_operation())
+        if found.active and not force:
+            message = f"queue {queue} has {found.active} active jobs; set force to delete it"
+            raise Refused(RefusalKind.QUEUE_ACTIVE, message, field="force")
+        if dry_run:
+            result.count = found.live() + sum(found.ended.values())
+            return result
+        drained = await self.drain_queue(queue, dry_run=False, audit=audit)
+        left = decide_delete_queue(shard, self._core.now(), queue, force=force)
+        self._core.decided(shard)
+        await self._core.commits.wait()
+        result.count = drained.count + left
+        return result
+
+    def _view(self, shard: Shard, queue: Queue) -> QueueView:
+        return QueueView(
+            name=queue.name,
+            shard=shard.number,
+            settings=queue.settings,
+            scheduled=queue.scheduled,
+            ready=queue.ready,
+            active=queue.active,
+            unhandled=self._unhandled(queue),
+            ended={state: count for state, count in queue.ended.items() if count},
+            priorities=_priorities(queue),
+            paused=queue.paused,
+            paused_by=queue.paused_by,
+            pause_reason=queue.pause_reason,
+            oldest_ready_ms=_oldest_ready_ms(queue),
+            created_ms=queue.created_ms,
+            pushed_total=queue.pushed_total,
+            completed_total=queue.completed_total,
+            failed_total=queue.failed_total,
+        )
+
+    def _unhandled(self, queue: Queue) -> int:
+        """READY jobs with a name that nobody who is connected handles; 0 while nobody is."""
+        turns = self._core.turns
+        if not turns.consumers(queue.name):
+            return 0
+        handled: dict[str, bool] = {}
+        count = 0
+        for lane in queue.lanes():
+            if lane.name not in handled:
+                handled[lane.name] = turns.handles(queue.name, lane.name)
+            count += 0 if handled[lane.name] else lane.ready
+        return count
+
+
+def _priorities(queue: Queue) -> list[tuple[int, int]]:
+    counts: dict[int, int] = {}
+    for lane in queue.lanes():
+        counts[lane.priority] = counts.get(lane.priority, 0) + lane.ready
+        if len(counts) >= PRIORITIES_SHOWN_MAX:
+            break
+    return list(counts.items())
+
+
+def _oldest_ready_ms(queue: Queue) -> int:
+    """When the longest-waiting head of a lane was pushed; 0 if nothing is ready."""
+    heads = [lane.head() for lane in queue.lanes()[:PRIORITIES_SHOWN_MAX]]
+    pushed = [head.pushed_ms for head in heads if isinstance(head, Lot) or head is not None]
+    return min(pushed, default=0)

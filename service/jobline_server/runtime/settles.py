@@ -1,0 +1,126 @@
+"""Settles over all shards: ack, fail, release and extend, each outcome back at its index.
+
+What the engine does not know any more may have ended under the very lease that is settled again: the finished
+file says so, and only then is anybody told ALREADY_DONE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobline_server.engine.commands import (
+    Exceptions,
+    ExtendItem,
+    FailItem,
+    FailResult,
+    ReleaseItem,
+)
+from jobline_server.engine.decide.ack import decide_ack
+from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
+from jobline_server.engine.values import JobState, SettleOutcome
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended import EndedJobs
+
+NOT_FOUND = SettleOutcome.NOT_FOUND
+
+
+class Settles:
+    """Decides settles; waiting for the commit is up to the caller."""
+
+    def __init__(self, core: Core, ended: EndedJobs) -> None:
+        self._core = core
+        self._ended = ended
+
+    def ack(self, ids: list[int], deliveries: list[int], results: dict[int, bytes]) -> Exceptions:
+        """Settles jobs as done."""
+        core = self._core
+        owned, foreign = core.by_shard(ids)
+        if len(owned) == 1 and not foreign:
+            (number,) = owned
+            shard = core.shards[number]
+            exceptions = decide_ack(shard, core.now(), ids, deliveries, results)
+            core.decided(shard)
+            return exceptions
+        exceptions = [(index, NOT_FOUND) for index in foreign]
+        for number, indexes in owned.items():
+            shard = core.shards[number]
+            part = decide_ack(
+                shard,
+                core.now(),
+                [ids[index] for index in indexes],
+                [deliveries[index] for index in indexes],
+                results,
+            )
+            exceptions.extend((indexes[at], outcome) for at, outcome in part)
+            core.decided(shard)
+        return sorted(exceptions)
+
+    def fail(self, items: Sequence[FailItem]) -> list[FailResult]:
+        """Settles jobs as failed."""
+        core = self._core
+        owned, _ = core.by_shard(item.id for item in items)
+        results = [FailResult(NOT_FOUND)] * len(items)
+        for number, indexes in owned.items():
+            shard = core.shards[number]
+            part = decide_fail(shard, core.now(), [items[index] for index in indexes])
+            for index, result in zip(indexes, part, strict=True):
+                results[index] = result
+            core.decided(shard)
+        return results
+
+    def release(self, items: Sequence[ReleaseItem]) -> Exceptions:
+        """Gives jobs back."""
+        core = self._core
+        owned, foreign = core.by_shard(item.id for item in items)
+        exceptions = [(index, NOT_FOUND) for index in foreign]
+        for number, indexes in owned.items():
+            shard = core.shards[number]
+            part = decide_release(shard, core.now(), [items[index] for index in indexes])
+            exceptions.extend((indexes[at], outcome) for at, outcome in part)
+            core.decided(shard)
+        return sorted(exceptions)
+
+    def extend(self, items: Sequence[ExtendItem]) -> Exceptions:
+        """Keeps leases alive and takes reports."""
+        core = self._core
+        owned, foreign = core.by_shard(item.id for item in items)
+        exceptions = [(index, NOT_FOUND) for index in foreign]
+        for number, indexes in owned.items():
+            shard = core.shards[number]
+            part = decide_extend(shard, core.now(), [items[index] for index in indexes])
+            exceptions.extend((indexes[at], outcome) for at, outcome in part)
+            core.decided(shard)
+        return sorted(exceptions)
+
+    async def explain_missing(
+        self,
+        leases: Sequence[tuple[int, int]],
+        exceptions: Exceptions,
+        *,
+        repeated: frozenset[JobState],
+    ) -> Exceptions:
+        """Replaces NOT_FOUND where the finished file knows the job: ended in one of these states under this
+        very lease is ALREADY_DONE, anything else is LEASE_LOST. `leases` are (id, delivery) by index."""
+        explained: Exceptions = []
+        for index, outcome in exceptions:
+            if outcome is NOT_FOUND:
+                job_id, delivery = leases[index]
+                outcome = await self._explain(job_id, delivery, repeated)
+            explained.append((index, outcome))
+        return explained
+
+    async def _explain(
+        self, job_id: int, delivery: int, repeated: frozenset[JobState]
+    ) -> SettleOutcome:
+        ended = await self._ended.find(job_id)
+        if ended is None:
+            return NOT_FOUND
+        state, record = ended
+        if record.delivery == delivery and state in repeated:
+            return SettleOutcome.ALREADY_DONE
+        return SettleOutcome.LEASE_LOST
+
+
+ACKED = frozenset({JobState.COMPLETED, JobState.CANCELLED})
+FAILED = frozenset({JobState.DEAD, JobState.CANCELLED})
+NEVER: frozenset[JobState] = frozenset()

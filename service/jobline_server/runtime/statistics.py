@@ -1,0 +1,91 @@
+"""Statistics: counts and health of the server, and who is connected."""
+
+from __future__ import annotations
+
+from jobline_server.dispatch.session import Phase
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.streams import StreamPort, Streams
+from jobline_server.runtime.views import ServerView, ShardView, WorkerView
+
+
+class Statistics:
+    """Reads counts that are kept anyway."""
+
+    def __init__(self, core: Core, streams: Streams) -> None:
+        self._core = core
+        self._streams = streams
+
+    def statistics(self) -> ServerView:
+        """Counts over all shards and queues."""
+        core = self._core
+        view = ServerView(
+            started_ms=core.started_ms,
+            queues=0,
+            scheduled=0,
+            ready=0,
+            active=0,
+            dead=0,
+            completed=0,
+            pushed_total=0,
+            completed_total=0,
+            failed_total=0,
+            workers=len(self._streams.ports),
+            commits=core.commits.commits,
+            commit_ms=core.commits.commit_seconds * 1_000,
+            loop_lag_ms=core.loop_lag_ms,
+            keys=core.load.keys,
+            disk_full=core.commits.disk_full,
+            waiting_bytes=core.load.payload_bytes,
+            shards=[],
+        )
+        for shard, place in zip(core.shards, core.commits.places, strict=True):
+            view.shards.append(
+                ShardView(
+                    shard=shard.number,
+                    epoch=shard.epoch,
+                    offset=shard.committed,
+                    checkpoint_offset=place.checkpoint_offset,
+                    live_jobs=sum(queue.live() for queue in shard.queues.values()),
+                    queues=len(shard.queues),
+                )
+            )
+            view.queues += len(shard.queues)
+            for queue in shard.queues.values():
+                view.scheduled += queue.scheduled
+                view.ready += queue.ready
+                view.active += queue.active
+                view.dead += queue.ended.get(JobState.DEAD, 0)
+                view.completed += queue.ended.get(JobState.COMPLETED, 0)
+                view.pushed_total += queue.pushed_total
+                view.completed_total += queue.completed_total
+                view.failed_total += queue.failed_total
+        return view
+
+    def list_workers(
+        self, *, page_size: int, page_token: str, queue: str
+    ) -> tuple[list[WorkerView], str]:
+        """A page of connected workers by session."""
+        sessions = sorted(
+            session
+            for session, port in self._streams.ports.items()
+            if session > page_token and (not queue or any(name == queue for name, _ in port.queues))
+        )[:page_size]
+        token = sessions[-1] if len(sessions) == page_size else ""
+        return [_shown(self._streams.ports[session]) for session in sessions], token
+
+
+def _shown(port: StreamPort) -> WorkerView:
+    session = port.session
+    return WorkerView(
+        session=session.session,
+        worker=session.open.worker,
+        queues=session.open.queues,
+        handlers=session.open.handlers,
+        window=session.window.jobs,
+        in_flight=session.tally.jobs,
+        connected_ms=session.connected_ms,
+        last_heard_ms=session.heard_wall_ms,
+        draining=session.phase is Phase.DRAINING,
+        lost=False,
+    )

@@ -1,0 +1,223 @@
+"""What workers ask one call at a time: pull, ack, fail, release, extend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from jobline_server.engine.commands import (
+    Exceptions,
+    ExtendItem,
+    FailItem,
+    FailResult,
+    Leased,
+    LeasedJob,
+    LeasedRun,
+    ReleaseItem,
+)
+from jobline_server.engine.holder import Holder, Tally
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import LeaseReason, SettleOutcome
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.settles import ACKED, FAILED, NEVER, Settles
+
+# Replies to pulls that are remembered by request id, and the payload that one pull may carry.
+REMEMBERED_PULLS_MAX = 10_000
+PULL_BYTES_MAX = 3 << 20
+
+
+class Poll:
+    """A pull that waits for jobs: a consumer for as long as the call lasts."""
+
+    def __init__(
+        self,
+        queues: tuple[tuple[str, int], ...],
+        *,
+        max_jobs: int,
+        lease_ms: int,
+        worker: str,
+        names: frozenset[str],
+    ) -> None:
+        self.queues = queues
+        self.lease_ms = lease_ms
+        self.leased = Leased()
+        self.arrived = asyncio.Event()
+        self._max_jobs = max_jobs
+        self._worker = worker
+        self._names = names or None
+        self._tally = Tally()
+        self._holders: dict[int, Holder] = {}
+        self._over = False
+
+    def room(self) -> tuple[int, int]:
+        """What is left of what it asked for."""
+        if self._over:
+            return 0, 0
+        left_bytes = PULL_BYTES_MAX - self._tally.payload_bytes
+        return self._max_jobs - self._tally.jobs, max(left_bytes, 0)
+
+    def names_for(self, _queue: str) -> frozenset[str] | None:
+        """The names it asked for, in every queue."""
+        return self._names
+
+    def holder_on(self, shard: Shard) -> Holder:
+        """A holder of its own: a pull's leases are extended one by one."""
+        holder = self._holders.get(shard.number)
+        if holder is None:
+            holder = self._holders[shard.number] = Holder(self._worker, "", self._tally)
+        return holder
+
+    def take(self, leased: Leased) -> None:
+        """Jobs arrived."""
+        self.leased.jobs.extend(leased.jobs)
+        self.leased.runs.extend(leased.runs)
+        self.arrived.set()
+
+    def end(self) -> None:
+        """It takes no more."""
+        self._over = True
+
+
+class Workers:
+    """Calls of workers that hold no stream."""
+
+    def __init__(self, core: Core, dispatcher: Dispatcher, settles: Settles) -> None:
+        self._core = core
+        self._dispatcher = dispatcher
+        self._settles = settles
+        self._replies: OrderedDict[bytes, Leased] = OrderedDict()
+
+    async def pull(
+        self,
+        *,
+        queues: Sequence[tuple[str, int]],
+        max_jobs: int,
+        wait_ms: int,
+        lease_ms: int | None,
+        worker: str,
+        request_id: bytes,
+        accepts_runs: bool,
+        names: frozenset[str],
+    ) -> Leased:
+        """Leases jobs, and waits for the first one if asked to. The same request id again returns those of
+        its leases that are still held. If the call is cancelled its jobs go back, as if never handed out."""
+        known = self._replies.get(request_id) if request_id else None
+        if known is not None:
+            return as_jobs(self._still_held(known), accepts_runs)
+        poll = Poll(
+            tuple(queues), max_jobs=max_jobs, lease_ms=lease_ms or 0, worker=worker, names=names
+        )
+        try:
+            await self._wait_for_jobs(poll, wait_ms)
+        except asyncio.CancelledError:
+            self._settles.release(releases_of(poll.leased))
+            raise
+        if request_id:
+            self._remember(request_id, poll.leased)
+        return as_jobs(poll.leased, accepts_runs)
+
+    async def _wait_for_jobs(self, poll: Poll, wait_ms: int) -> None:
+        if self._dispatcher.serve_taker(poll) or not wait_ms or self._core.draining:
+            poll.end()
+            return
+        self._dispatcher.join(poll)
+        try:
+            async with asyncio.timeout(wait_ms / 1_000):
+                await poll.arrived.wait()
+        except TimeoutError:
+            pass
+        finally:
+            poll.end()
+            self._dispatcher.leave(poll)
+
+    def _remember(self, request_id: bytes, leased: Leased) -> None:
+        self._replies[request_id] = leased
+        while len(self._replies) > REMEMBERED_PULLS_MAX:
+            self._replies.popitem(last=False)
+
+    def _still_held(self, leased: Leased) -> Leased:
+        jobs = [job for job in as_jobs(leased, accepts_runs=False).jobs if self._holds(job)]
+        return Leased(jobs=jobs)
+
+    def _holds(self, job: LeasedJob) -> bool:
+        shard = self._core.shard_of_id(job.id)
+        lease = shard.find_lease(job.id)[0] if shard is not None else None
+        return lease is not None and lease.delivery == job.delivery
+
+    async def ack(
+        self, ids: list[int], deliveries: list[int], results: dict[int, bytes]
+    ) -> Exceptions:
+        """Settles jobs as done; returns after the commit."""
+        exceptions = self._settles.ack(ids, deliveries, results)
+        await self._core.commits.wait()
+        if not exceptions:
+            return exceptions
+        leases = list(zip(ids, deliveries, strict=True))
+        return await self._settles.explain_missing(leases, exceptions, repeated=ACKED)
+
+    async def fail(self, items: list[FailItem]) -> list[FailResult]:
+        """Settles jobs as failed; returns after the commit."""
+        results = self._settles.fail(items)
+        await self._core.commits.wait()
+        missing = [
+            (index, result.outcome)
+            for index, result in enumerate(results)
+            if result.outcome is SettleOutcome.NOT_FOUND
+        ]
+        leases = [(item.id, item.delivery) for item in items]
+        for index, outcome in await self._settles.explain_missing(leases, missing, repeated=FAILED):
+            results[index] = FailResult(outcome)
+        return results
+
+    async def release(self, items: list[ReleaseItem]) -> Exceptions:
+        """Gives jobs back; returns after the commit."""
+        exceptions = self._settles.release(items)
+        await self._core.commits.wait()
+        leases = [(item.id, item.delivery) for item in items]
+        return await self._settles.explain_missing(leases, exceptions, repeated=NEVER)
+
+    async def extend(self, items: list[ExtendItem]) -> Exceptions:
+        """Keeps leases alive; returns after the commit if anything was reported."""
+        exceptions = self._settles.extend(items)
+        if any(item.checkpoint is not None for item in items):
+            await self._core.commits.wait()
+        leases = [(item.id, item.delivery) for item in items]
+        return await self._settles.explain_missing(leases, exceptions, repeated=NEVER)
+
+
+def as_jobs(leased: Leased, accepts_runs: bool) -> Leased:
+    """The same with runs turned into single jobs, for those who do not take runs."""
+    if accepts_runs or not leased.runs:
+        return leased
+    jobs = [job for run in leased.runs for job in _jobs_of(run)]
+    return Leased(jobs=[*leased.jobs, *jobs])
+
+
+def _jobs_of(run: LeasedRun) -> list[LeasedJob]:
+    return [
+        LeasedJob(
+            id=run.first_id + index,
+            delivery=run.delivery,
+            queue=run.queue,
+            options=run.options,
+            payload=payload,
+            attempt=1,
+            reason=LeaseReason.FIRST,
+            lease_ms=run.lease_ms,
+            checkpoint=b"",
+            pushed_ms=run.pushed_ms,
+            job_key="",
+        )
+        for index, payload in enumerate(run.payloads)
+    ]
+
+
+def releases_of(leased: Leased) -> list[ReleaseItem]:
+    """What gives these jobs back."""
+    items = [ReleaseItem(job.id, job.delivery) for job in leased.jobs]
+    for run in leased.runs:
+        last = run.first_id + len(run.payloads)
+        items += [ReleaseItem(job_id, run.delivery) for job_id in range(run.first_id, last)]
+    return items
