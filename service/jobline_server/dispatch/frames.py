@@ -26,7 +26,9 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A kind of work that a worker can do; the schemas are shown to operators and mean nothing here."""
+    """A kind of work that a worker can do; the schemas are shown to operators and mean nothing
+    here.
+    """
 
     queue: str
     name: str
@@ -48,8 +50,9 @@ class Open:
 
 @dataclass(slots=True)
 class Settle:
-    """Settles of one number. Outcomes are indexed over `ack_ids` (packed ones first, then those with a
-    result in `results`, which holds id → result), then `fails`, then `releases`."""
+    """Settles of one number. Outcomes are indexed over `ack_ids` (packed ones first, then those
+    with a result in `results`, which holds id → result), then `fails`, then `releases`.
+    """
 
     seq: int = 0
     ack_ids: list[int] = field(default_factory=list)

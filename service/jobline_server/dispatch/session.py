@@ -1,14 +1,15 @@
 """A worker stream as a protocol, without a stream.
 
-    worker ── open ─────────▶ OPEN ── drain / goaway ──▶ DRAINING ── half-close, nothing held ──▶ ENDED
-           ── window, settle, extend ──▶    ◀── deliver, confirm, revoke, heartbeat ──
+worker ── open ─────────▶ OPEN ── drain / goaway ──▶ DRAINING ── half-close, nothing held ──▶ ENDED
+── window, settle, extend ──▶    ◀── deliver, confirm, revoke, heartbeat ──
 
-The server hands out at most the window: what the worker has unfinished is counted in `tally`, which the
-engine keeps in step as jobs are leased and settled, so the credit is window minus tally and nothing has to
-be counted twice.
+The server hands out at most the window: what the worker has unfinished is counted in `tally`,
+which the engine keeps in step as jobs are leased and settled, so the credit is window minus tally
+and nothing has to be counted twice.
 
-What comes in goes through `handle_<frame>`; what goes out gathers until `frame_to_send`; call again at
-`next_deadline`. It does not decide about jobs: the runtime asks the engine and tells the session.
+What comes in goes through `handle_<frame>`; what goes out gathers until `frame_to_send`; call
+again at `next_deadline`. It does not decide about jobs: the runtime asks the engine and tells the
+session.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from enum import Enum
 
 from jobline_server.dispatch.frames import Goaway, Open, Opened, ServerFrame, Window
-from jobline_server.engine.commands import Exceptions, Leased, Refused, RefusalKind
+from jobline_server.engine.commands import Exceptions, Leased, RefusalKind, Refused
 from jobline_server.engine.holder import Tally
 from jobline_server.engine.values import Now, RevokeReason
 
@@ -119,7 +120,9 @@ class Session:
     # What follows.
 
     def room(self) -> tuple[int, int]:
-        """Jobs and payload bytes that may be handed out now; one job always fits an empty window."""
+        """Jobs and payload bytes that may be handed out now; one job always fits an empty
+        window.
+        """
         if self.phase is not Phase.OPEN:
             return 0, 0
         jobs = self.window.jobs - self.tally.jobs
@@ -142,7 +145,9 @@ class Session:
         return frame
 
     def next_deadline(self) -> int:
-        """When to look again, in monotonic milliseconds: for a heartbeat, or a worker gone silent."""
+        """When to look again, in monotonic milliseconds: for a heartbeat, or a worker gone
+        silent.
+        """
         return min(self._sent_ms + self.heartbeat_ms, self._silent_ms())
 
     def is_silent(self, now: Now) -> bool:

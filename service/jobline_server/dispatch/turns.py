@@ -1,8 +1,8 @@
 """Turns: who waits for which queue, and whose turn it is.
 
-Consumers of a queue stand in a ring; each hand-out moves the ring on, so that nobody is served twice while
-another with room waits. What many share out is cut into equal parts first, so that one wide window does not
-swallow a backlog that three idle workers wait for.
+Consumers of a queue stand in a ring; each hand-out moves the ring on, so that nobody is served
+twice while another with room waits. What many share out is cut into equal parts first, so that one
+wide window does not swallow a backlog that three idle workers wait for.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Turns(Generic[C]):
         return False
 
     def round(self, queue: str) -> Iterator[C]:
-        """Those with room, beginning with whose turn it is; each one given moves behind the others."""
+        """Those with room, beginning with whose turn it is; each one given moves behind the
+        others.
+        """
         ring = self._rings.get(queue)
         if ring is None:
             return
@@ -84,8 +86,9 @@ class Turns(Generic[C]):
 
 
 def shares(queues: tuple[tuple[str, int], ...], room: int) -> Iterator[tuple[str, int]]:
-    """How a consumer's room is cut over its queues: first to each its part by weight, then what was left to
-    whoever has more. Yields (queue, most); the caller subtracts what was taken."""
+    """How a consumer's room is cut over its queues: first to each its part by weight, then what
+    was left to whoever has more. Yields (queue, most); the caller subtracts what was taken.
+    """
     total = sum(weight for _, weight in queues)
     if len(queues) > 1:
         for queue, weight in queues:

@@ -51,8 +51,8 @@ class RefusalKind(Enum):
 class Refused(Exception):
     """A command that was not carried out, and changed nothing.
 
-    `field` is the protocol's path of the field at fault, if one is; `retry_after_ms` says when another try
-    makes sense, if it does.
+    `field` is the protocol's path of the field at fault, if one is; `retry_after_ms` says when
+    another try makes sense, if it does.
     """
 
     def __init__(
@@ -77,7 +77,9 @@ class NewJob:
 
 @dataclass(slots=True)
 class Push:
-    """Jobs for one queue: `jobs` first, then plain `payloads`, which share `options` and `run_at_ms`."""
+    """Jobs for one queue: `jobs` first, then plain `payloads`, which share `options` and
+    `run_at_ms`.
+    """
 
     queue: str
     options: JobOptions

@@ -39,7 +39,9 @@ def is_kept(options: JobOptions, settings: QueueSettings, state: JobState) -> bo
     """Whether a job that ended in this state goes to the finished file."""
     own, queue = options.retention, settings.retention
     if state is JobState.COMPLETED:
-        return not (queue.remove_on_complete if own.remove_on_complete is None else own.remove_on_complete)
+        return not (
+            queue.remove_on_complete if own.remove_on_complete is None else own.remove_on_complete
+        )
     if state is JobState.DEAD:
         return not (queue.remove_on_fail if own.remove_on_fail is None else own.remove_on_fail)
     return True
@@ -52,7 +54,9 @@ def _first(own: int | None, queue: int | None, default: int) -> int:
 
 
 def _unit(job_id: int, attempt: int) -> float:
-    """A number in [0, 1) that looks random: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """A number in [0, 1) that looks random: the finalizer of SplitMix64 (Steele, Lea, Flood
+    2014).
+    """
     mask = (1 << 64) - 1
     z = (job_id * 0x9E3779B97F4A7C15 + attempt * 0xD1B54A32D192ED03) & mask
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask

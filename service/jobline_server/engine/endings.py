@@ -1,10 +1,10 @@
 """Endings: what a shard tells the outside about jobs that ended, in order.
 
-The finished file keeps them, waiters and watchers are told of them. They follow from the facts, so a
-recovered journal yields the same endings again: whoever keeps them must not mind a repeat.
+The finished file keeps them, waiters and watchers are told of them. They follow from the facts, so
+a recovered journal yields the same endings again: whoever keeps them must not mind a repeat.
 
-Jobs that ended alike share one entry. It holds the jobs themselves, which nothing changes any more, or the lot
-they stood in, whose options and payloads never change.
+Jobs that ended alike share one entry. It holds the jobs themselves, which nothing changes any
+more, or the lot they stood in, whose options and payloads never change.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from jobline_server.engine.values import EndReason, JobError, JobState
 
 @dataclass(slots=True)
 class EndedRuns:
-    """Members of one lot that ended alike, as runs of ids: what they share is the lot's. `delivery` and
-    `worker` are those of their lease, 0 and "" if they were never handed out."""
+    """Members of one lot that ended alike, as runs of ids: what they share is the lot's.
+    `delivery` and `worker` are those of their lease, 0 and "" if they were never handed out.
+    """
 
     lot: Lot
     state: JobState
@@ -45,8 +46,9 @@ class EndedRuns:
 
 @dataclass(slots=True)
 class EndedJobs:
-    """Jobs of one queue that ended alike; `job.holder` is who had each of them last. `results` are by id, of
-    those that left one; `reason` and `error` are everybody's."""
+    """Jobs of one queue that ended alike; `job.holder` is who had each of them last. `results` are
+    by id, of those that left one; `reason` and `error` are everybody's.
+    """
 
     state: JobState
     jobs: list[Job]

@@ -1,11 +1,11 @@
 """Entries: every fact that can happen to a shard. Who knows this list knows the system.
 
-A fact says what happened, in the past tense, and `apply` is the only code that gives it effect; storage
-writes facts down, recovery applies them again, watchers are told of them. Plain work is one fact a batch:
-`starts[i]`, `counts[i]` name the ids `starts[i] … starts[i] + counts[i] − 1`.
+A fact says what happened, in the past tense, and `apply` is the only code that gives it effect;
+storage writes facts down, recovery applies them again, watchers are told of them. Plain work is
+one fact a batch: `starts[i]`, `counts[i]` name the ids `starts[i] … starts[i] + counts[i] − 1`.
 
-The mirror image on disk is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not written:
-they spare `apply` a look-up, and a recovered fact does without them.
+The mirror image on disk is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not
+written: they spare `apply` a look-up, and a recovered fact does without them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class LotPushed:
 
 @dataclass(slots=True)
 class JobsPushed:
-    """Jobs with something of their own were stored, in columns; an empty column means "none has any"."""
+    """Jobs with something of their own were stored, in columns; an empty column means "none has
+    any".
+    """
 
     at_ms: int
     queue: str
@@ -75,8 +77,9 @@ class JobsReady:
 
 @dataclass(slots=True)
 class JobsLeased:
-    """Jobs of one queue were handed out, in this order: a run of a lot, or a single job as a run of one,
-    each with the counter of its leases. `lease_ms` 0: each its own."""
+    """Jobs of one queue were handed out, in this order: a run of a lot, or a single job as a run
+    of one, each with the counter of its leases. `lease_ms` 0: each its own.
+    """
 
     at_ms: int
     queue: str
@@ -140,7 +143,9 @@ class JobsStalled:
 
 @dataclass(slots=True)
 class JobsReleased:
-    """Jobs were given back; each goes on at `run_at_ms[i]`, 0 or no column: at once, at the front."""
+    """Jobs were given back; each goes on at `run_at_ms[i]`, 0 or no column: at once, at the
+    front.
+    """
 
     at_ms: int
     queue: str
@@ -184,7 +189,9 @@ class CancelRequested:
 
 @dataclass(slots=True)
 class JobRecord:
-    """A job as it is written down whole: in the finished file, and when it comes back from there."""
+    """A job as it is written down whole: in the finished file, and when it comes back from
+    there.
+    """
 
     id: int
     queue: str

@@ -1,8 +1,9 @@
-"""Holders: who has leases, and until when. All of it is bookkeeping: after a restart it starts afresh.
+"""Holders: who has leases, and until when. All of it is bookkeeping: after a restart it starts
+afresh.
 
-A holder is one worker session on a shard, or one pull. It is heard of, or not, as a whole, so a heartbeat
-costs one assignment however many leases it keeps alive; and the wheel looks at holders, not at leases, so a
-job that is leased and acked within a second never meets a timer at all.
+A holder is one worker session on a shard, or one pull. It is heard of, or not, as a whole, so a
+heartbeat costs one assignment however many leases it keeps alive; and the wheel looks at holders,
+not at leases, so a job that is leased and acked within a second never meets a timer at all.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class Tally:
 class Holder:
     """One session's leases on one shard, or those of one pull.
 
-    `heard_ms` is when the worker last sent anything (monotonic); a pull is never heard, its leases are
-    extended one by one. `lost_ms` is when its stream broke, and `grace_ms` how long its leases outlive that.
+    `heard_ms` is when the worker last sent anything (monotonic); a pull is never heard, its leases
+    are extended one by one. `lost_ms` is when its stream broke, and `grace_ms` how long its leases
+    outlive that.
     """
 
     __slots__ = (
@@ -59,8 +61,7 @@ class Holder:
         self.leases[first_id] = lease
         self.tally.jobs += jobs
         self.tally.payload_bytes += payload_bytes
-        if lease.lease_ms < self.lease_ms_min:
-            self.lease_ms_min = lease.lease_ms
+        self.lease_ms_min = min(self.lease_ms_min, lease.lease_ms)
 
     def settle(self, jobs: int, payload_bytes: int) -> None:
         """Jobs of a lease are settled: their place in the window is free."""
@@ -74,6 +75,26 @@ class Holder:
             deadline = min(deadline, self.lost_ms + self.grace_ms)
         return deadline
 
+    def count_with(self, tally: Tally) -> None:
+        """Counts its leases in another tally from now on: that of the stream its worker came back
+        on.
+        """
+        if tally is self.tally:
+            return
+        self.tally = tally
+        for lease in self.leases.values():
+            jobs, payload_bytes = lease.unfinished()
+            tally.jobs += jobs
+            tally.payload_bytes += payload_bytes
+
+    def held(self) -> list[tuple[int, int]]:
+        """(id, delivery) of every lease it holds."""
+        return [
+            (job_id, lease.delivery)
+            for lease in self.leases.values()
+            for job_id in lease.open_ids()
+        ]
+
     def next_check(self) -> int | None:
         """A moment before which no lease of this holder can end; None without leases."""
         if not self.leases:
@@ -84,8 +105,9 @@ class Holder:
 
 
 class LeaseWheel:
-    """Holders by the second in which one of their leases may end. What is taken out too early goes back
-    in, so nothing is ever moved when a lease is extended."""
+    """Holders by the second in which one of their leases may end. What is taken out too early goes
+    back in, so nothing is ever moved when a lease is extended.
+    """
 
     __slots__ = ("_buckets", "_next")
 

@@ -1,7 +1,7 @@
 """Image: the durable part of a shard's state as plain values, to compare two shards.
 
-`recover(journal) == live` means that these are equal. Bookkeeping is left out: the ends of leases, offsets,
-totals since the start, and everything of jobs that are never written.
+`recover(journal) == live` means that these are equal. Bookkeeping is left out: the ends of leases,
+offsets, totals since the start, and everything of jobs that are never written.
 """
 
 from __future__ import annotations
@@ -69,7 +69,13 @@ def _lot(lot: Lot) -> tuple[Any, ...]:
         if index in held or lot.is_waiting(index)
     }
     leases = [
-        (lease.open_indexes(), lease.delivery, lease.lease_ms, lease.leased_ms, _holder(lease.holder))
+        (
+            lease.open_indexes(),
+            lease.delivery,
+            lease.lease_ms,
+            lease.leased_ms,
+            _holder(lease.holder),
+        )
         for lease in lot.leases
     ]
     return (lot.queue.name, lot.options, kept, lot.pushed_ms, lot.run_at_ms, lot.cursor, leases)

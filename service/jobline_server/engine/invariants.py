@@ -1,7 +1,8 @@
 """Invariants: what is true of a shard between any two commands.
 
-Each check bears the number of the promise in `docs/guarantees.md` that it helps to keep; a test compares the
-numbers. They cost a walk over everything, so tests and `verify` call them, never the server at work.
+Each check bears the number of the promise in `docs/guarantees.md` that it helps to keep; a test
+compares the numbers. They cost a walk over everything, so tests and `verify` call them, never the
+server at work.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def counters_add_up(shard: Shard) -> str:
 
 
 def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
-    """G12: what is ready stands in the lane of its priority and name, in the order it became ready."""
+    """G12: what is ready stands in the lane of its priority and name, in the order it became
+    ready.
+    """
     standing: set[int] = set()
     for queue in shard.queues.values():
         for lane in queue.lanes():
@@ -140,8 +143,7 @@ def nothing_early(shard: Shard) -> str:
 def ids_are_new(shard: Shard) -> str:
     """G10: no id is given twice: all of them lie below the next one."""
     highest = max(
-        [job_id for job_id in shard.jobs]
-        + [lot.end_id() - 1 for lot in shard.lots.lots.values()],
+        [job_id for job_id in shard.jobs] + [lot.end_id() - 1 for lot in shard.lots.lots.values()],
         default=shard.id_of(0),
     )
     if sequence_of(highest) >= shard.next_sequence:

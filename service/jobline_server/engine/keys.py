@@ -1,8 +1,8 @@
 """Keys: what makes a second push the first one again.
 
-A job key stands for one job, a request id for all the jobs of one push: both are a hash that points to a run
-of ids. Hashes stand in a dictionary for the whole window and are never evicted before; they are forgotten by
-the hour in which their window ends.
+A job key stands for one job, a request id for all the jobs of one push: both are a hash that
+points to a run of ids. Hashes stand in a dictionary for the whole window and are never evicted
+before; they are forgotten by the hour in which their window ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ REQUEST_ID = b"request_id"
 
 
 def hash_of(kind: bytes, queue: str, key: bytes) -> bytes:
-    """16 bytes for a key of one kind in one queue; kinds and queues never meet, as no name holds NUL."""
+    """16 bytes for a key of one kind in one queue; kinds and queues never meet, as no name holds
+    NUL.
+    """
     return blake2b(queue.encode() + b"\0" + key, digest_size=16, person=kind).digest()
 
 

@@ -1,7 +1,7 @@
 """A lane: the jobs of one priority and one name that are ready, first ready first out.
 
-Its items are lots and single jobs. A job that stops being ready (cancelled, deleted) stays where it is and
-is skipped when it comes to the front, so nothing is ever searched for.
+Its items are lots and single jobs. A job that stops being ready (cancelled, deleted) stays where
+it is and is skipped when it comes to the front, so nothing is ever searched for.
 """
 
 from __future__ import annotations

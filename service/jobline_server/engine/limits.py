@@ -1,7 +1,7 @@
 """Every number the engine heeds, in one place: name, unit, default, reason.
 
-What a queue or a job may override says so. Limits of the transport (message sizes, numbers of calls) belong
-to the shells that enforce them; limits of meaning stand here.
+What a queue or a job may override says so. Limits of the transport (message sizes, numbers of
+calls) belong to the shells that enforce them; limits of meaning stand here.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ WINDOW_BYTES_DEFAULT = 64 << 20
 KEY_WINDOW_MS = 24 * HOUR_MS
 REQUEST_WINDOW_MS = 10 * MINUTE_MS
 KEY_BUCKET_MS = 1 * HOUR_MS
-# Keys of all shards together; about 200 bytes of memory each. At the cap, pushes with keys are refused.
+# Keys of all shards together; about 200 bytes of memory each. At the cap, pushes with keys are
+# refused.
 KEYS_MAX = 5_000_000
 
 # Backpressure: the server as a whole.
@@ -90,10 +91,11 @@ SERVER_WAITING_BYTES_MAX = 4 << 30
 STALE_AFTER_MS_DEFAULT = 1 * HOUR_MS
 STALE_AFTER_DEAD_MS_DEFAULT = 7 * DAY_MS
 DELETE_AFTER_MS = 1 * HOUR_MS
-# The newest completed jobs of a queue outlive `STALE_AFTER_MS_DEFAULT`, for somebody who comes to look.
+# The newest completed jobs of a queue outlive `STALE_AFTER_MS_DEFAULT`, for somebody who comes to
+# look.
 KEEP_NEWEST = 1_000
-# More completed jobs of a queue than this are not kept at all, whatever their age: at a million a second
-# an hour of them would fill any disk.
+# More completed jobs of a queue than this are not kept at all, whatever their age: at a million a
+# second an hour of them would fill any disk.
 COMPLETED_KEPT_MAX = 100_000
 DEAD_KEPT_BYTES_MAX = 1 << 30
 

@@ -5,9 +5,9 @@
         handed    waits            payloads[i] belongs to id first_id + i
         out
 
-Left of the cursor, open run leases tell what is not settled yet; what no lease covers has ended or has
-become a `Job` of its own. Right of the cursor jobs wait, but for those in `gone`. A lot goes when nothing of
-it is left.
+Left of the cursor, open run leases tell what is not settled yet; what no lease covers has ended or
+has become a `Job` of its own. Right of the cursor jobs wait, but for those in `gone`. A lot goes
+when nothing of it is left.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class RunLease:
-    """A lease on neighbours of one lot: indexes `start … start + count − 1`. `settled[i]` is 1 where index
-    `start + i` is settled; it is None while none is."""
+    """A lease on neighbours of one lot: indexes `start … start + count − 1`. `settled[i]` is 1
+    where index `start + i` is settled; it is None while none is.
+    """
 
     __slots__ = (
         "count",

@@ -11,10 +11,11 @@ from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettin
 
 
 class Queue:
-    """Jobs of one kind of place. Lanes are sorted by priority, so the next job is found without a search.
+    """Jobs of one kind of place. Lanes are sorted by priority, so the next job is found without a
+    search.
 
-    The counts are of jobs, whole lots included: `scheduled + ready + active` are live, `ended` holds those
-    that are still kept by state.
+    The counts are of jobs, whole lots included: `scheduled + ready + active` are live, `ended`
+    holds those that are still kept by state.
     """
 
     __slots__ = (
@@ -109,9 +110,10 @@ class Queue:
             self._ranks.remove(-lane.priority)
 
     def next_lane(self, names: frozenset[str] | None, committed: int) -> Lane | None:
-        """The lane whose head is to be handed out next to somebody who handles `names` (None: any): of
-        the highest priority, and of those the one that was ready first. Heads that are not durable yet do
-        not count."""
+        """The lane whose head is to be handed out next to somebody who handles `names` (None:
+        any): of the highest priority, and of those the one that was ready first. Heads that are
+        not durable yet do not count.
+        """
         for negative in self._ranks:
             best: Lane | None = None
             best_order = 0

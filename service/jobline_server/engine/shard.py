@@ -1,11 +1,12 @@
 """A shard: the state machine's state, and the only door through which it changes.
 
-`emit` records a fact and applies it at once, so that the next item of the same batch sees it. Recovery calls
-`replay` with the facts of the journal, which end in the same `apply`. Nothing here decides anything.
+`emit` records a fact and applies it at once, so that the next item of the same batch sees it.
+Recovery calls `replay` with the facts of the journal, which end in the same `apply`. Nothing here
+decides anything.
 
 What is recorded gathers in `entries` until the journal takes it; the offset it will have there is
-`next_offset`, and what a fact makes ready carries that offset, so that no lane hands it out before it is on
-disk. What the outside has to be told gathers in `ended` and `revoked`.
+`next_offset`, and what a fact makes ready carries that offset, so that no lane hands it out before
+it is on disk. What the outside has to be told gathers in `ended` and `revoked`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
-from jobline_server.engine.lot import Lot, LotIndex, RunLease
+from jobline_server.engine.lot import LotIndex, RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, RevokeReason
 
@@ -39,8 +40,9 @@ class Load:
 
 @dataclass(slots=True)
 class Changes:
-    """What the next checkpoint has to write, and what it has to delete: a job that lived shorter than the
-    time between two checkpoints is in neither."""
+    """What the next checkpoint has to write, and what it has to delete: a job that lived shorter
+    than the time between two checkpoints is in neither.
+    """
 
     lots: set[int] = field(default_factory=set)
     jobs: set[int] = field(default_factory=set)
@@ -81,7 +83,9 @@ class Shard:
     # Facts.
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
-        """Records a fact and applies it. A volatile one, of jobs that are never written, is only applied."""
+        """Records a fact and applies it. A volatile one, of jobs that are never written, is only
+        applied.
+        """
         if not volatile:
             self.entries.append(fact)
         apply(self, fact, 0 if volatile else self.next_offset)
@@ -185,4 +189,3 @@ class Shard:
             holder = self.holders[session] = Holder(worker, session)
             holder.heard_ms = self.mono_ms
         return holder
-

@@ -1,7 +1,8 @@
 """The legal moves of a job, as data: state × move → state.
 
-A move that does not stand here cannot happen: `after` raises and nothing has changed. The picture in
-`docs/architecture.md` is drawn from this table. `None` is the state before a push and after a deletion.
+A move that does not stand here cannot happen: `after` raises and nothing has changed. The picture
+in `docs/architecture.md` is drawn from this table. `None` is the state before a push and after a
+deletion.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from jobline_server.engine.values import ENDED_STATES, WAITING_STATES, JobState
 
 class Move(Enum):
     """What can happen to a job, named after the fact that tells of it."""
+
+    # An enum hashes its name, in Python; members are compared by identity anyway.
+    __hash__ = object.__hash__
 
     PUSHED = "pushed"
     PUSHED_FOR_LATER = "pushed for later"

@@ -1,19 +1,23 @@
 """Values: what jobs are made of. Frozen, compared by content, shared between jobs.
 
-The numbers of the enums are those of `proto/jobline/v1`, so that no table stands between the two; a test
-compares them. Nothing here knows how a value is written down.
+The numbers of the enums are those of `proto/jobline/v1`, so that no table stands between the two;
+a test compares them. Nothing here knows how a value is written down.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from jobline_server.engine import limits
 
 
 class JobState(IntEnum):
     """Where a job stands."""
+
+    # An enum hashes its name, in Python; a state is looked up for every job, and equals its number.
+    __hash__ = int.__hash__
 
     SCHEDULED = 1
     BLOCKED = 2
@@ -126,8 +130,9 @@ class RevokeReason(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The two clocks, in milliseconds: wall time since 1970 for `run_at` and retention, monotonic time
-    for leases. A jump of the first ends no lease."""
+    """The two clocks, in milliseconds: wall time since 1970 for `run_at` and retention, monotonic
+    time for leases. A jump of the first ends no lease.
+    """
 
     wall_ms: int
     mono_ms: int
@@ -159,7 +164,8 @@ NO_RETENTION = Retention()
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What a job of some kind wants; `None` takes the queue's setting, then the default of `limits`.
+    """What a job of some kind wants; `None` takes the queue's setting, then the default of
+    `limits`.
 
     Jobs pushed with the same options hold the same object: whoever makes options interns them.
     """
@@ -180,7 +186,9 @@ DEFAULT_OPTIONS = JobOptions()
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """What a queue's jobs take where their own options say nothing; `max_attempts` 0 means unlimited."""
+    """What a queue's jobs take where their own options say nothing; `max_attempts` 0 means
+    unlimited.
+    """
 
     lease_ms: int | None = None
     max_attempts: int | None = None
@@ -205,8 +213,7 @@ class JobError:
     details: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One hand-out that did not simply complete."""
 
     attempt: int

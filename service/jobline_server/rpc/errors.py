@@ -65,6 +65,14 @@ class Status:
     metadata: tuple[tuple[str, bytes], ...]
 
 
+class StatusError(Exception):
+    """Ends a call of a service that is not ours, with a status of its own protocol."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
 def status_of(refused: Refused) -> Status:
     """The status of a refusal."""
     details: list[Message] = []
@@ -95,8 +103,10 @@ def bug_status(incident: str) -> Status:
 def make_status(
     code: grpc.StatusCode, reason: str, message: str, details: list[Message] | None = None
 ) -> Status:
-    """A status with an ErrorInfo and more details."""
+    """A status with an ErrorInfo, if it has a reason, and more details."""
     message = message[:MESSAGE_CHARACTERS_MAX]
+    if not reason:
+        return Status(code, message, ())
     status = status_pb2.Status(code=code.value[0], message=message)
     for detail in [error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN), *(details or ())]:
         packed = Any()

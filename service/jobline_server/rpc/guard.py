@@ -25,7 +25,7 @@ from grpc import aio
 
 from jobline_server.engine.commands import Refused
 from jobline_server.rpc.admission import Admission
-from jobline_server.rpc.errors import Status, bug_status, malformed_status, status_of
+from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
 from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
 from jobline_server.telemetry.calls import CallMeter, CallMeters
 from jobline_server.telemetry.log import logger
@@ -173,6 +173,8 @@ class Guard:
             return status_of(error)
         if isinstance(error, Malformed):
             return malformed_status()
+        if isinstance(error, StatusError):
+            return error.status
         self.incidents += 1
         incident = f"{self.name}-{self.incidents}"
         LOG.error("bug", incident=incident, method=meter.method, exc_info=error)

@@ -1,7 +1,7 @@
 """Operators' calls on many jobs: promote, cancel, retry, delete, by id or by filter.
 
-A filter is worked off in slices by id, each decided and committed as a whole, with the loop free in between;
-a dry run walks the same way and only counts.
+A filter is worked off in slices by id, each decided and committed as a whole, with the loop free
+in between; a dry run walks the same way and only counts.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ class Bulk:
         states = frozenset({JobState.SCHEDULED})
         return await self._act(selection, states, self._promote, dry_run=dry_run)
 
-    async def cancel_jobs(
-        self, selection: Selection, *, dry_run: bool, audit: Audit
-    ) -> BulkResult:
+    async def cancel_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Cancels waiting jobs and asks the workers of active ones to stop."""
         return await self._act(selection, LIVE, self._cancel, dry_run=dry_run)
 
@@ -58,9 +56,7 @@ class Bulk:
         """Puts ended jobs back."""
         return await self._act(selection, ENDED_OR_STALE, self._retry, dry_run=dry_run)
 
-    async def delete_jobs(
-        self, selection: Selection, *, dry_run: bool, audit: Audit
-    ) -> BulkResult:
+    async def delete_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Deletes jobs that wait or have ended."""
         return await self._act(selection, DELETABLE, self._delete, dry_run=dry_run)
 

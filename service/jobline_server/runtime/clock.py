@@ -1,7 +1,7 @@
 """The clocks: the only place that reads them.
 
-Monotonic time does not count while the process itself stood still (stopped, suspended, a stalled loop):
-heartbeats that arrived meanwhile are read before any lease ends.
+Monotonic time does not count while the process itself stood still (stopped, suspended, a stalled
+loop): heartbeats that arrived meanwhile are read before any lease ends.
 """
 
 from __future__ import annotations

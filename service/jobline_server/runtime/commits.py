@@ -2,15 +2,15 @@
 
 The order of a turn:
 
-    1. calls are decided and applied at once; facts gather in their shards
-    2. when it pays (`storage.gather`), the facts of every shard are cut: one blob, one offset a shard
-    3. one transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather
-    4. the shards' committed offsets move
-    5. the turn is told to those who keep or watch what happened
-    6. the calls that waited are answered
+1. calls are decided and applied at once; facts gather in their shards 2. when it pays
+(`storage.gather`), the facts of every shard are cut: one blob, one offset a shard 3. one
+transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather 4. the shards'
+committed offsets move 5. the turn is told to those who keep or watch what happened 6. the calls
+that waited are answered
 
-A commit that fails for a full disk is tried again until there is room: memory is never rolled back. After any
-other failure nobody knows what is on disk, so the loop stops for good, and the process with it.
+A commit that fails for a full disk is tried again until there is room: memory is never rolled
+back. After any other failure nobody knows what is on disk, so the loop stops for good, and the
+process with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Shard
@@ -87,8 +87,9 @@ class Commits:
         self._wake.set()
 
     async def wait(self) -> None:
-        """Returns when all that was decided so far is on disk. Raises `Refused` with STORAGE_FAILED if
-        that will never be known."""
+        """Returns when all that was decided so far is on disk. Raises `Refused` with
+        STORAGE_FAILED if that will never be known.
+        """
         if any(shard.entries for shard in self._shards):
             waiters = self._gathering
             self._gather.note_caller(_now_ms())
@@ -127,7 +128,8 @@ class Commits:
                     return False
                 self._wake.clear()
                 await self._wake.wait()
-                # Calls that arrived in the same turn of the loop are decided before the commit is cut.
+                # Calls that arrived in the same turn of the loop are decided before the commit is
+                # cut.
                 await asyncio.sleep(0)
                 continue
             left_ms = due_ms - _now_ms()

@@ -1,8 +1,9 @@
-"""The core of the runtime: the shards, the clocks, and the way from a decision to those it concerns.
+"""The core of the runtime: the shards, the clocks, and the way from a decision to those it
+concerns.
 
-Everything that decides goes through here in the same steps: take the time, find the shard, decide, then
-`decided(shard)`, which has the facts written and hands out what may be handed out. What is told to whom after
-a commit stands in one list, `Core.told`.
+Everything that decides goes through here in the same steps: take the time, find the shard, decide,
+then `decided(shard)`, which has the facts written and hands out what may be handed out. What is
+told to whom after a commit stands in one list, `Core.told`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from zlib import crc32
 
 from jobline_server.dispatch.turns import Turns
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import Now, shard_of
@@ -29,7 +30,12 @@ class Core:
     """What all parts of the runtime share."""
 
     def __init__(
-        self, store: Store, shards: Sequence[Shard], places: Sequence[Place], clock: Clock, load: Load
+        self,
+        store: Store,
+        shards: Sequence[Shard],
+        places: Sequence[Place],
+        clock: Clock,
+        load: Load,
     ) -> None:
         self.store = store
         self.shards = shards
@@ -41,7 +47,9 @@ class Core:
         self.loop_lag_ms = 0.0
         self.timers = asyncio.Event()
         self.next_look_ms = 0
-        """When the timers are looked at next, in wall time; set `timers` for anything due earlier."""
+        """When the timers are looked at next, in wall time; set `timers` for anything due
+        earlier.
+        """
         self.draining = False
         self.hand_out: Callable[[Shard, Queue], None] = _nobody
         """Serves those who wait at a queue; set by the dispatcher."""
@@ -83,13 +91,12 @@ class Core:
                 retry_after_ms=1_000,
             )
         if shard.next_sequence + count >= self.commits.places[shard.number].id_ceiling:
-            raise Refused(
-                RefusalKind.SERVER_FULL, "ids are being set aside", retry_after_ms=100
-            )
+            raise Refused(RefusalKind.SERVER_FULL, "ids are being set aside", retry_after_ms=100)
 
     def decided(self, shard: Shard) -> None:
-        """Something was decided on a shard: its facts are written soon, and what needs no commit happens
-        at once."""
+        """Something was decided on a shard: its facts are written soon, and what needs no commit
+        happens at once.
+        """
         if shard.entries:
             self.commits.note()
         else:

@@ -1,7 +1,7 @@
 """The dispatcher: brings ready jobs and those who want them together.
 
-A queue that something happened to serves its consumers in turn; a consumer that has room again is served from
-its queues by weight. Both end in `give`, the only caller of `decide_lease`.
+A queue that something happened to serves its consumers in turn; a consumer that has room again is
+served from its queues by weight. Both end in `give`, the only caller of `decide_lease`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class Dispatcher:
         self._core.turns.leave(taker)
 
     def serve_queue(self, shard: Shard, queue: Queue) -> None:
-        """Gives what is ready at a queue to those who wait there, in equal parts, as long as somebody
-        takes anything."""
+        """Gives what is ready at a queue to those who wait there, in equal parts, as long as
+        somebody takes anything.
+        """
         turns = self._core.turns
         given = 1
         while given and queue.ready:

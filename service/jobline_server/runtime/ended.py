@@ -1,8 +1,8 @@
 """Ended jobs: what the finished file keeps, and the way there.
 
-Endings of committed turns gather on the shelf and are written a few times a second, without fsync: the
-journal still holds them until a checkpoint, which calls `sync` first. Whoever reads has the shelf written
-before, so nothing that ended is ever overlooked.
+Endings of committed turns gather on the shelf and are written a few times a second, without fsync:
+the journal still holds them until a checkpoint, which calls `sync` first. Whoever reads has the
+shelf written before, so nothing that ended is ever overlooked.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from jobline_server.storage.finished import EndedQuery, EndedRow, Finished
+from jobline_server.storage.shelf import Shelf
+
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.commits import Turn
 from jobline_server.storage.codec import record_of
-from jobline_server.storage.finished import EndedQuery, EndedRow, Finished
-from jobline_server.storage.shelf import Shelf
 
 WRITE_SECONDS = 0.25
 
@@ -23,8 +24,9 @@ Trimmed = Callable[[str, JobState, list[tuple[int, int]]], None]
 
 
 class EndedJobs:
-    """The finished file and its shelf. `trimmed` is told of completed jobs that were never written, because
-    the queue keeps fewer: (queue, state, runs of ids)."""
+    """The finished file and its shelf. `trimmed` is told of completed jobs that were never
+    written, because the queue keeps fewer: (queue, state, runs of ids).
+    """
 
     def __init__(self, finished: Finished, shelf: Shelf, trimmed: Trimmed) -> None:
         self.finished = finished

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
@@ -27,8 +27,9 @@ class Explaining:
         self._looking = looking
 
     async def explain_job(self, job_id: int) -> tuple[JobState, list[Obstacle]]:
-        """Where a job stands and what keeps it; nothing keeps one that is about to be handed out. Raises
-        `Refused` with JOB_NOT_FOUND."""
+        """Where a job stands and what keeps it; nothing keeps one that is about to be handed out.
+        Raises `Refused` with JOB_NOT_FOUND.
+        """
         shard = self._core.shard_of_id(job_id)
         state = shard.state_of(job_id) if shard is not None else None
         if shard is None or state is None:

@@ -1,7 +1,7 @@
 """The feed: committed turns, kept for a while for those who watch.
 
-A watcher reads at its own pace from a bounded memory of turns. One that falls behind what is kept is cut off
-and told where to resume; so is one that resumes from what is gone.
+A watcher reads at its own pace from a bounded memory of turns. One that falls behind what is kept
+is cut off and told where to resume; so is one that resumes from what is gone.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
-from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.events import events_of
 from jobline_server.runtime.views import EventView, WatchFilter
 
-# What is kept for watchers that resume: whichever is reached first. About two bytes of memory a byte.
+# What is kept for watchers that resume: whichever is reached first. About two bytes of memory a
+# byte.
 TURNS_KEPT_MAX = 10_000
 BYTES_KEPT_MAX = 32 << 20
 WATCHERS_MAX = 1_000
@@ -55,8 +56,9 @@ class Feed:
     async def watch(
         self, wanted: WatchFilter, resume_token: str
     ) -> AsyncIterator[tuple[list[EventView], str]]:
-        """Yields events and the token to resume after them; an empty list is a heartbeat. Raises `Refused`
-        with OFFSET_GONE when the events to go on with are gone."""
+        """Yields events and the token to resume after them; an empty list is a heartbeat. Raises
+        `Refused` with OFFSET_GONE when the events to go on with are gone.
+        """
         if self._watchers >= WATCHERS_MAX:
             raise Refused(RefusalKind.TOO_MANY_CALLS, f"{WATCHERS_MAX} watchers are connected")
         seen = self._parse(resume_token)

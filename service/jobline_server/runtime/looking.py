@@ -1,7 +1,7 @@
 """Looking at jobs: one, a page of many, and why one is not running.
 
-Live jobs are read from memory, ended ones from the finished file. Walks over many live jobs go in slices, so
-that the loop never stands still for them.
+Live jobs are read from memory, ended ones from the finished file. Walks over many live jobs go in
+slices, so that the loop never stands still for them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import heapq
 from collections.abc import AsyncIterator, Iterator
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import JOB_KEY, hash_of
 from jobline_server.engine.lot import Lot
@@ -83,7 +83,8 @@ class Looking:
             found = await self._live_after(wanted, after, count)
         if not wanted.states or wanted.states & (ENDED_STATES | {JobState.STALE}):
             found += await self._ended.first_after(wanted, after, count)
-        # A job that was put back or ended between the two looks is shown once, as it was seen first.
+        # A job that was put back or ended between the two looks is shown once, as it was seen
+        # first.
         by_id = {view.id: view for view in reversed(found)}
         return [by_id[job_id] for job_id in heapq.nsmallest(count, by_id)]
 
@@ -153,10 +154,10 @@ def _live_indexes(lot: Lot, start: int) -> Iterator[int]:
             yield index
 
 
-async def _singles(
-    shard: Shard, wanted: JobFilter, after: int, count: int
-) -> AsyncIterator[Job]:
-    """Single jobs above an id, in order, at most `count`; they stand in no order, so all are looked at."""
+async def _singles(shard: Shard, wanted: JobFilter, after: int, count: int) -> AsyncIterator[Job]:
+    """Single jobs above an id, in order, at most `count`; they stand in no order, so all are
+    looked at.
+    """
     best: list[int] = []
     now = Now(0, 0)
     for looked, (job_id, job) in enumerate(list(shard.jobs.items())):

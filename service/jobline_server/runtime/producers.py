@@ -15,8 +15,9 @@ class Producers:
         self._core = core
 
     async def push(self, command: Push) -> Pushed:
-        """Stores jobs and returns when the level is reached. A push whose keys are all known waits for the
-        commit that may still be under way for them."""
+        """Stores jobs and returns when the level is reached. A push whose keys are all known waits
+        for the commit that may still be under way for them.
+        """
         core = self._core
         shard = core.shard_of_queue(command.queue)
         core.check_accepting(shard, len(command.jobs) + len(command.payloads) + 1)

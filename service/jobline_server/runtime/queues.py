@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import (
     decide_delete_queue,
     decide_pause_queue,

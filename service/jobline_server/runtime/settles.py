@@ -1,7 +1,7 @@
 """Settles over all shards: ack, fail, release and extend, each outcome back at its index.
 
-What the engine does not know any more may have ended under the very lease that is settled again: the finished
-file says so, and only then is anybody told ALREADY_DONE.
+What the engine does not know any more may have ended under the very lease that is settled again:
+the finished file says so, and only then is anybody told ALREADY_DONE.
 """
 
 from __future__ import annotations
@@ -99,8 +99,10 @@ class Settles:
         *,
         repeated: frozenset[JobState],
     ) -> Exceptions:
-        """Replaces NOT_FOUND where the finished file knows the job: ended in one of these states under this
-        very lease is ALREADY_DONE, anything else is LEASE_LOST. `leases` are (id, delivery) by index."""
+        """Replaces NOT_FOUND where the finished file knows the job: ended in one of these states
+        under this very lease is ALREADY_DONE, anything else is LEASE_LOST. `leases` are (id,
+        delivery) by index.
+        """
         explained: Exceptions = []
         for index, outcome in exceptions:
             if outcome is NOT_FOUND:

@@ -1,4 +1,6 @@
-"""Jobs as operators see them: views of live and ended jobs, and whether a filter lets them through."""
+"""Jobs as operators see them: views of live and ended jobs, and whether a filter lets them
+through.
+"""
 
 from __future__ import annotations
 

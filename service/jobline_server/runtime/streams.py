@@ -1,7 +1,7 @@
 """Streams: worker sessions joined to the engine.
 
-A `StreamPort` is what the shell of one call holds: frames go in, frames come out. The session knows the
-protocol, the engine knows the jobs; what stands here is who is told what when.
+A `StreamPort` is what the shell of one call holds: frames go in, frames come out. The session
+knows the protocol, the engine knows the jobs; what stands here is who is told what when.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import (
     Exceptions,
     Leased,
-    Refused,
     RefusalKind,
+    Refused,
     ReleaseItem,
 )
 from jobline_server.engine.decide.timers import disconnect, resume
@@ -27,7 +27,6 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.settles import ACKED, Settles
 from jobline_server.runtime.workers import as_jobs
-
 
 # How long a worker that was asked to move has for it.
 GOAWAY_MS = 60_000
@@ -297,7 +296,9 @@ class Streams:
             port.goaway(goaway)
 
     def send_away_old(self, max_age_ms: int) -> None:
-        """Streams older than this, give or take a tenth, are asked to move, so that load spreads."""
+        """Streams older than this, give or take a tenth, are asked to move, so that load
+        spreads.
+        """
         now = self._core.now()
         for port in list(self.ports.values()):
             age_ms = now.wall_ms - port.session.connected_ms

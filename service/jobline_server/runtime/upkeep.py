@@ -1,8 +1,8 @@
 """Upkeep: what the runtime does by itself, on time.
 
-One task looks at the timers of all shards and at the clocks; it is the only caller of `tick`, and reads the
-clocks' beat before, so that time the process stood still ends no lease. What else goes on in the background
-stands in the room of that name, a beat a file.
+One task looks at the timers of all shards and at the clocks; it is the only caller of `tick`, and
+reads the clocks' beat before, so that time the process stood still ends no lease. What else goes
+on in the background stands in the room of that name, a beat a file.
 """
 
 from __future__ import annotations

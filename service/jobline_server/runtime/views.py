@@ -53,7 +53,9 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs; every condition that is set must hold. For dead jobs `ended_*` bound their death."""
+    """Which jobs; every condition that is set must hold. For dead jobs `ended_*` bound their
+    death.
+    """
 
     queue: str = ""
     name: str | None = None
@@ -124,7 +126,9 @@ class Obstacle:
 
 @dataclass(slots=True)
 class QueueView:
-    """A queue with its counts; `ended` counts kept jobs by state, `priorities` READY jobs, highest first."""
+    """A queue with its counts; `ended` counts kept jobs by state, `priorities` READY jobs, highest
+    first.
+    """
 
     name: str
     shard: int

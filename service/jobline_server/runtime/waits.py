@@ -82,8 +82,9 @@ class Waits:
             waiter.tell(ended.id, ended)
 
     async def wait(self, ids: Sequence[int], timeout_ms: int) -> AsyncIterator[list[Told]]:
-        """Yields jobs as they end; `None` for ids that are neither live nor kept. Ends when all were told,
-        or the time is over."""
+        """Yields jobs as they end; `None` for ids that are neither live nor kept. Ends when all
+        were told, or the time is over.
+        """
         waiter = _Waiter(ids)
         for job_id in waiter.missing:
             self._by_id.setdefault(job_id, []).append(waiter)

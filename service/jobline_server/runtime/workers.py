@@ -101,8 +101,10 @@ class Workers:
         accepts_runs: bool,
         names: frozenset[str],
     ) -> Leased:
-        """Leases jobs, and waits for the first one if asked to. The same request id again returns those of
-        its leases that are still held. If the call is cancelled its jobs go back, as if never handed out."""
+        """Leases jobs, and waits for the first one if asked to. The same request id again returns
+        those of its leases that are still held. If the call is cancelled its jobs go back, as if
+        never handed out.
+        """
         known = self._replies.get(request_id) if request_id else None
         if known is not None:
             return as_jobs(self._still_held(known), accepts_runs)

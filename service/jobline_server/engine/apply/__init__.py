@@ -1,7 +1,8 @@
 """Apply: the only code that changes a shard, one function a fact.
 
-`apply` is called by `Shard.emit` for what was just decided and by `Shard.replay` for what the journal holds;
-it cannot tell which, so what is recovered is what was. It checks legality (`states`) and decides nothing.
+`apply` is called by `Shard.emit` for what was just decided and by `Shard.replay` for what the
+journal holds; it cannot tell which, so what is recovered is what was. It checks legality
+(`states`) and decides nothing.
 """
 
 from __future__ import annotations
@@ -41,5 +42,7 @@ _APPLY: dict[type, Callable[[Shard, Any, int], None]] = {
 
 
 def apply(shard: Shard, fact: entries.Fact, offset: int) -> None:
-    """Gives a fact effect. `offset` is its place in the journal, 0 for one that is never written."""
+    """Gives a fact effect. `offset` is its place in the journal, 0 for one that is never
+    written.
+    """
     _APPLY[type(fact)](shard, fact, offset)

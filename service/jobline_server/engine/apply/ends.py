@@ -68,8 +68,9 @@ def _singles_and_runs(
 def _by_lease(
     shard: Shard, runs: list[tuple[int, int]]
 ) -> Iterator[tuple[RunLease, list[int], list[int]]]:
-    """Runs in groups of neighbours on the list that are on one lease. Each lease is looked up when its turn
-    comes: what was done to the group before it is seen."""
+    """Runs in groups of neighbours on the list that are on one lease. Each lease is looked up when
+    its turn comes: what was done to the group before it is seen.
+    """
     lease: RunLease | None = None
     starts: list[int] = []
     counts: list[int] = []

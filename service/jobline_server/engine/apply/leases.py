@@ -121,7 +121,9 @@ def apply_jobs_stalled(shard: Shard, fact: JobsStalled, offset: int) -> None:
 
 
 def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
-    """Jobs were given back; at once means at the front, the last one first, so that order is kept."""
+    """Jobs were given back; at once means at the front, the last one first, so that order is
+    kept.
+    """
     for index in range(len(fact.ids) - 1, -1, -1):
         run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
         job = single(shard, fact.ids[index])
@@ -132,9 +134,7 @@ def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
         job.lease_reason = LeaseReason.RELEASED
 
 
-def note_attempt(
-    job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None
-) -> None:
+def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None) -> None:
     """Adds the hand-out that ends now to the job's history."""
     details = job.own_details()
     attempt = Attempt(

@@ -1,7 +1,7 @@
 """What several facts do to a job: take it off its lot, give its lease back, count it out.
 
-Every function keeps the counts of queue, load, holder and lot in step, and notes what a checkpoint has to
-write.
+Every function keeps the counts of queue, load, holder and lot in step, and notes what a checkpoint
+has to write.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def drop_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
 
 
 def drop_members(shard: Shard, lot: Lot, count: int) -> None:
-    """Members of a lot are not live in it any more; the caller has counted them out of their state."""
+    """Members of a lot are not live in it any more; the caller has counted them out of their
+    state.
+    """
     lot.remaining -= count
     shard.load.live_jobs -= count
     shard.load.payload_bytes -= count * lot.payload_bytes_max

@@ -1,5 +1,6 @@
-"""Ack: leased jobs are done. The hottest verb, so it works in stretches: a thousand acks in order on one
-lease are one comparison and one fact."""
+"""Ack: leased jobs are done. The hottest verb, so it works in stretches: a thousand acks in order
+on one lease are one comparison and one fact.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from jobline_server.engine.values import Now, SettleOutcome
 
 
 class _Batch:
-    """What one ack settles, gathered until it becomes facts: run starts and lengths, by what happens and
-    whether it is written."""
+    """What one ack settles, gathered until it becomes facts: run starts and lengths, by what
+    happens and whether it is written.
+    """
 
     __slots__ = ("cancelled", "completed", "results")
 
@@ -27,8 +29,9 @@ class _Batch:
         self.cancelled: tuple[dict[int, int], dict[int, int]] = ({}, {})
 
     def overlaps(self, settled: int) -> bool:
-        """Whether an id was settled twice: then there are fewer ids in the runs than were settled, or two
-        runs share one."""
+        """Whether an id was settled twice: then there are fewer ids in the runs than were settled,
+        or two runs share one.
+        """
         runs = sorted(run for kind in (*self.completed, *self.cancelled) for run in kind.items())
         if sum(count for _, count in runs) != settled:
             return True
@@ -38,7 +41,8 @@ class _Batch:
 def decide_ack(
     shard: Shard, now: Now, ids: list[int], deliveries: list[int], results: Mapping[int, bytes]
 ) -> Exceptions:
-    """Settles jobs as done; `results` maps ids to what they returned. Returns outcomes that are not DONE.
+    """Settles jobs as done; `results` maps ids to what they returned. Returns outcomes that are
+    not DONE.
 
     The two lists have the same length.
     """

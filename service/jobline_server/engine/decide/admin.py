@@ -1,4 +1,6 @@
-"""What operators do to jobs: promote, cancel, retry, delete; and what retention does to ended ones."""
+"""What operators do to jobs: promote, cancel, retry, delete; and what retention does to ended
+ones.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,9 @@ def decide_promote(shard: Shard, now: Now, ids: Iterable[int]) -> list[int]:
 
 
 def decide_cancel(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[int, int, list[int]]:
-    """Cancels waiting jobs and asks the workers of active ones to stop. Returns how many are CANCELLED, how
-    many were asked for, and the ids that are not live."""
+    """Cancels waiting jobs and asks the workers of active ones to stop. Returns how many are
+    CANCELLED, how many were asked for, and the ids that are not live.
+    """
     cancelled: dict[bool, dict[int, None]] = {}
     requested: dict[tuple[str, bool], dict[int, None]] = {}
     skipped: list[int] = []
@@ -78,9 +81,7 @@ def decide_delete_waiting(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[i
     return sum(map(len, chosen.values())), skipped
 
 
-def decide_retry(
-    shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobState]]
-) -> list[int]:
+def decide_retry(shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobState]]) -> list[int]:
     """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live."""
     skipped = [record.id for record, _ in ended if shard.state_of(record.id) is not None]
     chosen = [pair for pair in ended if shard.state_of(pair[0].id) is None]

@@ -25,8 +25,10 @@ def decide_lease(
     names: frozenset[str] | None,
     lease_ms: int,
 ) -> Leased:
-    """Hands out what is ready and durable, at most `max_jobs` and `max_bytes`; one job always fits if the
-    holder has none. `lease_ms` 0 leaves each job its own. Arm the holder afterwards (`arm`)."""
+    """Hands out what is ready and durable, at most `max_jobs` and `max_bytes`; one job always fits
+    if the holder has none. `lease_ms` 0 leaves each job its own. Arm the holder afterwards
+    (`arm`).
+    """
     leased = Leased()
     if queue.paused:
         return leased
@@ -71,8 +73,9 @@ def _singles(
     queue: Queue,
     names: frozenset[str] | None,
 ) -> list[Job]:
-    """The head and the single jobs right behind it that may go with it: one fact for all of them. Where
-    another lane of the same priority could be next, the head goes alone."""
+    """The head and the single jobs right behind it that may go with it: one fact for all of them.
+    Where another lane of the same priority could be next, the head goes alone.
+    """
     taken = [head]
     if not queue.is_only_lane(lane, names):
         return taken

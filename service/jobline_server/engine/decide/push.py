@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import NewJob, Push, Pushed, Refused, RefusalKind
+from jobline_server.engine.commands import NewJob, Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, KeyRecord, digest_of, hash_of
@@ -16,8 +16,8 @@ Exceptions = list[tuple[int, PushOutcome, int]]
 def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
     """Stores jobs; the ids of those created are consecutive, in the order of the push.
 
-    Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL or IDEMPOTENCY_MISMATCH; nothing is stored
-    then.
+    Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL or IDEMPOTENCY_MISMATCH; nothing is
+    stored then.
     """
     queue = shard.queues.get(command.queue)
     level = _level(queue, command.level)
@@ -154,9 +154,7 @@ def _emit_jobs(
     shard.emit(fact, volatile=fact.volatile)
 
 
-def _emit_lot(
-    shard: Shard, now: Now, command: Push, level: AckLevel, request_hash: bytes
-) -> None:
+def _emit_lot(shard: Shard, now: Now, command: Push, level: AckLevel, request_hash: bytes) -> None:
     fact = LotPushed(
         at_ms=now.wall_ms,
         queue=command.queue,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Refused, RefusalKind
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard

@@ -1,8 +1,8 @@
 """Settle: leased jobs are acked, failed or released, and leases extended.
 
-A lease is `(id, delivery)`. Only the newest one is valid: with an older counter nothing changes, and the
-outcome is LEASE_LOST. An id that is not live is NOT_FOUND here; whether it ended under this very lease is for
-the finished file to say.
+A lease is `(id, delivery)`. Only the newest one is valid: with an older counter nothing changes,
+and the outcome is LEASE_LOST. An id that is not live is NOT_FOUND here; whether it ended under
+this very lease is for the finished file to say.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def _death_of(lease: Job | RunLease, item: FailItem, attempt: int) -> EndReason 
 
 
 def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptions:
-    """Gives jobs back without failing them; neighbours of the list that go the same way share a fact."""
+    """Gives jobs back without failing them; neighbours of the list that go the same way share a
+    fact.
+    """
     exceptions: Exceptions = []
     batch: dict[int, ReleaseItem] = {}
     for index, item in enumerate(items):
@@ -118,9 +120,7 @@ def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptio
             shard.emit(JobsCancelled(now.wall_ms, [item.id], [1]), volatile=lease.volatile)
             exceptions.append((index, SettleOutcome.CANCELLED))
         elif isinstance(lease, Job) and lease.releases >= limits.RELEASES_MAX:
-            died = JobDied(
-                now.wall_ms, item.id, EndReason.MAX_ATTEMPTS_EXCEEDED, RELEASES_USED_UP
-            )
+            died = JobDied(now.wall_ms, item.id, EndReason.MAX_ATTEMPTS_EXCEEDED, RELEASES_USED_UP)
             shard.emit(died, volatile=lease.volatile)
         else:
             batch[item.id] = item
@@ -129,7 +129,9 @@ def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptio
 
 
 def _emit_released(shard: Shard, now: Now, batch: list[ReleaseItem]) -> None:
-    """One fact for all that share queue, reason, worker and durability; the front keeps their order."""
+    """One fact for all that share queue, reason, worker and durability; the front keeps their
+    order.
+    """
     groups: dict[tuple[str, ReleaseReason, str, bool], dict[int, int]] = {}
     for item in batch:
         lease = held(shard, item.id, item.delivery)

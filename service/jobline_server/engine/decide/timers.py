@@ -73,7 +73,9 @@ def _ready_of(
 
 
 def expire(shard: Shard, now: Now, holder: Holder) -> int:
-    """Ends those leases of a holder whose time is up, looks at it again later, and says how many ended."""
+    """Ends those leases of a holder whose time is up, looks at it again later, and says how many
+    ended.
+    """
     lost = [lease for lease in holder.leases.values() if holder.deadline_of(lease) <= now.mono_ms]
     reason = EndReason.STALLED if holder.lost_ms is None else EndReason.WORKER_LOST
     count = lose_leases(shard, now, holder, lost, reason)
