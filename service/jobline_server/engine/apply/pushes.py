@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobline_server.engine import limits
-from jobline_server.engine.apply.touch import add_job, mark_job, mark_lot, single
+from jobline_server.engine.apply.touch import add_job, add_jobs, mark_job, mark_lot, single
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import (
     JobsPushed,
@@ -21,7 +21,10 @@ from jobline_server.engine.states import Move, live
 from jobline_server.engine.values import JobState, LeaseReason
 
 if TYPE_CHECKING:
+    from jobline_server.engine.lane import Lane
+    from jobline_server.engine.queue import Queue
     from jobline_server.engine.shard import Shard
+    from jobline_server.engine.values import JobOptions
 
 
 def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
@@ -60,30 +63,62 @@ def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
 def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
     """Jobs with something of their own become objects."""
     queue = shard.queues[fact.queue]
-    shard.use_ids(fact.first_id, len(fact.payloads))
-    run_at = fact.run_at_ms
-    shared = fact.options[0] if len(fact.options) == 1 else None
-    for index, payload in enumerate(fact.payloads):
-        options = shared or fact.options[index]
-        job = Job(fact.first_id + index, queue, options, payload, fact.at_ms)
-        job.offset = offset
-        job.volatile = fact.volatile
-        add_job(shard, job)
-        mark_job(shard, job)
-        if run_at and run_at[index]:
-            job.state = JobState.SCHEDULED
-            job.run_at_ms = run_at[index]
-            queue.scheduled += 1
-            shard.schedule(job.run_at_ms, job.id)
-        else:
-            job.order = shard.tail_order()
-            queue.put(job, 1)
-    queue.pushed_total += len(fact.payloads)
-    shard.wake(queue)
+    count = len(fact.payloads)
+    shard.use_ids(fact.first_id, count)
+    # One object an id: the job, the table and the list of changes share it.
+    ids = list(range(fact.first_id, fact.first_id + count))
+    options = fact.options * count if len(fact.options) == 1 else fact.options
+    at_ms = fact.at_ms
+    jobs = [
+        Job(job_id, queue, own, payload, at_ms)
+        for job_id, own, payload in zip(ids, options, fact.payloads, strict=True)
+    ]
+    add_jobs(shard, queue, jobs)
+    if fact.volatile:
+        for job in jobs:
+            job.volatile = True
+    else:
+        shard.changes.jobs.update(ids)
+    ready = _put_off(shard, jobs, fact.run_at_ms) if fact.run_at_ms else jobs
+    put_at_tail(shard, queue, ready, offset)
+    queue.pushed_total += count
     if fact.job_keys:
         _remember_keys(shard, fact)
     if fact.request_hash:
-        _remember_request(shard, fact, len(fact.payloads))
+        _remember_request(shard, fact, count)
+
+
+def _put_off(shard: Shard, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
+    """New jobs with a time of their own wait for it; returns the others."""
+    ready: list[Job] = []
+    for job, due_ms in zip(jobs, run_at_ms, strict=True):
+        if due_ms:
+            job.state = JobState.SCHEDULED
+            job.run_at_ms = due_ms
+            shard.schedule(due_ms, job.id)
+        else:
+            ready.append(job)
+    jobs[0].queue.scheduled += len(jobs) - len(ready)
+    return ready
+
+
+def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> None:
+    """Jobs of one queue whose state is READY now go to the tails of their lanes, in this order."""
+    order = shard.next_order
+    lane: Lane | None = None
+    options: JobOptions | None = None
+    for job in jobs:
+        if job.options is not options or lane is None:
+            options = job.options
+            lane = queue.lane(options.priority, options.name)
+        order += 1
+        job.order = order
+        job.offset = offset
+        lane.items.append(job)
+        lane.ready += 1
+    shard.next_order = order
+    queue.ready += len(jobs)
+    shard.wake(queue)
 
 
 def _remember_keys(shard: Shard, fact: JobsPushed) -> None:

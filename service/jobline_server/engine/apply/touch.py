@@ -44,10 +44,17 @@ def mark_lot(shard: Shard, lot: Lot) -> None:
 
 def add_job(shard: Shard, job: Job) -> None:
     """A job is live from now on; the caller gives it a state and counts that."""
-    shard.jobs[job.id] = job
-    shard.load.live_jobs += 1
-    shard.load.payload_bytes += len(job.payload)
-    job.queue.payload_bytes += len(job.payload)
+    add_jobs(shard, job.queue, [job])
+
+
+def add_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
+    """Jobs of one queue are live from now on; the caller gives them a state and counts that."""
+    load = shard.load
+    shard.jobs.update([(job.id, job) for job in jobs])
+    payload_bytes = sum([len(job.payload) for job in jobs])
+    load.live_jobs += len(jobs)
+    load.payload_bytes += payload_bytes
+    queue.payload_bytes += payload_bytes
 
 
 def drop_job(shard: Shard, job: Job) -> None:

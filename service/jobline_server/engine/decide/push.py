@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jobline_server.engine.commands import NewJob, Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, KeyRecord, digest_of, hash_of
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import AckLevel, Now, PushOutcome
+from jobline_server.engine.values import AckLevel, JobOptions, Now, PushOutcome
 
 Exceptions = list[tuple[int, PushOutcome, int]]
 
@@ -28,10 +30,12 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
         if record is not None:
             return _repeated(command, record, level)
     exceptions: Exceptions = []
-    jobs = list(command.jobs)
-    if any(job.job_key for job in jobs):
+    jobs = command.jobs
+    keys = [job.job_key for job in jobs]
+    if any(keys):
         jobs = _without_duplicates(shard, now, command, exceptions)
-    _check_room(shard, queue, command, jobs)
+        keys = [job.job_key for job in jobs]
+    _check_room(shard, queue, command, keys)
     first_id = shard.next_id()
     count = len(jobs) + len(command.payloads)
     if count:
@@ -99,9 +103,10 @@ def _next_job_id(shard: Shard, queue: str) -> int:
     return shard.next_id() + (queue not in shard.queues)
 
 
-def _check_room(shard: Shard, queue: Queue | None, command: Push, jobs: list[NewJob]) -> None:
-    """Refuses what does not fit; consumers go on, so another try makes sense in a second."""
-    count = len(jobs) + len(command.payloads)
+def _check_room(shard: Shard, queue: Queue | None, command: Push, keys: list[str]) -> None:
+    """Refuses what does not fit; consumers go on, so another try makes sense in a second. `keys` has one
+    a job, "" where it has none."""
+    count = len(keys) + len(command.payloads)
     load = shard.load
     most = queue.settings.max_waiting if queue is not None else None
     if queue is not None and most is not None and queue.scheduled + queue.ready + count > most:
@@ -122,7 +127,7 @@ def _check_room(shard: Shard, queue: Queue | None, command: Push, jobs: list[New
             f"the server holds {load.payload_bytes} of {load.waiting_bytes_max} payload bytes",
             retry_after_ms=1_000,
         )
-    wanted = sum(1 for job in jobs if job.job_key) + bool(command.request_id)
+    wanted = len(keys) - keys.count("") + bool(command.request_id)
     if wanted and load.keys + wanted > load.keys_max:
         raise Refused(
             RefusalKind.KEYS_FULL,
@@ -132,26 +137,41 @@ def _check_room(shard: Shard, queue: Queue | None, command: Push, jobs: list[New
 
 
 def _emit_jobs(
-    shard: Shard, now: Now, command: Push, jobs: list[NewJob], level: AckLevel, request_hash: bytes
+    shard: Shard,
+    now: Now,
+    command: Push,
+    jobs: Sequence[NewJob],
+    level: AckLevel,
+    request_hash: bytes,
 ) -> None:
-    options = [job.options for job in jobs]
-    first = options[0]
-    keyed = any(job.job_key for job in jobs)
-    delayed = any(job.run_at_ms > now.wall_ms for job in jobs)
+    payloads = [job.payload for job in jobs]
+    run_at_ms = [job.run_at_ms for job in jobs]
+    delayed = max(run_at_ms) > now.wall_ms
+    keys = [job.job_key for job in jobs]
+    keyed = any(keys)
     fact = JobsPushed(
         at_ms=now.wall_ms,
         queue=command.queue,
         first_id=shard.next_id(),
-        options=[first] if all(one is first for one in options) else options,
-        payloads=[job.payload for job in jobs],
-        run_at_ms=[_later(job.run_at_ms, now) for job in jobs] if delayed else [],
-        job_keys=[job.job_key for job in jobs] if keyed else [],
+        options=_folded([job.options for job in jobs]),
+        payloads=payloads,
+        run_at_ms=[_later(due_ms, now) for due_ms in run_at_ms] if delayed else [],
+        job_keys=keys if keyed else [],
         digests=[digest_of(job.payload) if job.job_key else 0 for job in jobs] if keyed else [],
         request_hash=request_hash,
         request_digest=command.request_digest,
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)
+
+
+def _folded(options: list[JobOptions]) -> list[JobOptions]:
+    """One for all, where all have the same."""
+    first = options[0]
+    for own in options:
+        if own is not first:
+            return options
+    return [first]
 
 
 def _emit_lot(shard: Shard, now: Now, command: Push, level: AckLevel, request_hash: bytes) -> None:
