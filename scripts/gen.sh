@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Generate the Python stubs from proto/, or with --check only say whether they are what they
-# should be. `make gen` and `make gen-check` call it, and see that .gen-venv is there.
+# Generate the Python stubs and the descriptors that reflection serves from proto/, or with --check
+# only say whether they are what they should be. `make gen` and `make gen-check` call it, and see that .gen-venv is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 stubs=clients/python/jobline/v1
+descriptors=service/jobline_server/rpc/descriptors.binpb
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 
@@ -15,15 +16,23 @@ for typed in "$fresh/$stubs"/*_pb2_grpc.pyi; do
   [ -e "${typed%i}" ] || rm "$typed"
 done
 
+# Source info and all: the comments are what `grpcurl describe` shows.
+.gen-venv/bin/buf build --as-file-descriptor-set -o "$fresh/descriptors.binpb"
+
 if [ "${1:-}" = --check ]; then
   if ! diff --recursive --brief --exclude=__init__.py --exclude=__pycache__ "$fresh/$stubs" "$stubs"; then
     echo "The stubs in $stubs are not what proto/ says. Run \`make gen\` and commit the result." >&2
     exit 1
   fi
-  echo "stubs: as proto/ says"
+  if ! cmp --silent "$fresh/descriptors.binpb" "$descriptors"; then
+    echo "$descriptors is not what proto/ says. Run \`make gen\` and commit the result." >&2
+    exit 1
+  fi
+  echo "stubs and descriptors: as proto/ says"
 else
   mkdir -p "$stubs"
   rm -f "$stubs"/*_pb2.py "$stubs"/*_pb2.pyi "$stubs"/*_pb2_grpc.py "$stubs"/*_pb2_grpc.pyi
   cp "$fresh/$stubs"/*_pb2* "$stubs"/
+  cp "$fresh/descriptors.binpb" "$descriptors"
   echo "stubs: $(find "$stubs" -name '*_pb2*' -not -name '*.pyc' | wc -l) files in $stubs"
 fi

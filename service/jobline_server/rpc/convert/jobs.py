@@ -26,7 +26,7 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
     message.queue = view.queue
     message.state = job_pb2.JobState.ValueType(view.state)
     message.options.CopyFrom(shared_message(view.options))
-    message.payload_bytes = len(view.payload)
+    message.payload_bytes = view.payload_bytes or len(view.payload)
     message.job_key = view.job_key
     _fill_moments(message, view)
     message.attempts = view.attempts

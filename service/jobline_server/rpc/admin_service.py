@@ -1,0 +1,37 @@
+"""AdminService: the server itself."""
+
+from __future__ import annotations
+
+from jobline.v1 import admin_service_pb2 as pb
+from jobline_server.rpc.convert import selection
+from jobline_server.rpc.convert.statistics import fill_worker, statistics_response
+from jobline_server.rpc.guard import Context
+from jobline_server.runtime import Runtime
+
+
+class AdminService:
+    """Asks the runtime; version and transport are what the server was started with."""
+
+    def __init__(self, runtime: Runtime, *, version: str, transport: str) -> None:
+        self._runtime = runtime
+        self._version = version
+        self._transport = transport
+
+    async def GetStats(self, request: pb.GetStatsRequest, _context: Context) -> pb.GetStatsResponse:
+        """Gets counts and health."""
+        view = self._runtime.statistics()
+        return statistics_response(view, version=self._version, transport=self._transport)
+
+    async def ListWorkers(
+        self, request: pb.ListWorkersRequest, _context: Context
+    ) -> pb.ListWorkersResponse:
+        """Lists connected workers, and lost ones whose leases are held."""
+        views, token = self._runtime.list_workers(
+            page_size=selection.page_size(request.page_size),
+            page_token=selection.page_token(request.page_token),
+            queue=selection.optional_queue(request.queue),
+        )
+        response = pb.ListWorkersResponse(next_page_token=token)
+        for view in views:
+            fill_worker(response.workers.add(), view)
+        return response

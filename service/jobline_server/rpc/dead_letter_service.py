@@ -1,0 +1,56 @@
+"""DeadLetterService: jobs that could not be done, in state DEAD, listed and deleted as such."""
+
+from __future__ import annotations
+
+from jobline.v1 import dead_letter_service_pb2 as pb
+from jobline_server.rpc.convert import selection
+from jobline_server.rpc.convert.jobs import fill_dead_count, fill_job
+from jobline_server.rpc.guard import Context
+from jobline_server.runtime import Runtime
+
+COUNTS_MAX = 1_000
+
+
+class DeadLetterService:
+    """Asks the runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def ListDeadJobs(
+        self, request: pb.ListDeadJobsRequest, _context: Context
+    ) -> pb.ListDeadJobsResponse:
+        """Lists dead jobs by id."""
+        views, token = await self._runtime.list_jobs(
+            selection.dead_filter(request.filter),
+            page_size=selection.page_size(request.page_size),
+            page_token=selection.page_token(request.page_token),
+            include_payloads=request.include_payloads,
+        )
+        response = pb.ListDeadJobsResponse(next_page_token=token)
+        for view in views:
+            fill_job(response.jobs.add(), view, with_payload=request.include_payloads)
+        return response
+
+    async def GetDeadLetterStats(
+        self, request: pb.GetDeadLetterStatsRequest, _context: Context
+    ) -> pb.GetDeadLetterStatsResponse:
+        """Counts dead jobs by queue, name, reason and error type, most first."""
+        queue = selection.optional_queue(request.queue)
+        counts = await self._runtime.dead_statistics(queue)
+        counts.sort(key=lambda count: (-count.count, count.queue, count.name))
+        response = pb.GetDeadLetterStatsResponse(total=sum(count.count for count in counts))
+        for count in counts[:COUNTS_MAX]:
+            fill_dead_count(response.counts.add(), count)
+        return response
+
+    async def PurgeDeadJobs(
+        self, request: pb.PurgeDeadJobsRequest, _context: Context
+    ) -> pb.PurgeDeadJobsResponse:
+        """Deletes dead jobs."""
+        done = await self._runtime.delete_jobs(
+            selection.dead_selection(request),
+            dry_run=request.dry_run,
+            audit=selection.audit(request.reason),
+        )
+        return pb.PurgeDeadJobsResponse(count=done.count, operation_id=done.operation_id)

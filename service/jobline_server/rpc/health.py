@@ -1,0 +1,68 @@
+"""grpc.health.v1, written here because the library's asyncio servicer has no `List`.
+
+All services of this server are well or unwell together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+
+import grpc
+from grpc_health.v1 import health_pb2
+
+from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.errors import StatusError, make_status
+from jobline_server.rpc.guard import Context
+
+
+class HealthService:
+    """Whether the server takes work; not before `set_serving`."""
+
+    def __init__(self, services: Iterable[str], admission: Admission) -> None:
+        self._names = frozenset({"", *services})
+        self._admission = admission
+        self._status = health_pb2.HealthCheckResponse.NOT_SERVING
+        self._changed = asyncio.Event()
+
+    def set_serving(self, serving: bool) -> None:
+        """Tells everybody who asks or watches."""
+        known = health_pb2.HealthCheckResponse
+        self._status = known.SERVING if serving else known.NOT_SERVING
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def Check(
+        self, request: health_pb2.HealthCheckRequest, _context: Context
+    ) -> health_pb2.HealthCheckResponse:
+        """The status of a service."""
+        if request.service not in self._names:
+            raise StatusError(make_status(grpc.StatusCode.NOT_FOUND, "", "no such service"))
+        return health_pb2.HealthCheckResponse(status=self._status)
+
+    async def List(
+        self, request: health_pb2.HealthListRequest, _context: Context
+    ) -> health_pb2.HealthListResponse:
+        """The status of all services."""
+        response = health_pb2.HealthListResponse()
+        for name in sorted(self._names):
+            response.statuses[name].status = self._status
+        return response
+
+    async def Watch(
+        self, request: health_pb2.HealthCheckRequest, _context: Context
+    ) -> AsyncGenerator[health_pb2.HealthCheckResponse, None]:
+        """The status of a service, now and whenever it changes."""
+        with self._admission.watchers.entered():
+            told = None
+            while True:
+                changed = self._changed
+                status = (
+                    self._status
+                    if request.service in self._names
+                    else health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+                )
+                if status != told:
+                    told = status
+                    yield health_pb2.HealthCheckResponse(status=status)
+                await changed.wait()

@@ -1,0 +1,117 @@
+"""JobAdminService: what operators do with jobs."""
+
+from __future__ import annotations
+
+from jobline.v1 import job_admin_service_pb2 as pb
+from jobline.v1 import job_pb2
+from jobline_server.engine import limits
+from jobline_server.rpc.convert import selection
+from jobline_server.rpc.convert.jobs import fill_job, fill_obstacle, job_page
+from jobline_server.rpc.guard import Context
+from jobline_server.rpc.validate import fields
+from jobline_server.runtime import Runtime
+from jobline_server.runtime.views import JobView
+
+
+class JobAdminService:
+    """Asks the runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def GetJob(self, request: pb.GetJobRequest, _context: Context) -> pb.GetJobResponse:
+        """Gets one job, by id or by key."""
+        response = pb.GetJobResponse()
+        fill_job(response.job, await self._job(request), with_payload=True)
+        return response
+
+    async def _job(self, request: pb.GetJobRequest) -> JobView:
+        kind = request.WhichOneof("job")
+        if kind == "id":
+            return await self._runtime.get_job(request.id)
+        if kind == "unique_key":
+            raise fields.not_served("unique_key")
+        if kind is None:
+            raise fields.invalid("job", "an id or a key is required")
+        queue = fields.queue_name(request.job_key.queue, "job_key.queue")
+        key = fields.key(request.job_key.key, "job_key.key", limits.JOB_KEY_BYTES_MAX)
+        if not key:
+            raise fields.invalid("job_key.key", "is required")
+        return await self._runtime.get_job_by_key(queue, key)
+
+    async def ListJobs(self, request: pb.ListJobsRequest, _context: Context) -> pb.ListJobsResponse:
+        """Lists jobs by id."""
+        views, token = await self._runtime.list_jobs(
+            selection.job_filter(request.filter),
+            page_size=selection.page_size(request.page_size),
+            page_token=selection.page_token(request.page_token),
+            include_payloads=request.include_payloads,
+        )
+        return job_page(views, token, with_payload=request.include_payloads)
+
+    async def ExplainJob(
+        self, request: pb.ExplainJobRequest, _context: Context
+    ) -> pb.ExplainJobResponse:
+        """Tells why a job is not running."""
+        if not request.id:
+            raise fields.invalid("id", "is required")
+        state, obstacles = await self._runtime.explain_job(request.id)
+        response = pb.ExplainJobResponse(state=job_pb2.JobState.ValueType(state))
+        for obstacle in obstacles:
+            fill_obstacle(response.obstacles.add(), obstacle)
+        return response
+
+    async def PromoteJobs(
+        self, request: pb.PromoteJobsRequest, _context: Context
+    ) -> pb.PromoteJobsResponse:
+        """Makes SCHEDULED jobs READY."""
+        done = await self._runtime.promote_jobs(
+            selection.selection(request.jobs),
+            dry_run=request.dry_run,
+            audit=selection.audit(request.reason),
+        )
+        return pb.PromoteJobsResponse(
+            count=done.count, operation_id=done.operation_id, skipped_ids=done.skipped_ids
+        )
+
+    async def CancelJobs(
+        self, request: pb.CancelJobsRequest, _context: Context
+    ) -> pb.CancelJobsResponse:
+        """Cancels jobs."""
+        done = await self._runtime.cancel_jobs(
+            selection.selection(request.jobs),
+            dry_run=request.dry_run,
+            audit=selection.audit(request.reason),
+        )
+        return pb.CancelJobsResponse(
+            count=done.count,
+            operation_id=done.operation_id,
+            requested=done.requested,
+            skipped_ids=done.skipped_ids,
+        )
+
+    async def RetryJobs(
+        self, request: pb.RetryJobsRequest, _context: Context
+    ) -> pb.RetryJobsResponse:
+        """Puts ended jobs back."""
+        done = await self._runtime.retry_jobs(
+            selection.selection(request.jobs),
+            dry_run=request.dry_run,
+            audit=selection.audit(request.reason),
+        )
+        return pb.RetryJobsResponse(
+            count=done.count, operation_id=done.operation_id, skipped_ids=done.skipped_ids
+        )
+
+    async def DeleteJobs(
+        self, request: pb.DeleteJobsRequest, _context: Context
+    ) -> pb.DeleteJobsResponse:
+        """Deletes jobs that wait or have ended."""
+        done = await self._runtime.delete_jobs(
+            selection.selection(request.jobs),
+            dry_run=request.dry_run,
+            audit=selection.audit(request.reason),
+        )
+        return pb.DeleteJobsResponse(
+            count=done.count, operation_id=done.operation_id, skipped_ids=done.skipped_ids
+        )

@@ -1,0 +1,131 @@
+"""JobService: what producers and workers use. Each method checks, converts, asks, converts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from jobline.v1 import job_service_pb2
+from jobline_server.engine import limits
+from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.convert import events, settles
+from jobline_server.rpc.convert.jobs import wait_response
+from jobline_server.rpc.convert.leases import pull_response
+from jobline_server.rpc.convert.push import PushReader, push_response
+from jobline_server.rpc.convert.stream import queue_weights
+from jobline_server.rpc.guard import Context, Frames
+from jobline_server.rpc.job_stream import StreamShell
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.options import lease_ms
+from jobline_server.runtime import Runtime
+
+
+class JobService:
+    """Asks the runtime."""
+
+    def __init__(self, runtime: Runtime, reader: PushReader, admission: Admission) -> None:
+        self._runtime = runtime
+        self._reader = reader
+        self._admission = admission
+
+    async def Push(
+        self, request: job_service_pb2.PushRequest, _context: Context
+    ) -> job_service_pb2.PushResponse:
+        """Stores jobs; answers when the ack level is reached."""
+        runtime = self._runtime
+        command = self._reader.command(request, runtime.now().wall_ms)
+        return push_response(request, await runtime.push(command))
+
+    async def Pull(self, request: job_service_pb2.PullRequest, _context: Context) -> bytes:
+        """Leases jobs; one that waits holds a place among the long polls."""
+        wait_ms = (
+            fields.duration_ms(request.wait, "wait", 0, rpc_limits.PULL_WAIT_MS_MAX)
+            if request.HasField("wait")
+            else 0
+        )
+        if not wait_ms:
+            return await self._pull(request, 0)
+        with self._admission.pulls.entered():
+            return await self._pull(request, wait_ms)
+
+    async def _pull(self, request: job_service_pb2.PullRequest, wait_ms: int) -> bytes:
+        fields.at_most(request.names, "names", rpc_limits.NAMES_MAX)
+        fields.words(request.names, "names", limits.NAME_CHARACTERS_MAX)
+        leased = await self._runtime.pull(
+            queues=queue_weights(request.queues),
+            max_jobs=fields.integer(request.max_jobs or 1, "max_jobs", 1, limits.PULL_JOBS_MAX),
+            wait_ms=wait_ms,
+            lease_ms=lease_ms(request.lease, "lease") if request.HasField("lease") else None,
+            worker=fields.word(request.worker, "worker", limits.NAME_CHARACTERS_MAX),
+            request_id=fields.key(
+                request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX
+            ).encode(),
+            accepts_runs=request.accepts_runs,
+            names=frozenset(request.names),
+        )
+        return pull_response(leased)
+
+    async def Ack(
+        self, request: job_service_pb2.AckRequest, _context: Context
+    ) -> job_service_pb2.AckResponse:
+        """Settles jobs as done."""
+        ids, deliveries = request.ids[:], request.deliveries[:]
+        results = settles.acks(ids, deliveries, request.items)
+        if not ids:
+            raise fields.invalid("ids", "must not be empty")
+        response = job_service_pb2.AckResponse()
+        settles.fill_exceptions(response, await self._runtime.ack(ids, deliveries, results))
+        return response
+
+    async def Fail(
+        self, request: job_service_pb2.FailRequest, _context: Context
+    ) -> job_service_pb2.FailResponse:
+        """Settles jobs as failed."""
+        fields.some(request.items, "items", limits.SETTLE_ITEMS_MAX)
+        return settles.fail_response(await self._runtime.fail(settles.fails(request.items)))
+
+    async def Release(
+        self, request: job_service_pb2.ReleaseRequest, _context: Context
+    ) -> job_service_pb2.ReleaseResponse:
+        """Gives jobs back."""
+        fields.some(request.items, "items", limits.SETTLE_ITEMS_MAX)
+        response = job_service_pb2.ReleaseResponse()
+        exceptions = await self._runtime.release(settles.releases(request.items))
+        settles.fill_exceptions(response, exceptions)
+        return response
+
+    async def Extend(
+        self, request: job_service_pb2.ExtendRequest, _context: Context
+    ) -> job_service_pb2.ExtendResponse:
+        """Keeps leases alive."""
+        fields.some(request.items, "items", limits.SETTLE_ITEMS_MAX)
+        response = job_service_pb2.ExtendResponse()
+        exceptions = await self._runtime.extend(settles.extends(request.items))
+        settles.fill_exceptions(response, exceptions)
+        return response
+
+    async def Stream(self, frames: Frames) -> None:
+        """A worker pool on one call."""
+        with self._admission.streams.entered():
+            await StreamShell(self._runtime, frames).run()
+
+    async def Wait(
+        self, request: job_service_pb2.WaitRequest, _context: Context
+    ) -> AsyncGenerator[job_service_pb2.WaitResponse, None]:
+        """Tells how jobs ended, as each one ends."""
+        ids = events.waited_ids(request)
+        timeout_ms = events.wait_timeout_ms(request)
+        with self._admission.waiters.entered():
+            async for ended in self._runtime.wait(ids, timeout_ms):
+                for job_id, end in ended:
+                    yield wait_response(job_id, end)
+
+    async def Watch(
+        self, request: job_service_pb2.WatchRequest, _context: Context
+    ) -> AsyncGenerator[job_service_pb2.WatchResponse, None]:
+        """Tells what happens; an empty message is a heartbeat."""
+        chosen = events.watch_filter(request)
+        token = events.resume_token(request)
+        with self._admission.watchers.entered():
+            async for happened, resume_token in self._runtime.watch(chosen, token):
+                yield events.watch_response(happened, resume_token)

@@ -1,0 +1,105 @@
+"""QueueService: what operators do with queues."""
+
+from __future__ import annotations
+
+from jobline.v1 import queue_service_pb2 as pb
+from jobline_server.rpc.convert import queues, selection
+from jobline_server.rpc.guard import Context
+from jobline_server.rpc.validate import fields
+from jobline_server.runtime import Runtime
+
+
+class QueueService:
+    """Asks the runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def ListQueues(
+        self, request: pb.ListQueuesRequest, _context: Context
+    ) -> pb.ListQueuesResponse:
+        """Lists queues by name."""
+        views, token = self._runtime.list_queues(
+            page_size=selection.page_size(request.page_size),
+            page_token=selection.page_token(request.page_token),
+            prefix=queues.name_prefix(request.name_prefix),
+        )
+        response = pb.ListQueuesResponse(next_page_token=token)
+        for view in views:
+            queues.fill_queue(response.queues.add(), view)
+        return response
+
+    async def GetQueue(self, request: pb.GetQueueRequest, _context: Context) -> pb.GetQueueResponse:
+        """Gets one queue."""
+        response = pb.GetQueueResponse()
+        view = self._runtime.get_queue(fields.queue_name(request.queue))
+        queues.fill_queue(response.queue, view)
+        return response
+
+    async def UpdateQueue(
+        self, request: pb.UpdateQueueRequest, _context: Context
+    ) -> pb.UpdateQueueResponse:
+        """Changes settings; creates the queue if need be."""
+        queue = fields.queue_name(request.queue)
+        settings, mask = queues.settings_change(request)
+        audit = selection.audit(request.reason)
+        response = pb.UpdateQueueResponse()
+        view = await self._runtime.update_queue(queue, settings, mask, audit)
+        queues.fill_queue(response.queue, view)
+        return response
+
+    async def PauseQueue(
+        self, request: pb.PauseQueueRequest, _context: Context
+    ) -> pb.PauseQueueResponse:
+        """Stops handing out."""
+        queue = fields.queue_name(request.queue)
+        response = pb.PauseQueueResponse()
+        view = await self._runtime.pause_queue(queue, selection.audit(request.reason))
+        queues.fill_queue(response.queue, view)
+        return response
+
+    async def ResumeQueue(
+        self, request: pb.ResumeQueueRequest, _context: Context
+    ) -> pb.ResumeQueueResponse:
+        """Hands out again."""
+        queue = fields.queue_name(request.queue)
+        response = pb.ResumeQueueResponse()
+        view = await self._runtime.resume_queue(queue, selection.audit(request.reason))
+        queues.fill_queue(response.queue, view)
+        return response
+
+    async def DrainQueue(
+        self, request: pb.DrainQueueRequest, _context: Context
+    ) -> pb.DrainQueueResponse:
+        """Deletes the jobs that wait."""
+        done = await self._runtime.drain_queue(
+            fields.queue_name(request.queue),
+            dry_run=request.dry_run,
+            audit=selection.audit(request.reason),
+        )
+        return pb.DrainQueueResponse(count=done.count, operation_id=done.operation_id)
+
+    async def CleanQueue(
+        self, request: pb.CleanQueueRequest, _context: Context
+    ) -> pb.CleanQueueResponse:
+        """Deletes ended jobs."""
+        done = await self._runtime.clean_queue(
+            fields.queue_name(request.queue),
+            states=queues.cleaned_states(request),
+            older_than_ms=queues.older_than_ms(request),
+            dry_run=request.dry_run,
+            audit=selection.audit(request.reason),
+        )
+        return pb.CleanQueueResponse(count=done.count, operation_id=done.operation_id)
+
+    async def DeleteQueue(
+        self, request: pb.DeleteQueueRequest, _context: Context
+    ) -> pb.DeleteQueueResponse:
+        """Deletes a queue with all its jobs."""
+        done = await self._runtime.delete_queue(
+            queues.confirmed_queue(request),
+            force=request.force,
+            dry_run=request.dry_run,
+            audit=selection.audit(request.reason),
+        )
+        return pb.DeleteQueueResponse(count=done.count, operation_id=done.operation_id)

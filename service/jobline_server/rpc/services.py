@@ -1,0 +1,73 @@
+"""All services of the server, put together: servicers, the guard around them, one table by path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+
+from jobline.v1 import (
+    admin_service_pb2,
+    dead_letter_service_pb2,
+    job_admin_service_pb2,
+    job_service_pb2,
+    queue_service_pb2,
+)
+from jobline_server.rpc.admin_service import AdminService
+from jobline_server.rpc.convert.options import OptionsTable
+from jobline_server.rpc.convert.push import PushReader
+from jobline_server.rpc.dead_letter_service import DeadLetterService
+from jobline_server.rpc.guard import Guard, Handler
+from jobline_server.rpc.health import HealthService
+from jobline_server.rpc.job_admin_service import JobAdminService
+from jobline_server.rpc.job_service import JobService
+from jobline_server.rpc.queue_service import QueueService
+from jobline_server.rpc.reflection import V1, V1ALPHA, ReflectionService
+from jobline_server.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a transport serves: handlers by path, `/package.Service/Method`, and its health."""
+
+    handlers: dict[str, Handler]
+    health: HealthService
+
+
+def make_services(
+    runtime: Runtime, guard: Guard, *, payload_bytes_max: int, version: str, transport: str
+) -> Services:
+    """All services over one runtime."""
+    reader = PushReader(OptionsTable(), payload_bytes_max=payload_bytes_max)
+    served: list[tuple[ServiceDescriptor, object]] = [
+        (_service(job_service_pb2), JobService(runtime, reader, guard.admission)),
+        (_service(job_admin_service_pb2), JobAdminService(runtime)),
+        (_service(queue_service_pb2), QueueService(runtime)),
+        (_service(dead_letter_service_pb2), DeadLetterService(runtime)),
+        (
+            _service(admin_service_pb2),
+            AdminService(runtime, version=version, transport=transport),
+        ),
+    ]
+    names = [descriptor.full_name for descriptor, _ in served]
+    health = HealthService(names, guard.admission)
+    health_descriptor = _service(health_pb2)
+    served.append((health_descriptor, health))
+    handlers = {
+        f"/{descriptor.full_name}/{method}": handler
+        for descriptor, servicer in served
+        for method, handler in guard.handlers(descriptor, servicer).items()
+    }
+    reflection = ReflectionService([*names, health_descriptor.full_name, V1, V1ALPHA])
+    for name in (V1, V1ALPHA):
+        table = guard.handlers(_service(reflection_pb2), reflection, name)
+        handlers.update({f"/{name}/{method}": handler for method, handler in table.items()})
+    return Services(handlers, health)
+
+
+def _service(module: object) -> ServiceDescriptor:
+    """The one service of a generated module."""
+    (service,) = module.DESCRIPTOR.services_by_name.values()  # type: ignore[attr-defined]  # a module
+    return service  # type: ignore[no-any-return]  # of untyped packages too

@@ -1,0 +1,178 @@
+"""The two transports under the same handlers.
+
+`grpcio` is the reference. `native` (the extra `jobline-server[native]`) serves unary calls through
+HTTP/2 in Rust, several times faster; streams go through a grpcio server that stands behind it.
+Handlers know neither. What a transport cannot do is said at the start, and never later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import grpc
+from grpc import aio
+
+from jobline_server.rpc.guard import Handler
+from jobline_server.rpc.limits import MESSAGE_SLACK_BYTES, PUSH_BYTES_MAX
+
+TransportName = Literal["grpcio", "native"]
+
+NATIVE_MODULE = "pygrpc_native"
+UNIX = "unix:"
+# The kernel's limit on the path of a socket.
+UNIX_PATH_BYTES_MAX = 107
+
+
+class CannotServe(Exception):
+    """The server cannot be reached in the way it was told to; it does not start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Servers that were started, and the addresses they are reached at."""
+
+    transport: TransportName
+    addresses: list[str]
+    servers: list[aio.Server] = field(repr=False)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Takes no more calls, gives those in flight so long, then cancels them."""
+        for server in self.servers:
+            await server.stop(grace_seconds)
+
+
+def choose_transport(wanted: Literal["grpcio", "native", "auto"]) -> TransportName:
+    """What `auto` means here, and whether `native` is there."""
+    installed = find_spec(NATIVE_MODULE) is not None
+    if wanted == "auto":
+        return "native" if installed else "grpcio"
+    if wanted == "native" and not installed:
+        raise CannotServe(
+            "transport = native needs the extra: pip install 'jobline-server[native]'"
+        )
+    return wanted
+
+
+async def serve(
+    transport: TransportName,
+    handlers: Mapping[str, Handler],
+    listen: Sequence[str],
+    *,
+    payload_bytes_max: int,
+) -> Serving:
+    """Starts serving on all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks one."""
+    for address in listen:
+        check_address(address)
+    make = serve_native if transport == "native" else serve_grpcio
+    return await make(handlers, listen, channel_options(payload_bytes_max))
+
+
+async def serve_grpcio(
+    handlers: Mapping[str, Handler], listen: Sequence[str], options: list[tuple[str, int]]
+) -> Serving:
+    """One grpc.aio server for all addresses."""
+    server = aio.server(options=options)
+    server.add_generic_rpc_handlers([HandlerTable(handlers)])
+    addresses = [_bind(server, address) for address in listen]
+    await server.start()
+    return Serving("grpcio", addresses, [server])
+
+
+async def serve_native(
+    handlers: Mapping[str, Handler], listen: Sequence[str], options: list[tuple[str, int]]
+) -> Serving:
+    """One native server an address: it takes one port each."""
+    # Imported here because it is an extra.
+    from pygrpc_native import aio as native  # noqa: PLC0415
+
+    unary, streams = split(handlers)
+    servers: list[aio.Server] = []
+    addresses = []
+    for address in listen:
+        server: aio.Server = native.server(options=options)
+        for service, methods in unary.items():
+            server.add_registered_method_handlers(service, methods)
+        server.add_generic_rpc_handlers([HandlerTable(streams)])
+        addresses.append(_bind(server, address))
+        servers.append(server)
+    for server in servers:
+        await server.start()
+    return Serving("native", addresses, servers)
+
+
+class HandlerTable(grpc.GenericRpcHandler):
+    """Handlers by path. Not registered method by method: the accept loop of grpc.aio waits on one
+    task for each of those."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        """The handler of a call, or None for a method that is not there."""
+        return self._handlers.get(handler_call_details.method)
+
+
+def split(
+    handlers: Mapping[str, Handler],
+) -> tuple[dict[str, dict[str, Handler]], dict[str, Handler]]:
+    """Unary handlers by service and method, and all others by path. Server streams are among the
+    others: on the native server a caller that does not read would hold a thread."""
+    unary: dict[str, dict[str, Handler]] = {}
+    streams: dict[str, Handler] = {}
+    for path, handler in handlers.items():
+        if handler.request_streaming or handler.response_streaming:
+            streams[path] = handler
+        else:
+            _, service, method = path.split("/")
+            unary.setdefault(service, {})[method] = handler
+    return unary, streams
+
+
+def channel_options(payload_bytes_max: int) -> list[tuple[str, int]]:
+    """Options of both transports."""
+    return [
+        ("grpc.max_receive_message_length", message_bytes_max(payload_bytes_max)),
+        ("grpc.max_send_message_length", -1),
+        # Two servers must never share a port unseen.
+        ("grpc.so_reuseport", 0),
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        # Go clients ping more often than grpc-core likes by default, and die of too_many_pings.
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    ]
+
+
+def message_bytes_max(payload_bytes_max: int) -> int:
+    """The largest message that is taken."""
+    return max(PUSH_BYTES_MAX, payload_bytes_max) + MESSAGE_SLACK_BYTES
+
+
+def check_address(address: str) -> None:
+    """Refuse an address that cannot be listened at."""
+    if address.startswith(UNIX):
+        path = Path(address.removeprefix(UNIX))
+        if len(str(path).encode()) > UNIX_PATH_BYTES_MAX:
+            raise CannotServe(f"{address}: a socket's path is at most {UNIX_PATH_BYTES_MAX} bytes")
+        if not path.parent.is_dir():
+            raise CannotServe(f"{address}: there is no folder {path.parent}")
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise CannotServe(f"{address}: must be HOST:PORT or unix:PATH")
+
+
+def _bind(server: aio.Server, address: str) -> str:
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError:
+        port = 0
+    if port == 0:
+        raise CannotServe(f"{address}: cannot listen there; is another server on it?")
+    if address.startswith(UNIX):
+        return address
+    return f"{address.rpartition(':')[0]}:{port}"

@@ -1,0 +1,157 @@
+"""What a scraper is told, made at the moment it asks from counters that are kept anyway.
+
+Queues are named only up to a bound: ten thousand queues with a dozen series each would hurt whoever
+stores them. How many were left out is a metric too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from jobline_server.runtime import Runtime
+from jobline_server.runtime.views import QueueView, ServerView
+from jobline_server.telemetry.calls import CallMeters
+
+QUEUES_MAX = 100
+
+
+def make_registry(
+    runtime: Runtime, meters: CallMeters, *, version: str, transport: str
+) -> CollectorRegistry:
+    """A registry of this server alone, and of its process."""
+    registry = CollectorRegistry()
+    registry.register(ServerCollector(runtime, version=version, transport=transport))
+    registry.register(CallsCollector(meters))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+class ServerCollector(Collector):
+    """Counts of the server and of its first queues by name."""
+
+    def __init__(self, runtime: Runtime, *, version: str, transport: str) -> None:
+        self._runtime = runtime
+        self._info = {"version": version, "transport": transport}
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: names are known when there is something to tell."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it, now."""
+        yield InfoMetricFamily("jobline", "The server.", value=self._info)
+        view = self._runtime.statistics()
+        yield from _totals(view)
+        yield from _health(view)
+        queues, token = self._runtime.list_queues(page_size=QUEUES_MAX, page_token="", prefix="")
+        yield from _queues(queues, self._runtime.now().wall_ms)
+        left_out = view.queues - len(queues) if token else 0
+        yield GaugeMetricFamily(
+            "jobline_queues_without_metrics", "Queues over the bound of this page.", left_out
+        )
+
+
+def _totals(view: ServerView) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily(
+        "jobline_jobs", "Jobs by state; ended ones that are kept.", labels=["state"]
+    )
+    for state in ("scheduled", "ready", "active", "dead", "completed"):
+        jobs.add_metric([state], getattr(view, state))
+    yield jobs
+    yield CounterMetricFamily("jobline_jobs_pushed", "Jobs pushed.", view.pushed_total)
+    yield CounterMetricFamily("jobline_jobs_completed", "Jobs completed.", view.completed_total)
+    yield CounterMetricFamily("jobline_attempts_failed", "Attempts failed.", view.failed_total)
+    yield GaugeMetricFamily("jobline_queues", "Queues.", view.queues)
+    yield GaugeMetricFamily("jobline_workers", "Connected workers.", view.workers)
+    yield GaugeMetricFamily("jobline_keys", "Idempotency keys that are kept.", view.keys)
+    yield GaugeMetricFamily(
+        "jobline_waiting_bytes", "Payloads of waiting jobs in bytes.", view.waiting_bytes
+    )
+
+
+def _health(view: ServerView) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "jobline_start_time_seconds", "When it started.", view.started_ms / 1_000
+    )
+    yield CounterMetricFamily("jobline_commits", "Commits.", view.commits)
+    yield GaugeMetricFamily(
+        "jobline_commit_seconds",
+        "Mean time of the last commits, fsync included.",
+        view.commit_ms / 1_000,
+    )
+    yield GaugeMetricFamily(
+        "jobline_loop_lag_seconds", "How late the loop ran lately.", view.loop_lag_ms / 1_000
+    )
+    yield GaugeMetricFamily(
+        "jobline_disk_full", "1 while pushes are refused for a full disk.", int(view.disk_full)
+    )
+    journal = GaugeMetricFamily(
+        "jobline_journal_commits",
+        "Commits of a shard that no checkpoint holds yet.",
+        labels=["shard"],
+    )
+    for shard in view.shards:
+        journal.add_metric([str(shard.shard)], shard.offset - shard.checkpoint_offset)
+    yield journal
+
+
+def _queues(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("jobline_queue_jobs", "Jobs of a queue.", labels=["queue", "state"])
+    unhandled = GaugeMetricFamily(
+        "jobline_queue_unhandled", "READY jobs that no connected worker handles.", labels=["queue"]
+    )
+    oldest = GaugeMetricFamily(
+        "jobline_queue_oldest_ready_seconds", "Age of the oldest READY job.", labels=["queue"]
+    )
+    paused = GaugeMetricFamily("jobline_queue_paused", "1 while paused.", labels=["queue"])
+    for view in views:
+        counts = {"scheduled": view.scheduled, "ready": view.ready, "active": view.active}
+        counts |= {state.name.lower(): count for state, count in view.ended.items()}
+        for state, count in counts.items():
+            jobs.add_metric([view.name, state], count)
+        unhandled.add_metric([view.name], view.unhandled)
+        age_ms = wall_ms - view.oldest_ready_ms if view.oldest_ready_ms else 0
+        oldest.add_metric([view.name], max(age_ms, 0) / 1_000)
+        paused.add_metric([view.name], int(view.paused))
+    yield from (jobs, unhandled, oldest, paused)
+
+
+class CallsCollector(Collector):
+    """Counts and times of gRPC calls by method."""
+
+    def __init__(self, meters: CallMeters) -> None:
+        self._meters = meters
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: names are known when there is something to tell."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it, now; methods that were never called are left out."""
+        labels = ["service", "method"]
+        ended = CounterMetricFamily(
+            "jobline_calls", "Calls that ended, by status.", labels=[*labels, "code"]
+        )
+        in_flight = GaugeMetricFamily("jobline_calls_in_flight", "Open calls.", labels=labels)
+        seconds = HistogramMetricFamily(
+            "jobline_call_seconds", "How long calls took.", labels=labels
+        )
+        for meter in self._meters:
+            if not meter.started:
+                continue
+            names = [meter.service, meter.method]
+            in_flight.add_metric(names, meter.in_flight)
+            for code, count in meter.ended.items():
+                ended.add_metric([*names, code], count)
+            seconds.add_metric(names, list(meter.seconds.cumulative()), meter.seconds.seconds)
+        yield from (ended, in_flight, seconds)

@@ -1,0 +1,63 @@
+"""uvicorn in the server's own loop: no signals, no process, no loop of its own.
+
+uvicorn's `serve` would take SIGTERM for itself and wake ten times a second to look at a flag; its
+`startup` and `shutdown` are all that is needed.
+"""
+
+from __future__ import annotations
+
+import socket
+
+import uvicorn
+from starlette.applications import Starlette
+
+
+class CannotListen(Exception):
+    """The HTTP port cannot be had."""
+
+
+class WebServer:
+    """The HTTP port while it is open."""
+
+    def __init__(self, app: Starlette) -> None:
+        self._config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            date_header=False,
+            server_header=False,
+            timeout_keep_alive=30,
+        )
+        self._server = uvicorn.Server(self._config)
+        self._socket: socket.socket | None = None
+
+    async def start(self, listen: str) -> str:
+        """Opens `HOST:PORT`, port 0 picks one; returns the address."""
+        listener = self._socket = bind(listen)
+        self._config.load()
+        self._server.lifespan = self._config.lifespan_class(self._config)
+        await self._server.startup(sockets=[listener])
+        host = listen.rpartition(":")[0]
+        return f"{host}:{listener.getsockname()[1]}"
+
+    async def stop(self) -> None:
+        """Closes the port and its connections; stopping twice does nothing."""
+        listener, self._socket = self._socket, None
+        if listener is not None:
+            await self._server.shutdown(sockets=[listener])
+
+
+def bind(listen: str) -> socket.socket:
+    """A socket that listens at `HOST:PORT`."""
+    host, _, port = listen.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host.strip("[]"), int(port)))
+    except (OSError, ValueError) as error:
+        listener.close()
+        raise CannotListen(f"{listen}: cannot listen there ({error})") from None
+    listener.setblocking(False)
+    return listener
