@@ -1,0 +1,250 @@
+"""Checkpoint: a shard's state as rows, written in slices while the shard goes on.
+
+The shard notes what changed since the last checkpoint, and what ended that a checkpoint had written
+(`shard.changes`). Slices take from these notes, a bounded piece at a time; what changes again is
+noted again, and what ends after its slice is noted as something to remove. `finish` takes all that
+is left in one go, so its rows together with those of the slices are the shard's state at one
+moment: that of its last taken entries. A job that begins and ends between two checkpoints is in no
+note and costs no row.
+
+    checkpoint = Checkpoint(shard, segments)
+    while piece := checkpoint.slice():
+        await store.stage(…, piece.rows, piece.removals)
+    shard.take_entries() → commit                  # in the same turn, before or after:
+    last = checkpoint.finish()                     # last.offset is that commit's offset
+    await the commit, await store.finish_checkpoint(…, last.offset, chain, last.rows, last.removals)
+
+The finished file must hold all endings up to `last.offset`, durably, before `finish_checkpoint`:
+the journal that could tell of them again is cut off then.
+
+If a write fails for good, `abandon` gives back all notes that were taken, so that the next
+checkpoint writes everything; the store drops what was staged. A crash needs nothing: notes are made
+anew by the journal, from the last finished checkpoint on.
+
+This neither waits nor knows who calls, and decides nothing about when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jobline_server.engine import limits
+from jobline_server.engine.shard import Shard
+from jobline_server.storage.codec.stored_jobs import encode_job
+from jobline_server.storage.codec.stored_lots import encode_lot
+from jobline_server.storage.codec.stored_shard import encode_counters, encode_keys, encode_queue
+from jobline_server.storage.segments import KeySegments
+from jobline_server.storage.store import ItemKey, ItemKind, ItemRow
+
+# One job is one item of a slice's budget. A lot costs more by its payloads, large blobs by their
+# size, keys and removals less: measured, so that a slice of `limits.SLICE_ITEMS` takes 10 ms at
+# most.
+PAYLOADS_AN_ITEM = 100
+BYTES_AN_ITEM = 8_192
+KEYS_AN_ITEM = 8
+REMOVALS_AN_ITEM = 16
+SEGMENT_KEYS_MAX = 8_192
+# Slices go once over everything, then over what changed meanwhile, and so on while that is much; a
+# shard that changes faster than it is written down is not chased for ever.
+PASSES_MAX = 4
+
+
+@dataclass(slots=True)
+class Slice:
+    """A piece of a checkpoint to stage."""
+
+    rows: list[ItemRow] = field(default_factory=list)
+    removals: list[ItemKey] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.removals)
+
+
+@dataclass(slots=True)
+class LastSlice(Slice):
+    """The last piece. The checkpoint is the shard's state after the journal's row `offset`."""
+
+    offset: int = 0
+
+
+@dataclass(slots=True)
+class _Taken:
+    """Notes that were taken off the shard, to give back if it was in vain."""
+
+    lots: list[int] = field(default_factory=list)
+    jobs: list[int] = field(default_factory=list)
+    queues: list[str] = field(default_factory=list)
+    buried_lots: list[int] = field(default_factory=list)
+    buried_jobs: list[int] = field(default_factory=list)
+    buried_queues: list[int] = field(default_factory=list)
+    keys: list[tuple[int, list[bytes]]] = field(default_factory=list)
+    segments: list[int] = field(default_factory=list)
+
+
+class Checkpoint:
+    """One checkpoint of one shard, from its first slice to `finish` or `abandon`."""
+
+    __slots__ = ("_budget", "_passes", "_segments", "_shard", "_taken", "_to_go")
+
+    def __init__(self, shard: Shard, segments: KeySegments) -> None:
+        self._shard = shard
+        self._segments = segments
+        self._taken = _Taken()
+        self._budget = 0.0
+        self._passes = 0
+        self._to_go = 0
+
+    def slice(self, budget_items: int = limits.SLICE_ITEMS) -> Slice:
+        """Takes a piece of about this many items. An empty one says: call `finish`."""
+        piece = Slice()
+        if self._to_go <= 0:
+            self._to_go = self._noted()
+            self._passes += 1
+            if self._passes > PASSES_MAX or self._to_go <= budget_items:
+                self._to_go = 0
+                return piece
+        before = self._noted()
+        self._fill(piece, budget_items)
+        self._to_go -= before - self._noted()
+        return piece
+
+    def finish(self) -> LastSlice:
+        """Takes all that is left. The shard's entries must have been taken in this very turn."""
+        shard = self._shard
+        if shard.entries:
+            raise RuntimeError("a checkpoint ends where the journal does: take the entries first")
+        last = LastSlice(offset=shard.next_offset - 1)
+        self._fill(last, float("inf"))
+        self._end_segments(last)
+        counters = encode_counters(shard)
+        last.rows.append(ItemRow(shard.number, ItemKind.SHARD, shard.number, counters))
+        return last
+
+    def abandon(self) -> None:
+        """Gives back what was taken: the next checkpoint writes all of it, and removes all of
+        it."""
+        shard, changes, taken = self._shard, self._shard.changes, self._taken
+        changes.lots.update(i for i in taken.lots if i in shard.lots.lots)
+        changes.jobs.update(i for i in taken.jobs if i in shard.jobs)
+        changes.queues.update(name for name in taken.queues if name in shard.queues)
+        changes.buried_lots += taken.buried_lots
+        changes.buried_jobs += taken.buried_jobs
+        changes.buried_queues += taken.buried_queues
+        for bucket, hashes in taken.keys:
+            shard.keys.unsaved.setdefault(bucket, []).extend(hashes)
+        for item_key in taken.segments:
+            self._segments.note(item_key)
+        self._taken = _Taken()
+
+    # What there is to do.
+
+    def _noted(self) -> int:
+        """How many notes there are on the shard."""
+        changes = self._shard.changes
+        return (
+            len(changes.lots)
+            + len(changes.jobs)
+            + len(changes.queues)
+            + len(changes.buried_lots)
+            + len(changes.buried_jobs)
+            + len(changes.buried_queues)
+            + sum(map(len, self._shard.keys.unsaved.values()))
+        )
+
+    def _fill(self, piece: Slice, budget: float) -> None:
+        """Takes notes while the budget lasts: what ended first, so that what has come back since is
+        written over its removal."""
+        self._budget = budget
+        self._take_buried(piece)
+        self._take_queues(piece)
+        self._take_lots(piece)
+        self._take_jobs(piece)
+        self._take_keys(piece)
+
+    def _take_buried(self, piece: Slice) -> None:
+        changes, taken = self._shard.changes, self._taken
+        for kind, buried, done in (
+            (ItemKind.QUEUE, changes.buried_queues, taken.buried_queues),
+            (ItemKind.LOT, changes.buried_lots, taken.buried_lots),
+            (ItemKind.JOB, changes.buried_jobs, taken.buried_jobs),
+        ):
+            if self._budget <= 0 or not buried:
+                continue
+            most = int(min(self._budget * REMOVALS_AN_ITEM, len(buried)))
+            chunk = buried[-most:]
+            del buried[-most:]
+            done.extend(chunk)
+            self._budget -= len(chunk) / REMOVALS_AN_ITEM
+            keep = self._came_back(chunk) if kind is ItemKind.JOB else ()
+            piece.removals += [(kind, key) for key in chunk if key not in keep]
+
+    def _came_back(self, chunk: list[int]) -> set[int]:
+        """Jobs that ended and were put back by hand: noted as changed, they will be written over
+        their old row. Until then that row is theirs: if they end first, it is removed after all."""
+        jobs = self._shard.jobs
+        back = {job_id for job_id in chunk if job_id in jobs}
+        for job_id in back:
+            jobs[job_id].stored = True
+        return back
+
+    def _take_queues(self, piece: Slice) -> None:
+        shard, noted = self._shard, self._shard.changes.queues
+        for name in sorted(noted) if self._budget > 0 else ():
+            if self._budget <= 0:
+                return
+            noted.discard(name)
+            queue = shard.queues[name]
+            queue.stored = True
+            self._taken.queues.append(name)
+            self._add(piece, ItemKind.QUEUE, queue.number, encode_queue(queue))
+
+    def _take_lots(self, piece: Slice) -> None:
+        lots, noted = self._shard.lots.lots, self._shard.changes.lots
+        while noted and self._budget > 0:
+            lot = lots[noted.pop()]
+            lot.stored = True
+            self._taken.lots.append(lot.first_id)
+            self._add(piece, ItemKind.LOT, lot.first_id, encode_lot(lot))
+            self._budget -= len(lot.payloads) // PAYLOADS_AN_ITEM
+
+    def _take_jobs(self, piece: Slice) -> None:
+        jobs, noted = self._shard.jobs, self._shard.changes.jobs
+        while noted and self._budget > 0:
+            job = jobs[noted.pop()]
+            job.stored = True
+            self._taken.jobs.append(job.id)
+            self._add(piece, ItemKind.JOB, job.id, encode_job(job))
+
+    def _take_keys(self, piece: Slice) -> None:
+        keys = self._shard.keys
+        while keys.unsaved and self._budget > 0:
+            bucket = min(keys.unsaved)
+            unsaved = keys.unsaved[bucket]
+            most = int(min(self._budget * KEYS_AN_ITEM, SEGMENT_KEYS_MAX))
+            hashes = unsaved[-most:]
+            del unsaved[-most:]
+            if not unsaved:
+                del keys.unsaved[bucket]
+            self._taken.keys.append((bucket, hashes))
+            pairs = [(one, keys.records.get(one)) for one in dict.fromkeys(hashes)]
+            # A key that was taken over since belongs to another hour, and is noted there.
+            current = [
+                (one, record)
+                for one, record in pairs
+                if record is not None and record.expires_ms // limits.KEY_BUCKET_MS == bucket
+            ]
+            if current:
+                item_key = self._segments.add(bucket)
+                self._add(piece, ItemKind.KEYS, item_key, encode_keys(bucket, current))
+            self._budget -= len(hashes) / KEYS_AN_ITEM
+
+    def _end_segments(self, piece: Slice) -> None:
+        """Segments of hours that ended are removed."""
+        for bucket, item_keys in self._segments.ended(self._shard.keys.next_expiry_ms()).items():
+            piece.removals += [(ItemKind.KEYS, key) for key in item_keys]
+            self._taken.segments += item_keys
+            self._segments.forget(bucket)
+
+    def _add(self, piece: Slice, kind: ItemKind, key: int, blob: bytes) -> None:
+        piece.rows.append(ItemRow(self._shard.number, kind, key, blob))
+        self._budget -= 1 + len(blob) // BYTES_AN_ITEM

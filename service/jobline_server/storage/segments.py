@@ -1,0 +1,59 @@
+"""Key segments: under which item keys a shard's idempotency keys are kept.
+
+Keys are written once, a segment of those that are new with each checkpoint, and forgotten by the
+hour: when an hour's window has ended, all of its segments go. So a segment's item key says its
+hour, and a counter within it:
+
+    53 bits: shard (10) | hour (20) | counter (23)
+
+This knows numbers and no blobs.
+"""
+
+from __future__ import annotations
+
+from jobline_server.engine import limits
+
+COUNTER_BITS = 23
+HOUR_BITS = limits.SEQUENCE_BITS - COUNTER_BITS
+_COUNTER_MASK = (1 << COUNTER_BITS) - 1
+_HOUR_MASK = (1 << HOUR_BITS) - 1
+
+
+class KeySegments:
+    """The segments of one shard: how many item keys of each hour were given out."""
+
+    __slots__ = ("_given", "_shard")
+
+    def __init__(self, shard: int) -> None:
+        self._shard = shard
+        self._given: dict[int, int] = {}
+
+    def add(self, bucket: int) -> int:
+        """The item key of a new segment of this hour."""
+        counter = self._given.get(bucket, 0)
+        self._given[bucket] = counter + 1
+        return self._key(bucket, counter)
+
+    def note(self, item_key: int) -> None:
+        """A segment that is there already."""
+        bucket = item_key >> COUNTER_BITS & _HOUR_MASK
+        counter = item_key & _COUNTER_MASK
+        self._given[bucket] = max(self._given.get(bucket, 0), counter + 1)
+
+    def ended(self, next_expiry_ms: int | None) -> dict[int, list[int]]:
+        """Item keys of the hours that ended, by hour; `next_expiry_ms` is when the oldest hour that
+        has not ended does so, None if there is none."""
+        oldest = None if next_expiry_ms is None else next_expiry_ms // limits.KEY_BUCKET_MS - 1
+        return {
+            bucket: [self._key(bucket, counter) for counter in range(given)]
+            for bucket, given in sorted(self._given.items())
+            if oldest is None or bucket < oldest
+        }
+
+    def forget(self, bucket: int) -> None:
+        """The segments of an hour were removed."""
+        self._given.pop(bucket, None)
+
+    def _key(self, bucket: int, counter: int) -> int:
+        hour = bucket & _HOUR_MASK
+        return self._shard << limits.SEQUENCE_BITS | hour << COUNTER_BITS | counter
