@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from jobline_server.engine import limits
@@ -27,6 +27,7 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.gather import Gather
+from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import DiskFull, JournalRow, Store, chain_of
 
 # How soon a commit that found the disk full is tried again.
@@ -46,11 +47,15 @@ class Turn:
 
 @dataclass(slots=True)
 class Place:
-    """Where a shard's journal stands, and how far its ids are set aside."""
+    """Where a shard's journal stands, and how far its ids are set aside. The bytes and rows are those
+    since the last checkpoint, which was taken at `checkpoint_ms`."""
 
     chain: int
     id_ceiling: int
-    checkpoint_offset: int = 0
+    generation: int
+    checkpoint_offset: int
+    checkpoint_ms: int
+    segments: KeySegments
     journal_bytes: int = 0
     journal_rows: int = 0
 
@@ -111,8 +116,8 @@ class Commits:
             while await self._until_due():
                 async with self.exclusive:
                     await self.commit_once()
-        except Exception as error:
-            self._fail(error)
+        except Exception as error:  # noqa: BLE001  # whatever it was, nobody may be answered now
+            self.fail(error)
 
     async def close(self) -> None:
         """Commits what is left and ends the loop."""
@@ -142,11 +147,15 @@ class Commits:
             except TimeoutError:
                 return True
 
-    async def commit_once(self) -> None:
-        """Cuts what has gathered and writes it; the caller holds `exclusive`."""
+    async def commit_once(self, captured: Callable[[], None] | None = None) -> None:
+        """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called in
+        the same turn as the cut: what it sees is the state at the offsets that were cut.
+        """
         self._gather.go()
         self._flying, self._gathering = self._gathering, []
         turns, rows, ceilings = self._cut()
+        if captured is not None:
+            captured()
         started = time.perf_counter()
         if rows:
             await self._write(rows, ceilings)
@@ -183,16 +192,25 @@ class Commits:
         return turns, rows, ceilings
 
     async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
+        await self.until_room(lambda: self._store.commit(rows, ceilings))
+
+    async def until_room(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Tries a write again for as long as the disk is full; pushes are refused meanwhile."""
         while True:
             try:
-                await self._store.commit(rows, ceilings)
+                await write()
             except DiskFull:
                 self.disk_full = True
                 await asyncio.sleep(FULL_RETRY_SECONDS)
             else:
                 return
 
-    def _fail(self, error: Exception) -> None:
+    async def restore_ballast(self) -> bool:
+        """Sets up the store's reserve again if there is room; returns whether it stands."""
+        async with self.exclusive:
+            return await self._store.restore_ballast()
+
+    def fail(self, error: Exception) -> None:
         """Nobody is answered from memory that the disk may not have."""
         for future in [*(self._flying or []), *self._gathering]:
             if not future.done():

@@ -95,12 +95,8 @@ class Looking:
         if wanted.queue:
             shards = [self._core.shard_of_queue(wanted.queue)]
         for shard in shards:
-            own: list[JobView] = []
-            async for view in _in_lots(shard, wanted, after, count, now):
-                own.append(view)
-            async for job in _singles(shard, wanted, after, count):
-                own.append(live_view(job, now))
-            found += own
+            found += [view async for view in _in_lots(shard, wanted, after, count, now)]
+            found += [live_view(job, now) async for job in _singles(shard, wanted, after, count)]
         return heapq.nsmallest(count, found, key=lambda view: view.id)
 
 

@@ -105,10 +105,10 @@ class Settles:
         """
         explained: Exceptions = []
         for index, outcome in exceptions:
+            known = outcome
             if outcome is NOT_FOUND:
-                job_id, delivery = leases[index]
-                outcome = await self._explain(job_id, delivery, repeated)
-            explained.append((index, outcome))
+                known = await self._explain(*leases[index], repeated)
+            explained.append((index, known))
         return explained
 
     async def _explain(

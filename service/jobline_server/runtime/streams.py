@@ -295,17 +295,20 @@ class Streams:
         for port in list(self.ports.values()):
             port.goaway(goaway)
 
-    def send_away_old(self, max_age_ms: int) -> None:
-        """Streams older than this, give or take a tenth, are asked to move, so that load
-        spreads.
+    def send_away_old(self, max_age_ms: int) -> int:
+        """Streams older than this, give or take a tenth, are asked to move, so that load spreads over
+        servers; returns how many were.
         """
         now = self._core.now()
+        sent_away = 0
         for port in list(self.ports.values()):
             age_ms = now.wall_ms - port.session.connected_ms
             spread = crc32(port.session.session.encode()) % 200 - 100
             if port.session.phase is Phase.OPEN and age_ms * 1_000 > max_age_ms * (1_000 + spread):
                 close_ms = now.wall_ms + GOAWAY_MS
                 port.goaway(Goaway("the stream is old enough", close_ms, retry_delay_ms=0))
+                sent_away += 1
+        return sent_away
 
     def end_all(self) -> None:
         """Every stream ends."""

@@ -12,15 +12,13 @@ import asyncio
 from jobline_server.engine.decide.timers import next_deadline, tick
 from jobline_server.runtime.clock import BEAT_MS
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.streams import Streams
 
 
 class Upkeep:
     """Runs the timers."""
 
-    def __init__(self, core: Core, streams: Streams) -> None:
+    def __init__(self, core: Core) -> None:
         self._core = core
-        self._streams = streams
 
     async def run(self) -> None:
         """Looks at the timers when something is due, and every beat, until cancelled."""

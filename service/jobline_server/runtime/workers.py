@@ -16,7 +16,11 @@ from jobline_server.engine.commands import (
     LeasedRun,
     ReleaseItem,
 )
+from jobline_server.engine.decide.lease import leased_job
+from jobline_server.engine.decide.settle import held
 from jobline_server.engine.holder import Holder, Tally
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import RunLease
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import LeaseReason, SettleOutcome
 from jobline_server.runtime.core import Core
@@ -87,9 +91,9 @@ class Workers:
         self._core = core
         self._dispatcher = dispatcher
         self._settles = settles
-        self._replies: OrderedDict[bytes, Leased] = OrderedDict()
+        self._replies: OrderedDict[bytes, list[tuple[int, int]]] = OrderedDict()
 
-    async def pull(
+    async def pull(  # noqa: PLR0913  # the fields of one call of the protocol
         self,
         *,
         queues: Sequence[tuple[str, int]],
@@ -107,7 +111,7 @@ class Workers:
         """
         known = self._replies.get(request_id) if request_id else None
         if known is not None:
-            return as_jobs(self._still_held(known), accepts_runs)
+            return self._still_held(known)
         poll = Poll(
             tuple(queues), max_jobs=max_jobs, lease_ms=lease_ms or 0, worker=worker, names=names
         )
@@ -135,18 +139,21 @@ class Workers:
             self._dispatcher.leave(poll)
 
     def _remember(self, request_id: bytes, leased: Leased) -> None:
-        self._replies[request_id] = leased
+        """Leases only: what they are on is read again from the engine, if they are still held."""
+        self._replies[request_id] = leases_of(leased)
         while len(self._replies) > REMEMBERED_PULLS_MAX:
             self._replies.popitem(last=False)
 
-    def _still_held(self, leased: Leased) -> Leased:
-        jobs = [job for job in as_jobs(leased, accepts_runs=False).jobs if self._holds(job)]
+    def _still_held(self, leases: list[tuple[int, int]]) -> Leased:
+        jobs: list[LeasedJob] = []
+        for job_id, delivery in leases:
+            shard = self._core.shard_of_id(job_id)
+            lease = held(shard, job_id, delivery) if shard is not None else None
+            if isinstance(lease, Job):
+                jobs.append(leased_job(lease))
+            elif isinstance(lease, RunLease):
+                jobs.append(leased_member(lease, job_id))
         return Leased(jobs=jobs)
-
-    def _holds(self, job: LeasedJob) -> bool:
-        shard = self._core.shard_of_id(job.id)
-        lease = shard.find_lease(job.id)[0] if shard is not None else None
-        return lease is not None and lease.delivery == job.delivery
 
     async def ack(
         self, ids: list[int], deliveries: list[int], results: dict[int, bytes]
@@ -163,7 +170,7 @@ class Workers:
         """Settles jobs as failed; returns after the commit."""
         results = self._settles.fail(items)
         await self._core.commits.wait()
-        missing = [
+        missing: Exceptions = [
             (index, result.outcome)
             for index, result in enumerate(results)
             if result.outcome is SettleOutcome.NOT_FOUND
@@ -216,10 +223,30 @@ def _jobs_of(run: LeasedRun) -> list[LeasedJob]:
     ]
 
 
-def releases_of(leased: Leased) -> list[ReleaseItem]:
-    """What gives these jobs back."""
-    items = [ReleaseItem(job.id, job.delivery) for job in leased.jobs]
+def leased_member(lease: RunLease, job_id: int) -> LeasedJob:
+    """One job of a run, as if it had been handed out alone."""
+    lot = lease.lot
+    run = LeasedRun(
+        first_id=job_id,
+        delivery=lease.delivery,
+        queue=lot.queue.name,
+        options=lot.options,
+        payloads=[lot.payloads[job_id - lot.first_id]],
+        lease_ms=lease.lease_ms,
+        pushed_ms=lot.pushed_ms,
+    )
+    return _jobs_of(run)[0]
+
+
+def leases_of(leased: Leased) -> list[tuple[int, int]]:
+    """(id, delivery) of every job."""
+    leases = [(job.id, job.delivery) for job in leased.jobs]
     for run in leased.runs:
         last = run.first_id + len(run.payloads)
-        items += [ReleaseItem(job_id, run.delivery) for job_id in range(run.first_id, last)]
-    return items
+        leases += [(job_id, run.delivery) for job_id in range(run.first_id, last)]
+    return leases
+
+
+def releases_of(leased: Leased) -> list[ReleaseItem]:
+    """What gives these jobs back."""
+    return [ReleaseItem(job_id, delivery) for job_id, delivery in leases_of(leased)]

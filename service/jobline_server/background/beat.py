@@ -1,0 +1,94 @@
+"""The loop around every beat: run, count, wait; a beat that fails goes on being tried, and is heard of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jobline_server.engine.values import Now
+from jobline_server.telemetry.log import logger
+
+LOG = logger("background")
+# So many failures in a row are no accident.
+FAILURES_CRITICAL = 5
+
+Counts = Mapping[str, int]
+
+
+class Beat(Protocol):
+    """Background work with a rhythm. Public: its name in logs and metrics, and seconds between two runs."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs and metrics."""
+
+    @property
+    def every_seconds(self) -> float:
+        """The pause between the end of one run and the next."""
+
+    async def run_once(self, now: Now) -> Counts:
+        """Does what is due, and says how much of what."""
+
+
+@dataclass(slots=True)
+class BeatRecord:
+    """How a beat has been doing, for `/metrics`."""
+
+    runs: int = 0
+    failures: int = 0
+    failures_in_a_row: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Background:
+    """Runs beats, each in its own task. `start` and `stop` may be called twice, or never."""
+
+    def __init__(self, beats: list[Beat], now: Callable[[], Now]) -> None:
+        self.records = {beat.name: BeatRecord() for beat in beats}
+        self._beats = beats
+        self._now = now
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+
+    def start(self) -> None:
+        """Starts what is not running."""
+        if not self._tasks:
+            self._stopping.clear()
+            loop = asyncio.get_running_loop()
+            self._tasks = [loop.create_task(self._run(beat)) for beat in self._beats]
+
+    async def stop(self) -> None:
+        """Lets runs that are under way finish, and starts none."""
+        self._stopping.set()
+        tasks, self._tasks = self._tasks, []
+        await asyncio.gather(*tasks)
+
+    async def _run(self, beat: Beat) -> None:
+        while not await self._stops_within(beat.every_seconds):
+            await self.run_once(beat)
+
+    async def run_once(self, beat: Beat) -> None:
+        """One run of a beat, counted; a failure is logged and forgotten."""
+        record = self.records[beat.name]
+        record.runs += 1
+        try:
+            counts = await beat.run_once(self._now())
+        except Exception as error:  # noqa: BLE001  # the next run may do better
+            record.failures += 1
+            record.failures_in_a_row += 1
+            log = LOG.critical if record.failures_in_a_row >= FAILURES_CRITICAL else LOG.error
+            log("beat failed", beat=beat.name, exc_info=error)
+            return
+        record.failures_in_a_row = 0
+        for name, count in counts.items():
+            record.counts[name] = record.counts.get(name, 0) + count
+
+    async def _stops_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return False
+        return True

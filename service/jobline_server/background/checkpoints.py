@@ -1,0 +1,22 @@
+"""Folds journals into tables when they have grown long or old."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobline_server.background.beat import Counts
+from jobline_server.engine.values import Now
+from jobline_server.runtime.checkpoints import Checkpoints
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointBeat:
+    """Takes the checkpoints that are worth it."""
+
+    checkpoints: Checkpoints
+    name: str = "checkpoint"
+    every_seconds: float = 1.0
+
+    async def run_once(self, _now: Now) -> Counts:
+        """Checkpoints of all shards that are due."""
+        return {"taken": await self.checkpoints.take_due()}

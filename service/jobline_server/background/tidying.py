@@ -1,0 +1,59 @@
+"""Small chores: empty queues vanish, old streams are asked to move, the ballast is set up again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobline_server.background.beat import Counts
+from jobline_server.engine.decide.queues import decide_vanish
+from jobline_server.engine.values import Now
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.streams import Streams
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyQueuesBeat:
+    """Deletes queues that were empty for an hour and have nothing of their own."""
+
+    core: Core
+    name: str = "empty_queues"
+    every_seconds: float = 60.0
+
+    async def run_once(self, now: Now) -> Counts:
+        """Looks at all queues of all shards."""
+        vanished = 0
+        for shard in self.core.shards:
+            vanished += decide_vanish(shard, now)
+            self.core.decided(shard)
+        return {"vanished": vanished}
+
+
+@dataclass(frozen=True, slots=True)
+class OldStreamsBeat:
+    """Asks old streams to move."""
+
+    streams: Streams
+    max_age_ms: int
+    name: str = "old_streams"
+    every_seconds: float = 5.0
+
+    async def run_once(self, _now: Now) -> Counts:
+        """Looks at all streams."""
+        return {"sent_away": self.streams.send_away_old(self.max_age_ms)}
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceBeat:
+    """Watches the disk: refuses pushes while the reserve is gone, and sets it up again."""
+
+    core: Core
+    name: str = "space"
+    every_seconds: float = 1.0
+
+    async def run_once(self, _now: Now) -> Counts:
+        """Looks at the free space; pushes are taken again when the ballast stands."""
+        standing = self.core.store.space().ballast_standing
+        if not standing:
+            standing = await self.core.commits.restore_ballast()
+        self.core.commits.disk_full = not standing
+        return {"full": int(not standing)}

@@ -1,0 +1,111 @@
+"""Checkpoints: the journal of a shard is folded into tables when that is worth it.
+
+A shard is walked in slices between commits; the last step is taken in the turn that cuts a commit, so that
+what is written is the state at exactly that offset. The finished file is made durable before: what only the
+journal still told of ended jobs goes with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from jobline_server.engine.shard import Shard
+from jobline_server.runtime.commits import Commits, Place
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended import EndedJobs
+from jobline_server.storage.checkpoint import Checkpoint, LastSlice
+
+# A checkpoint is worth it when a recovery would have to read this much, or when it is this old.
+JOURNAL_BYTES_MAX = 128 << 20
+CHECKPOINT_AGE_MS_MAX = 60_000
+# Rows that one truncation deletes: a few milliseconds of the store's time, between two commits.
+TRUNCATE_ROWS = 256
+
+
+class Checkpoints:
+    """Takes checkpoints of shards, one at a time."""
+
+    def __init__(self, core: Core, ended: EndedJobs, *, journal_bytes_max: int) -> None:
+        self._core = core
+        self._ended = ended
+        self._journal_bytes_max = journal_bytes_max
+        self._taking = asyncio.Lock()
+
+    def is_worth_it(self, place: Place, now_ms: int) -> bool:
+        """Whether a shard's journal has grown long, or old."""
+        if not place.journal_rows:
+            return False
+        old = now_ms - place.checkpoint_ms > CHECKPOINT_AGE_MS_MAX
+        return old or place.journal_bytes > self._journal_bytes_max
+
+    async def take_due(self, *, everything: bool = False) -> int:
+        """Takes a checkpoint of every shard that is worth one, or that has a journal at all; returns of
+        how many."""
+        taken = 0
+        now_ms = self._core.now().wall_ms
+        async with self._taking:
+            for shard, place in zip(self._core.shards, self._core.commits.places, strict=True):
+                if self.is_worth_it(place, now_ms) or (everything and place.journal_rows):
+                    await self._take(shard, place)
+                    taken += 1
+        return taken
+
+    async def _take(self, shard: Shard, place: Place) -> None:
+        commits = self._core.commits
+        checkpoint = Checkpoint(shard, place.segments)
+        try:
+            await self._stage(checkpoint, shard, place)
+            # Most of what ended is durable before commits have to wait for the rest of it.
+            await self._ended.sync()
+            async with commits.exclusive:
+                await self._finish(checkpoint, shard, place)
+            await self._truncate(commits, shard)
+        except Exception as error:  # noqa: BLE001  # a store that failed once is not written to again
+            commits.fail(error)
+
+    async def _stage(self, checkpoint: Checkpoint, shard: Shard, place: Place) -> None:
+        commits, store = self._core.commits, self._core.store
+        while piece := checkpoint.slice():
+            stage = partial(
+                store.stage,
+                shard.number,
+                shard.epoch,
+                place.generation + 1,
+                piece.rows,
+                piece.removals,
+            )
+            async with commits.exclusive:
+                await commits.until_room(stage)
+
+    async def _finish(self, checkpoint: Checkpoint, shard: Shard, place: Place) -> None:
+        commits, store = self._core.commits, self._core.store
+        captured: list[LastSlice] = []
+        await commits.commit_once(lambda: captured.append(checkpoint.finish()))
+        last = captured[0]
+        chain, rows_before = place.chain, place.journal_rows
+        await self._ended.sync()
+        finish = partial(
+            store.finish_checkpoint,
+            shard.number,
+            shard.epoch,
+            place.generation + 1,
+            last.offset,
+            chain,
+            last.rows,
+            last.removals,
+        )
+        await commits.until_room(finish)
+        place.generation += 1
+        place.checkpoint_offset = last.offset
+        place.checkpoint_ms = self._core.now().wall_ms
+        place.journal_rows -= rows_before
+        place.journal_bytes = 0
+
+    async def _truncate(self, commits: Commits, shard: Shard) -> None:
+        remaining = 1
+        while remaining:
+            async with commits.exclusive:
+                remaining = await self._core.store.truncate(shard.number, TRUNCATE_ROWS)
+            # Commits that waited for the lock go first.
+            await asyncio.sleep(0)
