@@ -1,0 +1,256 @@
+"""Recovery as a table: what a store may find when it opens a shard, and what is decided then.
+
+Each case has a number, a condition, a decision and a test of that number. The decision is either to
+go on, because nothing that was acknowledged is missing, or to refuse, because something is. A
+refusal has one way out, for people who know what they give up: opening with `accept_loss` goes on
+with everything before the place where the journal breaks, and sets apart what comes after.
+
+This module compares rows and decides. It reads no file; a store feeds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from jobline_server.storage.store import JournalRow, ShardRow, chain_of
+
+
+class Decision(Enum):
+    """What follows from a case."""
+
+    GO_ON = "go on"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryCase:
+    """One row of the table."""
+
+    number: int
+    name: str
+    condition: str
+    decision: Decision
+    because: str
+
+    def __str__(self) -> str:
+        return f"recovery case {self.number}, {self.name}: {self.condition}"
+
+
+_GO_ON, _REFUSE = Decision.GO_ON, Decision.REFUSE
+
+WHOLE = RecoveryCase(
+    1,
+    "whole",
+    "rows continue from the checkpoint to the offset and chain of the shard row",
+    _GO_ON,
+    "this is a journal as it should be",
+)
+NOTHING_TO_REPLAY = RecoveryCase(
+    2,
+    "nothing to replay",
+    "no row follows the checkpoint, and the shard row stands at the checkpoint",
+    _GO_ON,
+    "everything is in the items",
+)
+BEHIND_THE_CHECKPOINT = RecoveryCase(
+    3,
+    "behind the checkpoint",
+    "rows at or before the checkpoint are still there",
+    _GO_ON,
+    "truncation comes after the checkpoint, in slices; they are not read and will be deleted",
+)
+TORN_TAIL = RecoveryCase(
+    4,
+    "torn tail",
+    "the last transaction never ended, and the journal holds all that was promised",
+    _GO_ON,
+    "a commit without an end was never acknowledged; the store drops it by itself",
+)
+PROMISED_BUT_MISSING = RecoveryCase(
+    5,
+    "promised but missing",
+    "the promise is of a later epoch or offset than the shard row",
+    _REFUSE,
+    "the promise is written after the fsync, so acknowledged commits are gone",
+)
+NOT_WHAT_WAS_PROMISED = RecoveryCase(
+    6,
+    "not what was promised",
+    "the journal has another chain at the promised offset",
+    _REFUSE,
+    "this is another journal: a restored copy that went on, or files of two stores mixed",
+)
+PROMISE_UNREADABLE = RecoveryCase(
+    7,
+    "promise unreadable",
+    "there is a promise, and neither of its two copies has a good checksum",
+    _REFUSE,
+    "writing tears one copy at most; without it nobody can tell whether the tail is there",
+)
+NOTHING_PROMISED = RecoveryCase(
+    8,
+    "nothing promised",
+    "there is no promise for this shard",
+    _GO_ON,
+    "the shard is new, or the database came from a backup, which carries no promise",
+)
+BAD_CHECKSUM = RecoveryCase(
+    9,
+    "bad checksum",
+    "a row's blob does not lead from its chain before to its chain",
+    _REFUSE,
+    "the blob rotted; facts after it may build on facts in it",
+)
+BROKEN_CHAIN = RecoveryCase(
+    10,
+    "broken chain",
+    "a row does not continue the chain of the row before it, or the shard row that of the last",
+    _REFUSE,
+    "one of the two is not what was written",
+)
+GAP = RecoveryCase(
+    11,
+    "gap",
+    "an offset is missing between two rows",
+    _REFUSE,
+    "facts after the gap may build on facts in it",
+)
+AHEAD_OF_THE_CHECKPOINT = RecoveryCase(
+    12,
+    "ahead of the checkpoint",
+    "the first row does not follow the checkpoint directly",
+    _REFUSE,
+    "rows were cut off that no checkpoint holds",
+)
+SHORT_OF_THE_SHARD_ROW = RecoveryCase(
+    13,
+    "short of the shard row",
+    "the journal ends before the offset of the shard row",
+    _REFUSE,
+    "row and shard row are written together, so rows were lost since",
+)
+BEYOND_THE_SHARD_ROW = RecoveryCase(
+    14,
+    "beyond the shard row",
+    "the journal has a row past the offset of the shard row",
+    _REFUSE,
+    "row and shard row are written together, so the shard row is not what was written",
+)
+CHECKPOINT_AHEAD = RecoveryCase(
+    15,
+    "checkpoint ahead of the journal",
+    "the checkpoint's offset is past the shard row's",
+    _REFUSE,
+    "a checkpoint holds committed facts only, so commits are gone",
+)
+STRAY_EPOCH = RecoveryCase(
+    16,
+    "stray epoch",
+    "a row's epoch is below that of the row before it, or above the shard row's",
+    _REFUSE,
+    "epochs only grow, and the fence lets through none but the shard row's",
+)
+
+CASES = (
+    WHOLE,
+    NOTHING_TO_REPLAY,
+    BEHIND_THE_CHECKPOINT,
+    TORN_TAIL,
+    PROMISED_BUT_MISSING,
+    NOT_WHAT_WAS_PROMISED,
+    PROMISE_UNREADABLE,
+    NOTHING_PROMISED,
+    BAD_CHECKSUM,
+    BROKEN_CHAIN,
+    GAP,
+    AHEAD_OF_THE_CHECKPOINT,
+    SHORT_OF_THE_SHARD_ROW,
+    BEYOND_THE_SHARD_ROW,
+    CHECKPOINT_AHEAD,
+    STRAY_EPOCH,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a store remembers outside its journal of the last commit that was acknowledged."""
+
+    epoch: int
+    offset: int
+    chain: int
+    id_ceiling: int
+
+
+class Unreadable(Enum):
+    """A promise that was there and cannot be read."""
+
+    UNREADABLE = "unreadable"
+
+
+def judge_promise(
+    shard: ShardRow, promise: Promise | Unreadable | None, chain_then: int | None
+) -> RecoveryCase:
+    """Compares a shard row with the promise; `chain_then` is the journal's chain at the promised
+    offset, None where that row is gone."""
+    if promise is None:
+        return NOTHING_PROMISED
+    if isinstance(promise, Unreadable):
+        return PROMISE_UNREADABLE
+    if promise.epoch > shard.epoch or promise.offset > shard.offset:
+        return PROMISED_BUT_MISSING
+    if chain_then is not None and chain_then != promise.chain:
+        return NOT_WHAT_WAS_PROMISED
+    return TORN_TAIL
+
+
+class JournalCheck:
+    """Follows a journal page by page. `offset` and `chain` are where it is good so far."""
+
+    __slots__ = ("_epoch", "_shard", "chain", "offset")
+
+    def __init__(self, shard: ShardRow) -> None:
+        self._shard = shard
+        self._epoch = 0
+        self.offset = shard.checkpoint_offset
+        self.chain = shard.checkpoint_chain
+
+    def begin(self) -> RecoveryCase | None:
+        """A reason not to read the journal at all. Call `take` with each page next, then
+        `finish`."""
+        return CHECKPOINT_AHEAD if self._shard.checkpoint_offset > self._shard.offset else None
+
+    def take(self, rows: Sequence[JournalRow]) -> tuple[Sequence[JournalRow], RecoveryCase | None]:
+        """The rows that continue the journal; and if not all do, why not: nothing after them may be
+        applied."""
+        for count, row in enumerate(rows):
+            case = self._place_of(row) or self._content_of(row)
+            if case is not None:
+                return rows[:count], case
+            self.offset, self.chain, self._epoch = row.offset, row.chain, row.epoch
+        return rows, None
+
+    def finish(self) -> RecoveryCase:
+        """What the journal is after its last row."""
+        if self.offset < self._shard.offset:
+            return SHORT_OF_THE_SHARD_ROW
+        if self.chain != self._shard.chain:
+            return BROKEN_CHAIN
+        return WHOLE if self._epoch else NOTHING_TO_REPLAY
+
+    def _place_of(self, row: JournalRow) -> RecoveryCase | None:
+        if row.offset > self._shard.offset:
+            return BEYOND_THE_SHARD_ROW
+        if row.offset != self.offset + 1:
+            return GAP if self._epoch else AHEAD_OF_THE_CHECKPOINT
+        return None
+
+    def _content_of(self, row: JournalRow) -> RecoveryCase | None:
+        if row.chain_before != self.chain:
+            return BROKEN_CHAIN
+        if chain_of(row.blob, row.chain_before) != row.chain:
+            return BAD_CHECKSUM
+        if not self._epoch <= row.epoch <= self._shard.epoch:
+            return STRAY_EPOCH
+        return None
