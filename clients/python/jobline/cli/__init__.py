@@ -1,0 +1,26 @@
+"""The command line `jobline`: `jobline <noun> <verb>`.
+
+It is a client like any other: it sees a server only through `jobline.Client`, and never imports the
+server. A server distribution adds its commands (`serve`, `dev`) through the entry-point group
+`jobline.commands`. Needs typer and rich, which come with `pip install 'jobline[cli]'`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+_NEEDED = {"typer", "rich"}
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        from jobline.cli.root import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _NEEDED:
+            raise
+        sys.exit(
+            f"jobline: the command line needs {error.name}, which is not installed.\n"
+            "Install it with: pip install 'jobline[cli]'"
+        )
+    run()

@@ -1,0 +1,150 @@
+"""`jobline dead …`: jobs that could not be done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import islice
+
+import typer
+
+from jobline.cli import options as option
+from jobline.cli.bulk import Verb, carry_out
+from jobline.cli.command import Cli, command
+from jobline.cli.exits import Mistake
+from jobline.cli.filters import Filter, parse
+from jobline.cli.job_view import bytes_text, error_text, moment_of
+from jobline.cli.output import Column
+from jobline.cli.plain import plain
+from jobline.cli.selection import Chosen, choose, dead_filter, needs_ids, reason_name
+from jobline.cli.spans import show_ago
+from jobline.enums import JobState
+from jobline.v1.dead_letter_service_pb2 import DeadCount, DeadFilter
+from jobline.v1.job_pb2 import Job
+
+_PAGE = 500
+_ERROR_SHOWN = 80
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `dead` and its verbs."""
+    dead = typer.Typer(help="Dead letters: jobs that could not be done.", no_args_is_help=True)
+    app.add_typer(dead, name="dead")
+    command(dead, "ls")(ls)
+    command(dead, "stats")(stats)
+    command(dead, "retry")(retry)
+    command(dead, "purge")(purge)
+
+
+def ls(
+    cli: Cli,
+    words: option.Words = None,
+    *,
+    limit: option.Limit = 50,
+    payloads: option.Payloads = False,
+) -> None:
+    """List dead jobs; `older:` and `newer:` mean their death."""
+    where = _where(parse(words or [], cli.now()))
+    page = min(limit, _PAGE) or _PAGE
+    found = cli.client.dead.list(where, include_payloads=payloads, page_size=page)
+    shown = islice(found, limit or None)
+    count = cli.out.items(shown, plain, _columns(cli.now(), payloads), none="No dead jobs.")
+    if limit and count == limit:
+        cli.out.note(f"The first {limit}; there may be more: --limit, or narrower words.")
+
+
+def stats(cli: Cli, queue: option.Prefix = "") -> None:
+    """Count dead jobs by queue, name, reason and error."""
+    answer = cli.client.dead.stats(queue)
+    if cli.out.as_json:
+        cli.out.line(plain(answer))
+        return
+    cli.out.items(answer.counts, plain, _counts(cli.now()), none="No dead jobs.")
+    cli.out.note(f"{answer.total:,} in all")
+
+
+def retry(
+    cli: Cli,
+    jobs: option.Selection = None,
+    *,
+    everything: option.Everything = False,
+    dry_run: option.DryRun = False,
+    reason: option.Why = "",
+) -> None:
+    """Put dead jobs back, chosen by ids or words."""
+    chosen = _narrowed(cli, choose(jobs, everything=everything, now=cli.now()))
+    verb = Verb("retry", "put back", cli.client.jobs.retry)
+    if chosen is not None:
+        carry_out(cli, verb, chosen, dry_run=dry_run, yes=True, reason=reason)
+
+
+def purge(
+    cli: Cli,
+    words: option.Words = None,
+    *,
+    everything: option.Everything = False,
+    dry_run: option.DryRun = False,
+    yes: option.Yes = False,
+    reason: option.Why = "",
+) -> None:
+    """Delete dead jobs, chosen by words."""
+    chosen = choose(words, everything=everything, now=cli.now())
+    if chosen.ids:
+        raise Mistake("purge takes filter words; for ids use `jobline job rm`")
+    where = None if everything else _where(chosen.words)
+    if not dry_run and not yes:
+        count = cli.client.dead.purge(where, everything=everything, dry_run=True).count
+        cli.confirm(f"Delete {count:,} dead jobs?", yes=yes)
+    answer = cli.client.dead.purge(where, everything=everything, dry_run=dry_run, reason=reason)
+    value = {"count": answer.count, "operation_id": answer.operation_id, "dry_run": dry_run}
+    would = "would be " if dry_run else ""
+    cli.out.document(value, f"{answer.count:,} dead jobs {would}deleted")
+
+
+def _where(words: Filter) -> DeadFilter | None:
+    return None if words.is_empty() else dead_filter(words)
+
+
+def _narrowed(cli: Cli, chosen: Chosen) -> Chosen | None:
+    """The same choice among dead jobs only: retrying takes a filter of jobs, which knows no reasons
+    and no times of death, so those are looked up and become ids. None: there are none.
+    """
+    if chosen.ids:
+        return chosen
+    if not needs_ids(chosen.words):
+        words = chosen.words
+        dead_filter(words)  # refuses what dead jobs cannot be asked for
+        words.states = [JobState.DEAD]
+        return Chosen((), words)
+    found = cli.client.dead.list(dead_filter(chosen.words), page_size=_PAGE)
+    ids = tuple(job.id for job in found)
+    if not ids:
+        cli.out.document({"count": 0, "skipped_ids": []}, "No such dead jobs.")
+        return None
+    return Chosen(ids, Filter())
+
+
+def _columns(now: datetime, payloads: bool) -> list[Column[Job]]:
+    shown: list[Column[Job]] = [
+        Column("id", lambda job: str(job.id), right=True),
+        Column("queue", lambda job: job.queue),
+        Column("name", lambda job: job.options.name),
+        Column("reason", lambda job: reason_name(job.reason)),
+        Column("tries", lambda job: str(job.attempts), right=True),
+        Column("died", lambda job: show_ago(moment_of(job, "ended_at"), now)),
+        Column("error", lambda job: bytes_text(error_text(job).encode(), _ERROR_SHOWN)),
+    ]
+    if payloads:
+        shown.append(Column("payload", lambda job: bytes_text(job.payload, _ERROR_SHOWN)))
+    return shown
+
+
+def _counts(now: datetime) -> list[Column[DeadCount]]:
+    return [
+        Column("count", lambda one: f"{one.count:,}", right=True),
+        Column("queue", lambda one: one.queue),
+        Column("name", lambda one: one.name),
+        Column("reason", lambda one: reason_name(one.reason)),
+        Column("error", lambda one: one.error_type),
+        Column("first", lambda one: show_ago(moment_of(one, "oldest_at"), now)),
+        Column("last", lambda one: show_ago(moment_of(one, "newest_at"), now)),
+    ]

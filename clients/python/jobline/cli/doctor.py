@@ -1,0 +1,174 @@
+"""`jobline doctor`: is the server well, and if not, what to do.
+
+Each check is a function that looks at one thing and says what it found; the command runs them in
+order and ends with 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib.metadata import version
+
+import google.protobuf
+import grpc
+import typer
+from rich.text import Text
+
+from jobline.cli import options as option
+from jobline.cli.command import Cli, advice_for, command
+from jobline.cli.doctor_probe import probe
+from jobline.cli.exits import Exit
+from jobline.cli.findings import Finding, Health, failed, fine, worrying
+from jobline.cli.output import printable
+from jobline.cli.spans import show_span
+from jobline.errors import JoblineError
+from jobline.status import error_from_rpc
+from jobline.times import from_duration
+from jobline.v1.admin_service_pb2 import GetStatsResponse
+
+_ROUNDS = 20
+# A disk whose fsync takes longer than this makes every lone push feel slow.
+_FSYNC_SECONDS_FINE = 0.02
+_LAG_SECONDS_FINE = 0.1
+_SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
+_MARKS = {
+    Health.FINE: ("✓", "green"),
+    Health.WORRYING: ("!", "yellow"),
+    Health.FAILED: ("✗", "red"),
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `doctor`."""
+    command(app, "doctor")(doctor)
+
+
+def doctor(cli: Cli, *, read_only: option.ReadOnly = False) -> None:
+    """Check a server: reachable, healthy, versions, round trip, disk, clocks.
+
+    It pushes one job to the queue `jobline.doctor`, works on it, and deletes the queue again.
+    Ends with 1 if a check failed.
+    """
+    worst = Health.FINE
+    for finding in examine(cli, read_only=read_only):
+        worst = max(worst, finding.health, key=lambda health: health.value)
+        if cli.out.as_json:
+            cli.out.line({**asdict(finding), "health": finding.health.name.lower()})
+        else:
+            cli.out.console.print(_line(finding))
+    if worst is Health.FAILED:
+        raise typer.Exit(Exit.FAILED)
+
+
+def examine(cli: Cli, *, read_only: bool) -> Iterator[Finding]:
+    """Runs the checks in order; without a connection there is nothing else to look at."""
+    yield _client_versions()
+    try:
+        began = time.monotonic()
+        channel = cli.client.channel
+    except JoblineError as error:
+        yield failed("reachable", error.message, advice_for(error, cli.server))
+        return
+    yield fine("reachable", f"{cli.server} in {show_span(time.monotonic() - began)}")
+    yield _health(channel)
+    try:
+        stats = cli.client.admin.stats()
+    except JoblineError as error:
+        yield failed("answers", error.message, "Is it a Jobline server that listens there?")
+        return
+    yield _versions(stats)
+    yield _round_trip(cli)
+    yield from _of_stats(stats)
+    if not read_only:
+        yield from probe(cli)
+
+
+def _of_stats(stats: GetStatsResponse) -> list[Finding]:
+    return [_disk(stats), _fsync(stats), _lag(stats), _workers(stats), _dead(stats)]
+
+
+def _client_versions() -> Finding:
+    said = f"jobline {version('jobline')}, grpcio {version('grpcio')}"
+    protobuf = google.protobuf.__version__
+    return fine("client", f"{said}, protobuf {protobuf}, Python {platform.python_version()}")
+
+
+def _health(channel: grpc.Channel) -> Finding:
+    """Asks the standard health service, in bytes: its stubs are not worth a dependency."""
+    check: grpc.UnaryUnaryMultiCallable[bytes, bytes]
+    check = channel.unary_unary("/grpc.health.v1.Health/Check")
+    try:
+        answer = check(b"", timeout=5)
+    except grpc.RpcError as failure:
+        error = error_from_rpc(failure)
+        return failed("health", error.message, "Is it a Jobline server that listens there?")
+    if answer != _SERVING:
+        return failed("health", "NOT SERVING", "It is starting or draining; see its log.")
+    return fine("health", "SERVING")
+
+
+def _versions(stats: GetStatsResponse) -> Finding:
+    ours, theirs = version("jobline"), stats.version
+    said = f"jobline-server {theirs}, transport {stats.transport}"
+    if ours.split(".")[:2] != theirs.split(".")[:2]:
+        return worrying("server", said, f"The client is {ours}; use the same minor version.")
+    return fine("server", said)
+
+
+def _round_trip(cli: Cli) -> Finding:
+    times = []
+    for _ in range(_ROUNDS):
+        began = time.monotonic()
+        cli.client.admin.stats()
+        times.append(time.monotonic() - began)
+    slowest = show_span(max(times))
+    return fine("round trip", f"{show_span(statistics.median(times))}, slowest {slowest}")
+
+
+def _disk(stats: GetStatsResponse) -> Finding:
+    if stats.disk_full:
+        return failed("disk", "full: pushes are refused", "Make room where --data points to.")
+    return fine("disk", "has room")
+
+
+def _fsync(stats: GetStatsResponse) -> Finding:
+    seconds = from_duration(stats.commit_time).total_seconds()
+    said = f"{show_span(seconds)} a commit, fsync included, over the last ones"
+    if not stats.commits:
+        return fine("fsync", "nothing was committed since the start")
+    if seconds > _FSYNC_SECONDS_FINE:
+        return worrying("fsync", said, "A slow disk: pushes that come together share a commit.")
+    return fine("fsync", said)
+
+
+def _lag(stats: GetStatsResponse) -> Finding:
+    seconds = from_duration(stats.loop_lag).total_seconds()
+    said = f"the loop stood still for {show_span(seconds)} at most in the last minute"
+    if seconds > _LAG_SECONDS_FINE:
+        return worrying("loop", said, "The server is short of processor time.")
+    return fine("loop", said)
+
+
+def _workers(stats: GetStatsResponse) -> Finding:
+    said = f"{stats.workers:,} connected, {stats.ready:,} jobs ready"
+    if stats.ready and not stats.workers:
+        return worrying("workers", said, "Nobody works: start one with `jobline work QUEUE …`.")
+    return fine("workers", said)
+
+
+def _dead(stats: GetStatsResponse) -> Finding:
+    if stats.dead:
+        return worrying("dead letters", f"{stats.dead:,} jobs", "Look: `jobline dead stats`.")
+    return fine("dead letters", "none")
+
+
+def _line(finding: Finding) -> Text:
+    mark, style = _MARKS[finding.health]
+    line = Text.assemble((mark, style), f" {finding.what:<13}", printable(finding.found))
+    if finding.advice:
+        line.append(f"\n  → {printable(finding.advice)}", style="dim")
+    return line

@@ -1,0 +1,136 @@
+"""How a job looks to a person: a row of a list, or all there is to know."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from jobline.cli.output import Column, pairs, printable, table
+from jobline.cli.plain import text_of
+from jobline.cli.selection import reason_name, state_name
+from jobline.cli.spans import show_ago, show_moment, show_span
+from jobline.times import from_duration, from_timestamp
+from jobline.v1.job_pb2 import Attempt, AttemptOutcome, Job
+
+_PAYLOAD_SHOWN = 60
+
+
+def columns(now: datetime, payloads: bool) -> list[Column[Job]]:
+    """The columns of a list of jobs."""
+    shown: list[Column[Job]] = [
+        Column("id", lambda job: str(job.id), right=True),
+        Column("queue", lambda job: job.queue),
+        Column("name", lambda job: job.options.name),
+        Column("state", lambda job: state_name(job.state)),
+        Column("tries", lambda job: str(job.attempts), right=True),
+        Column("pushed", lambda job: show_ago(moment_of(job, "pushed_at"), now)),
+        Column("worker", lambda job: job.worker),
+        Column("what", _what),
+    ]
+    if payloads:
+        shown.append(Column("payload", lambda job: bytes_text(job.payload, _PAYLOAD_SHOWN)))
+    return shown
+
+
+def full(job: Job, now: datetime) -> RenderableType:
+    """Everything about one job."""
+    options = job.options
+    headers = "  ".join(f"{key}={options.headers[key]}" for key in sorted(options.headers))
+    rows = [
+        ("id", str(job.id)),
+        ("queue", job.queue),
+        ("name", options.name),
+        ("state", " ".join(filter(None, [state_name(job.state), reason_name(job.reason)]))),
+        ("cancel", "asked for; its worker has not settled it yet" if job.cancel_requested else ""),
+        ("key", job.job_key),
+        ("priority", str(options.priority) if options.HasField("priority") else ""),
+        ("attempts", f"{job.attempts} failed, {job.stalls} stalled, {job.releases} released"),
+        ("pushed", _when(job, "pushed_at", now)),
+        ("runs", _when(job, "run_at", now)),
+        ("worker", job.worker),
+        ("delivery", str(job.delivery) if job.delivery else ""),
+        ("lease until", _when(job, "lease_until", now)),
+        ("progress", _progress(job)),
+        ("ended", _when(job, "ended_at", now)),
+        ("content", f"{job.payload_bytes:,} bytes {options.content_type}".rstrip()),
+        ("headers", headers),
+        ("payload", bytes_text(job.payload)),
+        ("checkpoint", bytes_text(job.checkpoint)),
+        ("result", bytes_text(job.result)),
+        ("error", error_text(job)),
+    ]
+    parts: list[RenderableType] = [pairs(rows)]
+    if job.history:
+        parts += ["", table(job.history, _ATTEMPTS)]
+    if job.error.stack:
+        parts += ["", Text(printable(job.error.stack.rstrip()), style="dim")]
+    return Group(*parts)
+
+
+def moment_of(message: Message, field: str) -> datetime | None:
+    """A moment of a message, None where it is not set."""
+    if not message.HasField(field):
+        return None
+    value = getattr(message, field)
+    return from_timestamp(value) if isinstance(value, Timestamp) else None
+
+
+def span_text(message: Message, field: str) -> str:
+    """A span of a message, "" where it is not set."""
+    if not message.HasField(field):
+        return ""
+    return show_span(from_duration(getattr(message, field)).total_seconds())
+
+
+def bytes_text(data: bytes, most: int = 2_000) -> str:
+    """Bytes as a person reads them, cut where they get long."""
+    if not data:
+        return ""
+    text = text_of(data)
+    if not isinstance(text, str):
+        return f"({len(data):,} bytes, not text)"
+    return text if len(text) <= most else f"{text[:most]}… ({len(data):,} bytes)"
+
+
+def error_text(job: Job) -> str:
+    """The last error in one line."""
+    return ": ".join(filter(None, [job.error.type, job.error.message]))
+
+
+def _what(job: Job) -> str:
+    if job.HasField("error"):
+        return bytes_text(error_text(job).encode(), _PAYLOAD_SHOWN)
+    return _progress(job)
+
+
+def _progress(job: Job) -> str:
+    if not job.progress and not job.progress_message:
+        return ""
+    return f"{job.progress:.0f} % {job.progress_message}".rstrip()
+
+
+def _when(job: Job, field: str, now: datetime) -> str:
+    moment = moment_of(job, field)
+    return "" if moment is None else f"{show_moment(moment)} ({show_ago(moment, now)})"
+
+
+def _took(attempt: Attempt) -> str:
+    begun, ended = moment_of(attempt, "leased_at"), moment_of(attempt, "ended_at")
+    return "" if begun is None or ended is None else show_span((ended - begun).total_seconds())
+
+
+_ATTEMPTS: list[Column[Attempt]] = [
+    Column("attempt", lambda one: str(one.attempt), right=True),
+    Column(
+        "how",
+        lambda one: AttemptOutcome.Name(one.outcome).removeprefix("ATTEMPT_OUTCOME_").lower(),
+    ),
+    Column("worker", lambda one: one.worker),
+    Column("began", lambda one: show_moment(moment_of(one, "leased_at"))),
+    Column("took", _took, right=True),
+    Column("error", lambda one: ": ".join(filter(None, [one.error.type, one.error.message]))),
+]

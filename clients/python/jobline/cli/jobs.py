@@ -1,0 +1,199 @@
+"""`jobline job …`: look at jobs, wait for them, and move them by hand."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from jobline.cli import job_view
+from jobline.cli import options as option
+from jobline.cli.bulk import Verb, carry_out
+from jobline.cli.command import Cli, command
+from jobline.cli.exits import Exit, Mistake
+from jobline.cli.filters import parse
+from jobline.cli.plain import plain, text_of
+from jobline.cli.selection import choose, job_filter, state_name
+from jobline.cli.spans import show_moment
+
+if TYPE_CHECKING:
+    from jobline import JobEnd
+
+_PAGE = 500
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `job` and its verbs."""
+    jobs = typer.Typer(help="Jobs: look, wait, cancel, retry.", no_args_is_help=True)
+    app.add_typer(jobs, name="job")
+    command(jobs, "get")(get)
+    command(jobs, "ls")(ls)
+    command(jobs, "wait")(wait)
+    command(jobs, "explain")(explain)
+    command(jobs, "cancel")(cancel)
+    command(jobs, "retry")(retry)
+    command(jobs, "promote")(promote)
+    command(jobs, "rm")(rm)
+
+
+def get(
+    cli: Cli,
+    job: option.JobOrQueue,
+    key: option.KeyArgument = None,
+) -> None:
+    """Show one job with its attempts: by id, or by QUEUE and KEY."""
+    if key is not None:
+        found = cli.client.jobs.get_by_key(job, key)
+    elif job.isdecimal():
+        found = cli.client.jobs.get(int(job))
+    else:
+        raise Mistake(f"{job!r} is not an id; for a job by its key give QUEUE and KEY")
+    cli.out.document(plain(found), job_view.full(found, cli.now()))
+
+
+def ls(
+    cli: Cli,
+    words: option.Words = None,
+    *,
+    limit: option.Limit = 50,
+    payloads: option.Payloads = False,
+) -> None:
+    """List jobs, oldest first, chosen by filter words."""
+    chosen = parse(words or [], cli.now())
+    where = None if chosen.is_empty() else job_filter(chosen)
+    page = min(limit, _PAGE) or _PAGE
+    found = cli.client.jobs.list(where, include_payloads=payloads, page_size=page)
+    shown = islice(found, limit or None)
+    count = cli.out.items(shown, plain, job_view.columns(cli.now(), payloads), none="No such jobs.")
+    if limit and count == limit:
+        cli.out.note(f"The first {limit}; there may be more: --limit, or narrower words.")
+
+
+def wait(cli: Cli, ids: option.JobIds, *, timeout: option.Timeout = 60.0) -> None:
+    """Wait for jobs to end, and show how each one did.
+
+    Ends with 0 if all completed, 6 if one did not, 7 if one has not ended in time.
+    """
+    left = set(ids)
+    not_done = False
+    with cli.out.progress("waiting", len(left)) as advance:
+        for end in cli.client.wait(*left, timeout=timeout):
+            left.discard(end.id)
+            not_done |= not end.ok
+            advance(1)
+            _print_end(cli, end)
+    if left:
+        cli.out.note(f"not ended yet: {' '.join(map(str, sorted(left)))}")
+        raise typer.Exit(Exit.TIMED_OUT)
+    if not_done:
+        raise typer.Exit(Exit.NOT_DONE)
+
+
+def explain(cli: Cli, job: option.JobId) -> None:
+    """Say why a job is not running."""
+    said = cli.client.jobs.explain(job)
+    sentences = [f"{job} is {state_name(said.state)}"]
+    sentences += [f"  · {obstacle.message}" for obstacle in said.obstacles]
+    if not said.obstacles:
+        sentences.append("  · nothing keeps it: it is about to be handed out")
+    cli.out.document(plain(said), "\n".join(sentences))
+
+
+def cancel(
+    cli: Cli,
+    jobs: option.Selection = None,
+    *,
+    everything: option.Everything = False,
+    dry_run: option.DryRun = False,
+    yes: option.Yes = False,
+    reason: option.Why = "",
+) -> None:
+    """Cancel jobs: waiting ones at once, active ones when their worker settles them."""
+    chosen = choose(jobs, everything=everything, now=cli.now())
+    verb = Verb("cancel", "cancelled", cli.client.jobs.cancel, destructive=True)
+    carry_out(cli, verb, chosen, dry_run=dry_run, yes=yes, reason=reason)
+
+
+def retry(
+    cli: Cli,
+    jobs: option.Selection = None,
+    *,
+    everything: option.Everything = False,
+    dry_run: option.DryRun = False,
+    reason: option.Why = "",
+) -> None:
+    """Put ended jobs back: dead, cancelled, expired and completed ones alike."""
+    chosen = choose(jobs, everything=everything, now=cli.now())
+    verb = Verb("retry", "put back", cli.client.jobs.retry)
+    carry_out(cli, verb, chosen, dry_run=dry_run, yes=True, reason=reason)
+
+
+def promote(
+    cli: Cli,
+    jobs: option.Selection = None,
+    *,
+    everything: option.Everything = False,
+    dry_run: option.DryRun = False,
+    reason: option.Why = "",
+) -> None:
+    """Make scheduled jobs ready now."""
+    chosen = choose(jobs, everything=everything, now=cli.now())
+    verb = Verb("promote", "made ready", cli.client.jobs.promote)
+    carry_out(cli, verb, chosen, dry_run=dry_run, yes=True, reason=reason)
+
+
+def rm(
+    cli: Cli,
+    jobs: option.Selection = None,
+    *,
+    everything: option.Everything = False,
+    dry_run: option.DryRun = False,
+    yes: option.Yes = False,
+    reason: option.Why = "",
+) -> None:
+    """Delete jobs that wait or have ended."""
+    chosen = choose(jobs, everything=everything, now=cli.now())
+    verb = Verb("delete", "deleted", cli.client.jobs.delete, destructive=True)
+    carry_out(cli, verb, chosen, dry_run=dry_run, yes=yes, reason=reason)
+
+
+def show_end(cli: Cli, end: JobEnd) -> None:
+    """Shows how a job ended, its result first; the exit code says whether it completed."""
+    if cli.out.as_json:
+        cli.out.line(end_as_json(end))
+    elif end.ok:
+        cli.out.console.print(_result_text(end), markup=False)
+    if not end.ok:
+        raise end.exception()
+
+
+def end_as_json(end: JobEnd) -> dict[str, Any]:
+    """How a job ended, as plain values."""
+    return {
+        "id": end.id,
+        "state": None if end.not_found else end.state.name,
+        "result": text_of(end.result),
+        "reason": end.reason.name if end.reason else None,
+        "error": None
+        if end.error is None
+        else {"type": end.error.type, "message": end.error.message},
+        "ended_at": None if end.ended_at is None else end.ended_at.isoformat(),
+        "not_found": end.not_found,
+    }
+
+
+def _print_end(cli: Cli, end: JobEnd) -> None:
+    if cli.out.as_json:
+        cli.out.line(end_as_json(end))
+    elif end.not_found:
+        cli.out.console.print(f"{end.id}  no such job, or its retention has passed")
+    else:
+        why = "" if end.error is None else f"{end.error.type}: {end.error.message}"
+        said = [str(end.id), end.state.name, show_moment(end.ended_at), _result_text(end), why]
+        cli.out.console.print("  ".join(part for part in said if part), markup=False)
+
+
+def _result_text(end: JobEnd) -> str:
+    shown = text_of(end.result)
+    return shown if isinstance(shown, str) else f"({len(end.result)} bytes)"

@@ -1,0 +1,143 @@
+"""Options and arguments that commands take, each declared once: what it is called and what it says.
+
+Declarations only; the commands give them their meaning.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobline.cli import filters, settings
+from jobline.cli.spans import parse_span
+
+
+def _span(text: str | float) -> float:
+    """A span as typer parses it; a default is a number already."""
+    if isinstance(text, float):
+        return text
+    try:
+        return parse_span(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+# Of the connection.
+SERVER_DEFAULT = "localhost:7070"
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server", "-s", envvar="JOBLINE_SERVER", help="HOST:PORT or unix:/path of the server."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+# Of commands that change things.
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what it would do.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Why = Annotated[str, typer.Option("--reason", help="Why; kept in the audit trail.")]
+
+# Of lists.
+Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many; 0: all.")]
+Payloads = Annotated[bool, typer.Option("--payloads", help="With payloads and results.")]
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="[WORDS]...", help=filters.HELP, show_default=False)
+]
+Selection = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID... | WORDS...", help=f"Ids, or a filter. {filters.HELP}"),
+]
+Everything = Annotated[bool, typer.Option("--all", help="All of them, without a filter.")]
+
+# Arguments.
+Prefix = Annotated[str, typer.Argument(help="Only names that start with this.")]
+Settings = Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help=settings.HELP)]
+Force = Annotated[bool, typer.Option("--force", help="Also with active jobs.")]
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
+JobId = Annotated[int, typer.Argument(metavar="ID", help="The job.", min=0)]
+JobOrQueue = Annotated[str, typer.Argument(metavar="ID | QUEUE", help="Its id, or its queue …")]
+KeyArgument = Annotated[str | None, typer.Argument(metavar="[KEY]", help="… and its key.")]
+JobIds = Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.", min=0)]
+
+# Of push.
+Payload = Annotated[str | None, typer.Argument(help="What the worker gets; `-` or a pipe: stdin.")]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="Read the payload from this file.")]
+Lines = Annotated[bool, typer.Option("--lines", "-l", help="One job per line of --file or stdin.")]
+Count = Annotated[int, typer.Option("--count", min=1, help="Push the payload so many times.")]
+Key = Annotated[
+    str,
+    typer.Option("--key", help="Idempotency key; with --lines or --count KEY-1, KEY-2 and so on."),
+]
+Wait = Annotated[
+    float | None,
+    typer.Option("--wait", parser=_span, metavar="TIME", help="Wait so long for the result."),
+]
+Name = Annotated[str, typer.Option("--name", help="The kind of work; workers route on it.")]
+Priority = Annotated[int | None, typer.Option("--priority", help="Higher goes first.")]
+Delay = Annotated[
+    float | None,
+    typer.Option("--delay", parser=_span, metavar="TIME", help="Not before: 90s, 5m, 1h30m."),
+]
+At = Annotated[str, typer.Option("--at", metavar="MOMENT", help="Not before this moment.")]
+MaxAttempts = Annotated[
+    int | None, typer.Option("--max-attempts", help="Failures before it is dead; 0: no limit.")
+]
+Lease = Annotated[
+    float | None,
+    typer.Option("--lease", parser=_span, metavar="TIME", help="How long a worker may be silent."),
+]
+Headers = Annotated[
+    list[str] | None, typer.Option("--header", "-H", metavar="KEY=VALUE", help="A header.")
+]
+ContentType = Annotated[
+    str | None,
+    typer.Option("--content-type", help="Unset: application/json for JSON objects and lists."),
+]
+Level = Annotated[
+    str, typer.Option("--level", metavar="LEVEL", help="memory, buffered or fsynced.")
+]
+
+# Of waiting and watching.
+Timeout = Annotated[
+    float, typer.Option("--timeout", "-t", parser=_span, metavar="TIME", help="Wait at most.")
+]
+WatchedQueues = Annotated[
+    list[str] | None, typer.Argument(metavar="[QUEUE]...", help="Only these queues.")
+]
+WatchedJob = Annotated[int | None, typer.Option("--job", min=1, help="Only this job.")]
+Kinds = Annotated[
+    list[str] | None, typer.Option("--kind", "-k", help="Only these kinds, as `dead`; repeatable.")
+]
+ResumeToken = Annotated[str, typer.Option("--resume", help="Go on after this token.")]
+Interval = Annotated[
+    float, typer.Option("--interval", "-i", parser=_span, metavar="TIME", help="How often.")
+]
+OlderThan = Annotated[
+    float | None,
+    typer.Option("--older", parser=_span, metavar="TIME", help="Only what ended so long ago."),
+]
+Patience = Annotated[
+    float | None,
+    typer.Option(
+        "--exit-when-idle", parser=_span, metavar="TIME", help="End when nothing came for so long."
+    ),
+]
+
+# Of work.
+Arguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="A command and its arguments.")
+]
+ShellLine = Annotated[str, typer.Option("--shell", metavar="LINE", help="A line for /bin/sh.")]
+Function = Annotated[
+    str, typer.Option("--function", metavar="MODULE:NAME", help="A Python function.")
+]
+Concurrency = Annotated[
+    int, typer.Option("--concurrency", "-c", min=1, help="So many jobs at the same time.")
+]
+Result = Annotated[bool, typer.Option("--result", help="Keep stdout as the job's result.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No line for each job.")]
+ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Do not push a probe job; skips some checks.")
+]

@@ -1,0 +1,127 @@
+"""What a command prints: tables for people, JSON for programs, notes on stderr.
+
+Data goes to stdout, everything else to stderr, so that a pipe carries only data. With `--json` a
+command prints one document, or one line an item. Text that came from a server is never taken for
+markup or terminal codes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+T = TypeVar("T")
+# Wide enough that nothing is cut when a table goes through a pipe.
+_PIPE_WIDTH = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[T]):
+    """A column of a table: its title, what it shows of an item, and how."""
+
+    title: str
+    shown: Callable[[T], str]
+    right: bool = False
+    style: str = ""
+
+
+class Output:
+    """Where a command prints."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        width = None if sys.stdout.isatty() else _PIPE_WIDTH
+        self.console = Console(width=width, highlight=False, soft_wrap=False)
+        self.notes = Console(stderr=True, highlight=False)
+
+    def document(self, value: Any, shown: RenderableType) -> None:
+        """One thing: a JSON document, or what is shown to a person."""
+        if self.as_json:
+            self.line(value)
+        else:
+            self.console.print(printable(shown) if isinstance(shown, str) else shown)
+
+    def line(self, value: Any) -> None:
+        """One line of JSON, at once, so that a reader of the pipe need not wait."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+        sys.stdout.flush()
+
+    def items(
+        self,
+        items: Iterable[T],
+        to_json: Callable[[T], Any],
+        columns: list[Column[T]],
+        *,
+        none: str = "Nothing there.",
+    ) -> int:
+        """Many things: a line of JSON each, or a table; returns how many."""
+        if self.as_json:
+            count = 0
+            for item in items:
+                self.line(to_json(item))
+                count += 1
+            return count
+        found = list(items)
+        if found:
+            self.console.print(table(found, columns))
+        else:
+            self.note(none)
+        return len(found)
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """A remark for a person, on stderr; none with `--json`."""
+        if not self.as_json:
+            self.notes.print(Text(printable(text), style=style))
+
+    @contextmanager
+    def progress(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """A bar on stderr while something lasts; call what it yields with how much was done."""
+        if self.as_json or not self.notes.is_terminal:
+            yield lambda _done: None
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=self.notes, transient=True) as bar:
+            task = bar.add_task(title, total=total)
+            yield lambda done: bar.advance(task, done)
+
+
+def table(items: Iterable[T], columns: list[Column[T]], title: str = "") -> Table:
+    """A table of items, a row each."""
+    shown = Table(title=title or None, box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        shown.add_column(
+            column.title, justify="right" if column.right else "left", style=column.style
+        )
+    for item in items:
+        shown.add_row(*(Text(printable(column.shown(item))) for column in columns))
+    return shown
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> Table:
+    """Names and values, a line each; those without a value are left out."""
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="dim")
+    shown.add_column(overflow="fold")
+    for name, value in rows:
+        if value:
+            shown.add_row(name, Text(printable(value)))
+    return shown
+
+
+def printable(text: str) -> str:
+    """The text with control characters made visible: what a job carries must not steer a
+    terminal.
+    """
+    return "".join(
+        char if char in "\n\t" or char.isprintable() or char == "\u200d" else "\ufffd"
+        for char in text
+    )

@@ -1,0 +1,200 @@
+"""`jobline push`: stores jobs in a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from jobline.cli import options as option
+from jobline.cli import payloads as source
+from jobline.cli.command import Cli, command
+from jobline.cli.exits import Mistake
+from jobline.cli.jobs import show_end
+from jobline.cli.spans import parse_moment
+from jobline.enums import AckLevel
+
+if TYPE_CHECKING:
+    from jobline import JobOptions
+
+# `push_many` takes this many jobs with something of their own, such as a key.
+_KEYED_JOBS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What all jobs of one push share."""
+
+    queue: str
+    options: JobOptions
+    delay: float | None
+    run_at: datetime | None
+    level: AckLevel | None
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `push`."""
+    command(app, "push")(push)
+
+
+def push(  # noqa: PLR0913  # one argument an option of the command
+    cli: Cli,
+    queue: option.QueueName,
+    payload: option.Payload = None,
+    *,
+    file: option.File = None,
+    lines: option.Lines = False,
+    count: option.Count = 1,
+    key: option.Key = "",
+    wait: option.Wait = None,
+    name: option.Name = "",
+    priority: option.Priority = None,
+    delay: option.Delay = None,
+    at: option.At = "",
+    max_attempts: option.MaxAttempts = None,
+    lease: option.Lease = None,
+    header: option.Headers = None,
+    content_type: option.ContentType = None,
+    level: option.Level = "",
+) -> None:
+    """Push jobs to a queue.
+
+    The payload comes from the argument, --file or stdin; --lines makes one job of each line.
+    """
+    from jobline import JobOptions
+
+    given: dict[str, Any] = {
+        "name": name or None,
+        "priority": priority,
+        "max_attempts": max_attempts,
+        "lease": lease,
+        "headers": _headers(header or []) or None,
+        "content_type": content_type,
+    }
+    wish = _Wish(queue, JobOptions(**given), delay, _moment(at), _level(level))
+    _check(wish, lines=lines, count=count, wait=wait)
+    if lines:
+        _push_lots(cli, wish, source.lines(payload, file), key=key, total=None)
+    elif count > 1:
+        many = source.copies(source.single(payload, file), count)
+        _push_lots(cli, wish, many, key=key, total=count)
+    else:
+        _push_one(cli, wish, source.single(payload, file), key, wait)
+
+
+def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None) -> None:
+    if wish.delay is not None and wish.run_at is not None:
+        raise Mistake("--delay and --at: give one of them")
+    if lines and count > 1:
+        raise Mistake("--lines and --count: give one of them")
+    if wait is not None and (lines or count > 1):
+        raise Mistake("--wait is for one job; `jobline job wait` takes many ids")
+
+
+def _push_one(cli: Cli, wish: _Wish, payload: bytes, key: str, wait: float | None) -> None:
+    pushed = cli.client.push(
+        wish.queue,
+        payload,
+        options=_typed(wish.options, [payload]),
+        job_key=key or None,
+        delay=wish.delay,
+        run_at=wish.run_at,
+        ack_level=wish.level,
+    )
+    said = {"id": pushed.id, "outcome": pushed.outcome.name, "ack_level": pushed.ack_level.name}
+    if wait is None:
+        cli.out.document(said, f"{pushed.id}  {pushed.outcome.name}  {pushed.ack_level.name}")
+        return
+    cli.out.note(f"job {pushed.id}: waiting for its end")
+    show_end(cli, cli.client.wait_one(pushed.id, timeout=wait))
+
+
+def _push_lots(
+    cli: Cli, wish: _Wish, payloads: Iterable[bytes], *, key: str, total: int | None
+) -> None:
+    pushed = duplicates = 0
+    with cli.out.progress(f"pushing to {wish.queue}", total) as advance:
+        for batch in source.calls(payloads):
+            if key:
+                duplicates += _push_keyed(cli, wish, batch, key, pushed)
+            else:
+                _push_plain(cli, wish, batch)
+            pushed += len(batch)
+            advance(len(batch))
+    if not cli.out.as_json:
+        already = f", {duplicates:,} of them known already" if duplicates else ""
+        cli.out.console.print(f"{pushed:,} jobs to {wish.queue}{already}")
+
+
+def _push_plain(cli: Cli, wish: _Wish, batch: list[bytes]) -> None:
+    lot = cli.client.push_payloads(
+        wish.queue,
+        batch,
+        options=_typed(wish.options, batch),
+        delay=wish.delay,
+        run_at=wish.run_at,
+        ack_level=wish.level,
+    )
+    if cli.out.as_json:
+        cli.out.line(
+            {"first_id": lot.first_id, "count": lot.count, "ack_level": lot.ack_level.name}
+        )
+
+
+def _push_keyed(cli: Cli, wish: _Wish, batch: list[bytes], key: str, before: int) -> int:
+    """Pushes jobs that have a key each; returns how many were known already."""
+    from jobline import NewJob
+
+    known = 0
+    for start in range(0, len(batch), _KEYED_JOBS_MAX):
+        part = batch[start : start + _KEYED_JOBS_MAX]
+        first = before + start + 1
+        jobs = [NewJob(one, job_key=f"{key}-{number}") for number, one in enumerate(part, first)]
+        pushed = cli.client.push_many(
+            wish.queue,
+            jobs,
+            options=_typed(wish.options, part),
+            delay=wish.delay,
+            run_at=wish.run_at,
+            ack_level=wish.level,
+        )
+        known += sum(one.duplicate for one in pushed)
+        if cli.out.as_json:
+            for one in pushed:
+                cli.out.line({"id": one.id, "outcome": one.outcome.name})
+    return known
+
+
+def _typed(options: JobOptions, payloads: list[bytes]) -> JobOptions:
+    if options.content_type is not None:
+        return options
+    return options.replaced(content_type=source.content_type_of(payloads) or None)
+
+
+def _headers(words: list[str]) -> dict[str, str]:
+    headers = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise Mistake(f"{word!r} is not KEY=VALUE")
+        headers[key] = value
+    return headers
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return parse_moment(text) if text else None
+    except ValueError as error:
+        raise Mistake(f"--at: {error}") from None
+
+
+def _level(text: str) -> AckLevel | None:
+    if not text:
+        return None
+    try:
+        return AckLevel[text.upper()]
+    except KeyError:
+        raise Mistake(f"--level: {text!r} is not memory, buffered or fsynced") from None

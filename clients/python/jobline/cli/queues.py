@@ -1,0 +1,197 @@
+"""`jobline queue …`: look at queues, change their settings, pause and empty them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import typer
+from rich.console import Group, RenderableType
+
+from jobline.cli import options as option
+from jobline.cli import settings as words_of
+from jobline.cli.command import Cli, command
+from jobline.cli.exits import Mistake
+from jobline.cli.filters import Filter, parse
+from jobline.cli.job_view import moment_of
+from jobline.cli.output import Column, pairs
+from jobline.cli.plain import plain
+from jobline.cli.spans import show_ago, show_moment
+from jobline.enums import JobState
+from jobline.errors import QueueNotFound
+from jobline.v1.queue_pb2 import Queue, QueueSettings
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `queue` and its verbs."""
+    queues = typer.Typer(help="Queues: look, set, pause, empty.", no_args_is_help=True)
+    app.add_typer(queues, name="queue")
+    command(queues, "ls")(ls)
+    command(queues, "get")(get)
+    command(queues, "set")(set_)
+    command(queues, "pause")(pause)
+    command(queues, "resume")(resume)
+    command(queues, "drain")(drain)
+    command(queues, "clean")(clean)
+    command(queues, "rm")(rm)
+
+
+def ls(cli: Cli, prefix: option.Prefix = "") -> None:
+    """List queues with their counts."""
+    found = cli.client.queues.list(prefix)
+    cli.out.items(found, plain, columns(cli.now()), none="No queues yet: push a job to make one.")
+
+
+def get(cli: Cli, queue: option.QueueName) -> None:
+    """Show one queue with its settings and counts."""
+    _show(cli, cli.client.queues.get(queue))
+
+
+def set_(
+    cli: Cli, queue: option.QueueName, words: option.Settings, *, reason: option.Why = ""
+) -> None:
+    """Change settings of a queue; creates it if it does not exist."""
+    settings = QueueSettings()
+    words_of.change(settings, words)  # what is mistyped is refused before anybody is asked
+    try:
+        settings = cli.client.queues.get(queue).settings
+    except QueueNotFound:
+        settings = QueueSettings()
+    fields = words_of.change(settings, words)
+    _show(cli, cli.client.queues.update(queue, settings, fields=fields, reason=reason))
+
+
+def pause(cli: Cli, queue: option.QueueName, *, reason: option.Why = "") -> None:
+    """Stop handing out jobs of a queue; pushes go on."""
+    _show(cli, cli.client.queues.pause(queue, reason=reason))
+
+
+def resume(cli: Cli, queue: option.QueueName, *, reason: option.Why = "") -> None:
+    """Hand out jobs of a queue again."""
+    _show(cli, cli.client.queues.resume(queue, reason=reason))
+
+
+def drain(
+    cli: Cli,
+    queue: option.QueueName,
+    *,
+    dry_run: option.DryRun = False,
+    yes: option.Yes = False,
+    reason: option.Why = "",
+) -> None:
+    """Delete the jobs that wait; active ones go on."""
+    if not dry_run and not yes:
+        count = cli.client.queues.drain(queue, dry_run=True).count
+        cli.confirm(f"Delete {count:,} waiting jobs of {queue}?", yes=yes)
+    answer = cli.client.queues.drain(queue, dry_run=dry_run, reason=reason)
+    _show_count(cli, answer, "waiting jobs", dry_run=dry_run)
+
+
+def clean(
+    cli: Cli,
+    queue: option.QueueName,
+    words: option.Words = None,
+    *,
+    older: option.OlderThan = None,
+    dry_run: option.DryRun = False,
+    yes: option.Yes = False,
+    reason: option.Why = "",
+) -> None:
+    """Delete jobs that have ended: by default all but dead ones; `state:dead,completed` chooses."""
+    chosen = _states(parse(words or [], cli.now()))
+    said: dict[str, Any] = {"states": chosen, "older_than": older, "reason": reason}
+    if not dry_run and not yes:
+        count = cli.client.queues.clean(queue, dry_run=True, **said).count
+        cli.confirm(f"Delete {count:,} ended jobs of {queue}?", yes=yes)
+    answer = cli.client.queues.clean(queue, dry_run=dry_run, **said)
+    _show_count(cli, answer, "ended jobs", dry_run=dry_run)
+
+
+def rm(  # one argument an option of the command
+    cli: Cli,
+    queue: option.QueueName,
+    *,
+    force: option.Force = False,
+    dry_run: option.DryRun = False,
+    yes: option.Yes = False,
+    reason: option.Why = "",
+) -> None:
+    """Delete a queue with all its jobs, dead and completed ones included."""
+    if not dry_run and not yes:
+        count = cli.client.queues.delete(queue, force=force, dry_run=True).count
+        cli.confirm(f"Delete the queue {queue} with all its {count:,} jobs?", yes=yes)
+    answer = cli.client.queues.delete(queue, force=force, dry_run=dry_run, reason=reason)
+    _show_count(cli, answer, "jobs", dry_run=dry_run)
+
+
+def columns(now: datetime) -> list[Column[Queue]]:
+    """The columns of a list of queues."""
+    return [
+        Column("queue", lambda queue: queue.name),
+        Column("ready", lambda queue: f"{queue.counts.ready:,}", right=True),
+        Column("scheduled", lambda queue: f"{queue.counts.scheduled:,}", right=True),
+        Column("active", lambda queue: f"{queue.counts.active:,}", right=True),
+        Column("completed", lambda queue: f"{queue.counts.completed:,}", right=True),
+        Column("dead", lambda queue: f"{queue.counts.dead:,}", right=True),
+        Column("oldest", lambda queue: show_ago(moment_of(queue, "oldest_ready_at"), now)),
+        Column("", remarks),
+    ]
+
+
+def remarks(queue: Queue) -> str:
+    """What a person should know about a queue at a glance."""
+    said = []
+    if queue.paused:
+        why = f": {queue.pause_reason}" if queue.pause_reason else ""
+        said.append(f"paused{why}")
+    if queue.counts.unhandled:
+        said.append(f"{queue.counts.unhandled:,} unhandled")
+    return ", ".join(said)
+
+
+def _states(chosen: Filter) -> list[JobState]:
+    if chosen != Filter(states=chosen.states):
+        raise Mistake("clean takes state:… only; for other words use `jobline job rm`")
+    return chosen.states
+
+
+_COUNTS = (
+    "ready",
+    "scheduled",
+    "active",
+    "completed",
+    "dead",
+    "cancelled",
+    "expired",
+    "stale",
+    "unhandled",
+)
+
+
+def _show(cli: Cli, queue: Queue) -> None:
+    cli.out.document(plain(queue), _full(queue, cli.now()))
+
+
+def _full(queue: Queue, now: datetime) -> RenderableType:
+    counts = [(name, f"{count:,}") for name in _COUNTS if (count := getattr(queue.counts, name))]
+    priorities = ", ".join(f"{one.priority}: {one.ready:,}" for one in queue.counts.priorities)
+    paused = " ".join(filter(None, ["yes", queue.paused_by, queue.pause_reason]))
+    failed = f"{queue.failed_total:,} failed"
+    head = [
+        ("queue", queue.name),
+        ("shard", str(queue.shard)),
+        ("paused", paused if queue.paused else ""),
+        ("created", show_moment(moment_of(queue, "created_at"))),
+        ("oldest ready", show_ago(moment_of(queue, "oldest_ready_at"), now)),
+        (
+            "since start",
+            f"{queue.pushed_total:,} pushed, {queue.completed_total:,} completed, {failed}",
+        ),
+    ]
+    own = words_of.rows(queue.settings) or [("settings", "the defaults")]
+    return Group(pairs([*head, *counts, ("by priority", priorities)]), "", pairs(own))
+
+
+def _show_count(cli: Cli, answer: Any, what: str, *, dry_run: bool) -> None:
+    value = {"count": answer.count, "operation_id": answer.operation_id, "dry_run": dry_run}
+    cli.out.document(value, f"{answer.count:,} {what} {'would be ' if dry_run else ''}deleted")

@@ -1,0 +1,87 @@
+"""The command `jobline`: its nouns and verbs put together, and those that a server adds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from typing import Annotated
+
+import typer
+
+from jobline.cli import dead, doctor, exits, jobs, push, queues, server, tail, top, work
+
+GROUP = "jobline.commands"
+# What a server distribution brings; without one these say how to get it.
+SERVER_COMMANDS = {"serve": "run a server", "dev": "run a server to try things"}
+
+
+def build() -> typer.Typer:
+    """The whole command line."""
+    app = typer.Typer(
+        name="jobline",
+        help="Push jobs, work on them, and look after the queues of a Jobline server.",
+        epilog="Exit codes:\n\n" + "\n\n".join(exits.as_lines().splitlines()),
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for part in (push, work, jobs, queues, dead, server, tail, top, doctor):
+        part.register(app)
+    _add_server_commands(app)
+    return app
+
+
+def run() -> None:
+    """Runs the command line."""
+    build()(prog_name="jobline")
+
+
+def _show_version(asked: bool) -> None:
+    if not asked:
+        return
+    for distribution in ("jobline", "jobline-server"):
+        try:
+            print(distribution, version(distribution))
+        except PackageNotFoundError:
+            print(distribution, "not installed")
+    raise typer.Exit
+
+
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show versions and exit."
+        ),
+    ] = False,
+) -> None:
+    """Push jobs, work on them, and look after the queues of a Jobline server."""
+
+
+def _add_server_commands(app: typer.Typer) -> None:
+    for point in entry_points(group=GROUP):
+        _add(app, point)
+    known = {info.name for info in app.registered_commands}
+    for name, what in SERVER_COMMANDS.items():
+        if name not in known:
+            app.command(name, help=f"To {what}: pip install jobline-server.")(_missing(what))
+
+
+def _add(app: typer.Typer, point: EntryPoint) -> None:
+    try:
+        register = point.load()
+    except ImportError as error:
+        # A broken server must not keep anybody from using the client.
+        print(f"jobline: the commands of {point.value} cannot be loaded: {error}", file=sys.stderr)
+        return
+    register(app)
+
+
+def _missing(what: str) -> Callable[[], None]:
+    def missing() -> None:
+        print(f"To {what}, install it: pip install jobline-server", file=sys.stderr)
+        raise typer.Exit(exits.Exit.USAGE)
+
+    return missing

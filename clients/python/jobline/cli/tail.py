@@ -1,0 +1,88 @@
+"""`jobline tail`: what happens, as it happens."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import typer
+from rich.text import Text
+
+from jobline.cli import options as option
+from jobline.cli.command import Cli, command
+from jobline.cli.exits import Mistake
+from jobline.cli.job_view import moment_of
+from jobline.cli.output import printable
+from jobline.cli.plain import plain
+from jobline.cli.selection import reason_name
+from jobline.enums import EventKind
+from jobline.v1.event_pb2 import Event
+
+_KINDS: dict[int, EventKind] = {int(kind): kind for kind in EventKind}
+_STYLES = {
+    EventKind.COMPLETED: "green",
+    EventKind.RETRYING: "yellow",
+    EventKind.STALLED: "yellow",
+    EventKind.DEAD: "bold red",
+    EventKind.CANCELLED: "magenta",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `tail`."""
+    command(app, "tail")(tail)
+
+
+def tail(  # one argument an option of the command
+    cli: Cli,
+    queues: option.WatchedQueues = None,
+    *,
+    job: option.WatchedJob = None,
+    kind: option.Kinds = None,
+    resume: option.ResumeToken = "",
+    limit: option.Limit = 0,
+) -> None:
+    """Print events as they happen, until you stop it.
+
+    With --json each line carries the token that --resume takes to go on after it.
+    """
+    kinds = [_kind(name) for name in kind or []]
+    events = cli.client.watch(queues=queues or [], job_id=job, kinds=kinds, resume_token=resume)
+    for event, token in islice(events, limit or None):
+        if cli.out.as_json:
+            cli.out.line({**plain(event), "resume_token": token})
+        else:
+            cli.out.console.print(event_line(event))
+
+
+def event_line(event: Event) -> Text:
+    """An event as a line."""
+    at = moment_of(event, "at")
+    kind = _KINDS.get(event.kind)
+    line = Text(at.astimezone().strftime("%H:%M:%S.%f")[:-3] if at else "", style="dim")
+    name = kind.name.lower() if kind else str(event.kind)
+    line.append(f" {name:<16}", style=_STYLES.get(kind, "") if kind else "")
+    line.append(printable(" ".join(_parts(event))))
+    return line
+
+
+def _parts(event: Event) -> list[str]:
+    parts = [event.queue]
+    if event.job_id:
+        parts.append(f"{event.job_id}")
+    parts += [event.name] if event.name else []
+    if event.worker:
+        parts.append(f"at {event.worker}")
+    if event.attempt:
+        parts.append(f"attempt {event.attempt}")
+    if event.progress:
+        parts.append(f"{event.progress:.0f} %")
+    said = [reason_name(event.reason), event.error_type, event.error_message, event.message]
+    return parts + [part for part in said if part]
+
+
+def _kind(name: str) -> EventKind:
+    try:
+        return EventKind[name.upper().replace("-", "_")]
+    except KeyError:
+        known = ", ".join(kind.name.lower() for kind in EventKind)
+        raise Mistake(f"{name!r} is not a kind of event: {known}") from None

@@ -1,0 +1,173 @@
+"""`jobline top`: the queues and workers of a server, live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from jobline.cli import options as option
+from jobline.cli.command import Cli, command
+from jobline.cli.job_view import moment_of, span_text
+from jobline.cli.output import Column, table
+from jobline.cli.plain import plain
+from jobline.cli.queues import remarks
+from jobline.cli.server import worker_columns
+from jobline.cli.spans import show_ago
+from jobline.v1.admin_service_pb2 import GetStatsResponse, Worker
+from jobline.v1.queue_pb2 import Queue
+
+_HEADER_LINES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The server at one moment, with monotonic seconds for the rates."""
+
+    at: float
+    stats: GetStatsResponse
+    queues: dict[str, Queue]
+    workers: list[Worker]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A queue and what it did since the look before, a second."""
+
+    queue: Queue
+    pushed: float
+    completed: float
+    failed: float
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `top`."""
+    command(app, "top")(top)
+
+
+def top(
+    cli: Cli,
+    prefix: option.Prefix = "",
+    *,
+    interval: option.Interval = 1.0,
+    limit: option.Limit = 0,
+) -> None:
+    """Show queues and workers live, busiest first; --limit ends it after so many looks.
+
+    Without a terminal, or with --json, each look is printed after the other.
+    """
+    looks = _looks(cli, prefix, interval, limit)
+    if cli.out.as_json:
+        for before, look in looks:
+            cli.out.line(_as_json(before, look))
+        return
+    if not cli.out.console.is_terminal:
+        for before, look in looks:
+            cli.out.console.print(view(before, look, cli.now(), rows_max=50))
+        return
+    with Live(console=cli.out.console, screen=True, auto_refresh=False) as live:
+        for before, look in looks:
+            height = cli.out.console.size.height - _HEADER_LINES
+            live.update(view(before, look, cli.now(), rows_max=max(height, 3)), refresh=True)
+
+
+def _looks(cli: Cli, prefix: str, interval: float, limit: int) -> Iterator[tuple[Look, Look]]:
+    """Pairs of a look and the one before it; ends after `limit` of them, or never."""
+    before = look = _look(cli, prefix)
+    yield before, look
+    done = 1
+    while not limit or done < limit:
+        time.sleep(interval)
+        before, look = look, _look(cli, prefix)
+        yield before, look
+        done += 1
+
+
+def _look(cli: Cli, prefix: str) -> Look:
+    queues = {queue.name: queue for queue in cli.client.queues.list(prefix, page_size=1_000)}
+    workers = list(cli.client.admin.workers(page_size=1_000))
+    return Look(time.monotonic(), cli.client.admin.stats(), queues, workers)
+
+
+def rows(before: Look, look: Look) -> list[Row]:
+    """The queues with their rates, those in trouble and the busiest first."""
+    seconds = look.at - before.at
+    found = [_row(before.queues.get(name), queue, seconds) for name, queue in look.queues.items()]
+    return sorted(found, key=_order)
+
+
+def _row(before: Queue | None, queue: Queue, seconds: float) -> Row:
+    def rate(field: str) -> float:
+        # A total that went down was counted by another process: the server has restarted.
+        grown = getattr(queue, field) - (getattr(before, field) if before is not None else 0)
+        return max(grown, 0) / seconds if seconds > 0 and before is not None else 0.0
+
+    return Row(queue, rate("pushed_total"), rate("completed_total"), rate("failed_total"))
+
+
+def _order(row: Row) -> tuple[float, int, str]:
+    counts = row.queue.counts
+    return (-row.pushed - row.completed, -counts.ready - counts.active, row.queue.name)
+
+
+def view(before: Look, look: Look, now: datetime, *, rows_max: int) -> RenderableType:
+    """A look as a screen."""
+    stats = look.stats
+    seconds = look.at - before.at
+    pushed = stats.pushed_total - before.stats.pushed_total
+    completed = stats.completed_total - before.stats.completed_total
+    rates = (max(pushed, 0) / seconds, max(completed, 0) / seconds) if seconds > 0 else (0.0, 0.0)
+    head = Text.assemble(
+        (f"jobline {stats.version}", "bold"),
+        f"  up since {show_ago(moment_of(stats, 'started_at'), now)}"
+        f"  commit {span_text(stats, 'commit_time')}  loop lag {span_text(stats, 'loop_lag')}\n",
+        f"{stats.ready:,} ready  {stats.scheduled:,} scheduled  {stats.active:,} active  "
+        f"{stats.dead:,} dead  {stats.workers:,} workers   "
+        f"{rates[0]:,.0f} pushed/s  {rates[1]:,.0f} completed/s",
+        ("  DISK FULL" if stats.disk_full else "", "bold red"),
+    )
+    shown = rows(before, look)
+    parts: list[RenderableType] = [head, "", table(shown[:rows_max], _columns(now))]
+    if len(shown) > rows_max:
+        parts.append(Text(f"… and {len(shown) - rows_max:,} queues", style="dim"))
+    room = rows_max - len(shown) - 2
+    if look.workers and room > 0:
+        parts += ["", table(look.workers[:room], worker_columns(now))]
+    return Group(*parts)
+
+
+def _columns(now: datetime) -> list[Column[Row]]:
+    return [
+        Column("queue", lambda row: row.queue.name, style="bold"),
+        Column("ready", lambda row: f"{row.queue.counts.ready:,}", right=True),
+        Column("scheduled", lambda row: f"{row.queue.counts.scheduled:,}", right=True),
+        Column("active", lambda row: f"{row.queue.counts.active:,}", right=True),
+        Column("dead", lambda row: f"{row.queue.counts.dead:,}", right=True),
+        Column("in/s", lambda row: f"{row.pushed:,.0f}", right=True),
+        Column("done/s", lambda row: f"{row.completed:,.0f}", right=True),
+        Column("failed/s", lambda row: f"{row.failed:,.1f}", right=True),
+        Column("oldest", lambda row: show_ago(moment_of(row.queue, "oldest_ready_at"), now)),
+        Column("", lambda row: remarks(row.queue)),
+    ]
+
+
+def _as_json(before: Look, look: Look) -> dict[str, object]:
+    return {
+        "stats": plain(look.stats),
+        "queues": [
+            {
+                **plain(row.queue),
+                "pushed_per_second": round(row.pushed, 1),
+                "completed_per_second": round(row.completed, 1),
+                "failed_per_second": round(row.failed, 1),
+            }
+            for row in rows(before, look)
+        ],
+        "workers": [plain(worker) for worker in look.workers],
+    }

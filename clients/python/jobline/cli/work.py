@@ -1,0 +1,120 @@
+"""`jobline work`: runs a shell command, or a Python function, for each job."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from jobline.cli import options as option
+from jobline.cli import shell
+from jobline.cli.command import Cli, command
+from jobline.cli.exits import Mistake
+from jobline.cli.work_report import WorkReport
+
+if TYPE_CHECKING:
+    from jobline import Worker
+
+_LOOK_SECONDS = 0.1
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `work`."""
+    command(app, "work")(work)
+
+
+def work(  # noqa: PLR0913  # one argument an option of the command
+    cli: Cli,
+    queue: option.QueueName,
+    arguments: option.Arguments = None,
+    *,
+    shell_line: option.ShellLine = "",
+    function: option.Function = "",
+    name: option.Name = "",
+    concurrency: option.Concurrency = 1,
+    result: option.Result = False,
+    lease: option.Lease = None,
+    patience: option.Patience = None,
+    quiet: option.Quiet = False,
+) -> None:
+    """Work on the jobs of a queue.
+
+    Give a command after `--`, a line for the shell with --shell, or a Python function with
+    --function MODULE:NAME, which gets (payload) or (payload, context).
+
+    A command finds the payload on stdin, and JOBLINE_JOB_ID, _DELIVERY, _QUEUE, _NAME, _ATTEMPT,
+    _REASON, _KEY, _CONTENT_TYPE and _HEADERS in its environment. Exit code 0: done; 65: to the dead
+    letters; 75: given back for 30 s; any other: failed, tried again. SIGTERM or ^C: finish, then
+    end; once more: give back what runs.
+    """
+    from jobline import ANY, Worker
+
+    do = _chosen(arguments or [], shell_line, function, keep_result=result)
+    _ = cli.client  # nobody listens: say so now instead of trying for ever
+    middleware = () if quiet else (WorkReport(cli.out),)
+    worker = Worker(cli.server, concurrency=concurrency, lease=lease, middleware=middleware)
+    if hasattr(do, "queue") and hasattr(do, "function"):  # declared with @job
+        worker.add(do)
+    else:
+        worker.handler(queue, name or ANY)(do)
+    cli.out.note(f"working on {queue} at {cli.server} as {os.getpid()}; ^C to finish and end")
+    if patience is not None:
+        threading.Thread(target=_stop_when_idle, args=(worker, patience), daemon=True).start()
+    worker.run()
+    stats = worker.stats
+    cli.out.note(f"{stats.done:,} done, {stats.failed:,} failed, {stats.released:,} given back")
+
+
+def _chosen(
+    arguments: Sequence[str], shell_line: str, function: str, *, keep_result: bool
+) -> Callable[..., Any]:
+    """The handler that the command line asks for. Raises Mistake."""
+    if bool(arguments) + bool(shell_line) + bool(function) != 1:
+        raise Mistake("give one of: -- COMMAND ARGUMENTS…, --shell LINE, --function MODULE:NAME")
+    if function:
+        return load(function)
+    if shell_line:
+        return shell.handler(["/bin/sh", "-c", shell_line], keep_result=keep_result)
+    if shutil.which(arguments[0]) is None:
+        raise Mistake(f"there is no command {arguments[0]!r}")
+    return shell.handler(arguments, keep_result=keep_result)
+
+
+def load(place: str) -> Callable[..., Any]:
+    """The function at `module:name`, found from the present directory too. Raises Mistake."""
+    module_name, colon, name = place.partition(":")
+    if not colon or not module_name or not name:
+        raise Mistake(f"{place!r} is not MODULE:NAME")
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109  # sys.path holds text
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as error:
+        raise Mistake(f"{place}: there is no module {error.name}") from None
+    except AttributeError as error:
+        raise Mistake(f"{place}: {error}") from None
+    if not callable(found):
+        raise Mistake(f"{place} is not a function")
+    handler: Callable[..., Any] = found
+    return handler
+
+
+def _stop_when_idle(worker: Worker, patience: float) -> None:
+    """Stops the worker when it had nothing to do for so long."""
+    idle_since = time.monotonic()
+    seen = None
+    while time.monotonic() - idle_since < patience:
+        time.sleep(_LOOK_SECONDS)
+        stats = worker.stats
+        settled = (stats.done, stats.failed, stats.released, stats.lost)
+        if stats.running or stats.waiting or settled != seen or not stats.connected:
+            idle_since, seen = time.monotonic(), settled
+    worker.stop()

@@ -1,0 +1,64 @@
+"""What `jobline work` says about each job: a line when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from jobline.cli.output import Output, printable
+from jobline.cli.spans import show_span
+from jobline.context import Context
+from jobline.outcomes import Outcome
+from jobline.worker.middleware import Middleware
+
+
+class WorkReport(Middleware):
+    """Prints how each job went. It sees what handlers do, not what the server makes of it."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    async def around(self, context: Context, call_next: Callable[[], Awaitable[Any]]) -> Any:
+        """Around an async handler."""
+        began = time.monotonic()
+        try:
+            value = await call_next()
+        except (Exception, asyncio.CancelledError) as error:
+            self._say(context, began, error)
+            raise
+        self._say(context, began, value)
+        return value
+
+    def around_plain(self, context: Context, call_next: Callable[[], Any]) -> Any:
+        """Around a plain handler."""
+        began = time.monotonic()
+        try:
+            value = call_next()
+        except Exception as error:
+            self._say(context, began, error)
+            raise
+        self._say(context, began, value)
+        return value
+
+    def _say(self, context: Context, began: float, ended: object) -> None:
+        seconds = time.monotonic() - began
+        outcome, why = told(ended)
+        if self._out.as_json:
+            said = {"id": context.id, "delivery": context.delivery, "attempt": context.attempt}
+            self._out.line({**said, "outcome": outcome, "error": why, "seconds": round(seconds, 6)})
+            return
+        line = f"{context.id}  {outcome}  {show_span(seconds)}  {context.name}"
+        self._out.console.print(printable(f"{line}  {why}".rstrip()), markup=False)
+
+
+def told(ended: object) -> tuple[str, str]:
+    """How it went, and why, if it went otherwise than well."""
+    if isinstance(ended, Outcome):
+        return type(ended).__name__.lower(), str(ended)
+    if isinstance(ended, asyncio.CancelledError):
+        return "interrupted", ""
+    if isinstance(ended, BaseException):
+        return "failed", f"{type(ended).__name__}: {ended}"
+    return "done", ""
