@@ -6,7 +6,7 @@ from jobline.v1 import admin_service_pb2 as pb
 from jobline_server.rpc.convert import selection
 from jobline_server.rpc.convert.statistics import fill_worker, statistics_response
 from jobline_server.rpc.guard import Context
-from jobline_server.runtime import Runtime
+from jobline_server.runtime.runtime import Runtime
 
 
 class AdminService:

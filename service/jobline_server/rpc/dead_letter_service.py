@@ -6,7 +6,7 @@ from jobline.v1 import dead_letter_service_pb2 as pb
 from jobline_server.rpc.convert import selection
 from jobline_server.rpc.convert.jobs import fill_dead_count, fill_job
 from jobline_server.rpc.guard import Context
-from jobline_server.runtime import Runtime
+from jobline_server.runtime.runtime import Runtime
 
 COUNTS_MAX = 1_000
 

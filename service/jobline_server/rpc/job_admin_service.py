@@ -9,7 +9,7 @@ from jobline_server.rpc.convert import selection
 from jobline_server.rpc.convert.jobs import fill_job, fill_obstacle, job_page
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
-from jobline_server.runtime import Runtime
+from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobView
 
 

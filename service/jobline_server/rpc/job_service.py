@@ -17,7 +17,7 @@ from jobline_server.rpc.guard import Context, Frames
 from jobline_server.rpc.job_stream import StreamShell
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import lease_ms
-from jobline_server.runtime import Runtime
+from jobline_server.runtime.runtime import Runtime
 
 
 class JobService:
@@ -33,7 +33,7 @@ class JobService:
     ) -> job_service_pb2.PushResponse:
         """Stores jobs; answers when the ack level is reached."""
         runtime = self._runtime
-        command = self._reader.command(request, runtime.now().wall_ms)
+        command = self._reader.command(request, runtime.core.now().wall_ms)
         return push_response(request, await runtime.push(command))
 
     async def Pull(self, request: job_service_pb2.PullRequest, _context: Context) -> bytes:

@@ -6,7 +6,7 @@ from jobline.v1 import queue_service_pb2 as pb
 from jobline_server.rpc.convert import queues, selection
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
-from jobline_server.runtime import Runtime
+from jobline_server.runtime.runtime import Runtime
 
 
 class QueueService:

@@ -25,7 +25,7 @@ from jobline_server.rpc.job_admin_service import JobAdminService
 from jobline_server.rpc.job_service import JobService
 from jobline_server.rpc.queue_service import QueueService
 from jobline_server.rpc.reflection import V1, V1ALPHA, ReflectionService
-from jobline_server.runtime import Runtime
+from jobline_server.runtime.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)

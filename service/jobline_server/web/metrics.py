@@ -18,7 +18,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from jobline_server.runtime import Runtime
+from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
 
@@ -54,7 +54,7 @@ class ServerCollector(Collector):
         yield from _totals(view)
         yield from _health(view)
         queues, token = self._runtime.list_queues(page_size=QUEUES_MAX, page_token="", prefix="")
-        yield from _queues(queues, self._runtime.now().wall_ms)
+        yield from _queues(queues, self._runtime.core.now().wall_ms)
         left_out = view.queues - len(queues) if token else 0
         yield GaugeMetricFamily(
             "jobline_queues_without_metrics", "Queues over the bound of this page.", left_out

@@ -1,0 +1,223 @@
+"""Settings: every number and name that whoever runs the server may choose.
+
+Flags win over the environment (`JOBLINE_<NAME>`), the environment over the file (TOML), the file
+over the defaults here. A name that nobody knows and a value that cannot be applied stop the start:
+nothing falls back to less in silence (G22).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ByteSize, Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+PREFIX = "JOBLINE_"
+FILE_VARIABLE = "JOBLINE_CONFIG"
+# Variables of the client and of jobs that are run as commands, on the same machine.
+OTHERS = ("JOBLINE_SERVER", "JOBLINE_JOB_")
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+class ConfigurationError(Exception):
+    """The settings cannot be applied; the message says which, why, and what is allowed."""
+
+
+class Settings(BaseSettings):
+    """What a server is started with. Sizes may be written as `64MiB`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True
+    )
+
+    data: Path = Field(
+        default=Path("jobline-data"),
+        description="Directory of the store; made if it is not there. One process at a time.",
+    )
+    shards: int = Field(
+        default=0,
+        ge=0,
+        le=1_024,
+        description="Number of shards, fixed when the store is made. 0: as the store has it, 8 for "
+        "a new one.",
+    )
+    accept_loss: bool = Field(
+        default=False,
+        description="Start although the store lost what it had promised, for the one start after "
+        "a refusal.",
+    )
+
+    listen: str = Field(
+        default="127.0.0.1:7070",
+        description="HOST:PORT of gRPC; port 0 picks a free one. Empty: only the socket.",
+    )
+    unix_socket: Path | None = Field(
+        default=None, description="Path of a Unix socket for gRPC beside `listen`."
+    )
+    http: str = Field(
+        default="127.0.0.1:7071",
+        description="HOST:PORT of metrics and health pages; port 0 picks a free one. Empty: none.",
+    )
+    transport: Literal["auto", "grpcio", "native"] = Field(
+        default="auto",
+        description="What serves gRPC. auto: native where the extra is installed, else grpcio.",
+    )
+    uvloop: bool = Field(default=True, description="Run on uvloop.")
+
+    default_ack_level: Literal["memory", "buffered", "fsynced"] = Field(
+        default="fsynced",
+        description="When a push is answered that does not say; a queue's minimum may raise it.",
+    )
+    max_payload_bytes: ByteSize = Field(
+        default=ByteSize(10 * MIB),
+        ge=KIB,
+        le=512 * MIB,
+        description="The largest payload, in bytes, 1 KiB … 512 MiB.",
+    )
+    max_waiting_jobs: int = Field(
+        default=5_000_000, ge=1, le=1_000_000_000, description="Jobs that may wait, all queues."
+    )
+    max_waiting_bytes: ByteSize = Field(
+        default=ByteSize(4 * GIB),
+        ge=MIB,
+        le=1_024 * GIB,
+        description="Payloads of waiting jobs, in bytes, 1 MiB … 1 TiB.",
+    )
+    max_keys: int = Field(
+        default=5_000_000,
+        ge=1,
+        le=1_000_000_000,
+        description="Idempotency keys that are kept; about 200 bytes of memory each.",
+    )
+
+    heartbeat_seconds: float = Field(
+        default=5,
+        ge=0.05,
+        le=60,
+        description="Both sides of a stream send a frame this often, in seconds, 0.05 … 60.",
+    )
+    disconnect_grace_seconds: float = Field(
+        default=15,
+        ge=0,
+        le=3_600,
+        description="How long a broken stream's jobs wait for its worker, in seconds, 0 … 3,600.",
+    )
+    stream_max_age_seconds: float = Field(
+        default=1_800,
+        ge=1,
+        le=86_400,
+        description="Streams are asked to move after this long ± 10 %, in seconds, 1 … 86,400.",
+    )
+    max_calls: int = Field(default=20_000, ge=1, le=1_000_000, description="Unary calls in flight.")
+    max_streams: int = Field(default=10_000, ge=1, le=1_000_000, description="Open streams.")
+    max_pulls: int = Field(default=10_000, ge=1, le=1_000_000, description="Long polls.")
+    max_waiters: int = Field(default=10_000, ge=1, le=1_000_000, description="Open Wait calls.")
+    max_watchers: int = Field(default=1_000, ge=1, le=100_000, description="Open Watch calls.")
+
+    checkpoint_journal_bytes: ByteSize = Field(
+        default=ByteSize(128 * MIB),
+        ge=64 * KIB,
+        le=16 * GIB,
+        description="A shard's journal is folded into tables when it is this long, in bytes, "
+        "64 KiB … 16 GiB; a start reads at most about this much a shard.",
+    )
+    ballast_bytes: ByteSize = Field(
+        default=ByteSize(64 * MIB),
+        ge=0,
+        le=64 * GIB,
+        description="Room to give up on a full disk, so that acks go on, in bytes, 0 … 64 GiB.",
+    )
+
+    drain_seconds: float = Field(
+        default=30,
+        ge=0,
+        le=3_600,
+        description="How long workers have to finish when the server stops, in seconds, 0 … 3,600.",
+    )
+    log_format: Literal["json", "console"] = Field(
+        default="json", description="Log lines for programs or for people."
+    )
+    log_level: Literal["debug", "info", "warning", "error", "critical"] = Field(
+        default="info", description="Lines below this are left out."
+    )
+
+    @field_validator("listen", "http")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        host, _, port = value.rpartition(":")
+        if value and not (host and port.isascii() and port.isdigit() and int(port) <= 65_535):
+            raise ValueError("must be HOST:PORT, the port 0 to 65535")
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # pydantic's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, environment, file, in this order."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def listen_addresses(self) -> list[str]:
+        """Where gRPC is served."""
+        addresses = [self.listen] if self.listen else []
+        if self.unix_socket is not None:
+            addresses.append(f"unix:{self.unix_socket}")
+        return addresses
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, file: Path | None = None) -> Settings:
+    """Settings from all sources; a flag that is None was not given. Raises `ConfigurationError`."""
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    refuse_unknown_variables(os.environ)
+    file = file or (Path(os.environ[FILE_VARIABLE]) if os.environ.get(FILE_VARIABLE) else None)
+    if file is not None and not file.is_file():
+        raise ConfigurationError(f"there is no settings file {file}")
+    try:
+        settings = _with_file(file)(**given)
+    except ValidationError as error:
+        raise ConfigurationError(_explain(error)) from None
+    except (SettingsError, ValueError, OSError) as error:
+        raise ConfigurationError(f"the settings cannot be read: {error}") from None
+    if not settings.listen_addresses:
+        raise ConfigurationError("listen: gRPC needs an address or a unix_socket")
+    return settings
+
+
+def _with_file(file: Path | None) -> type[Settings]:
+    class Configured(Settings):
+        model_config = SettingsConfigDict(toml_file=file)
+
+    return Configured
+
+
+def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
+    """A misspelt variable would be ignored otherwise."""
+    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields} | {FILE_VARIABLE}
+    for name in environment:
+        if name.startswith(PREFIX) and name not in known and not name.startswith(OTHERS):
+            raise ConfigurationError(f"{name}: no such setting; see `jobline serve --help`")
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors(include_url=False, include_context=False):
+        name = ".".join(str(part) for part in problem["loc"]) or "settings"
+        unknown = problem["type"] == "extra_forbidden"
+        said = "no such setting" if unknown else problem["msg"].removeprefix("Value error, ")
+        lines.append(f"{name}: {said}")
+    return "\n".join(lines)
