@@ -1,0 +1,194 @@
+"""One database file, one connection, one thread: `Database`.
+
+aiosqlite runs what it is given on its thread, one thing after another. A transaction is therefore a
+plain function of the connection: it runs there whole, nothing comes between its statements, and the
+loop is asked once. If the task that waits for it is cancelled, it runs to its end all the same.
+
+After a write whose outcome is unknown the database takes no more writes: what memory believes and
+what the disk holds may differ from there on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar, cast
+
+import aiosqlite
+
+from jobline_server.storage.sqlite.failures import autocommit
+from jobline_server.storage.sqlite.statements import load
+from jobline_server.storage.store import CommitUnknown, DataLoss, DiskFull, StoreRefused
+
+T = TypeVar("T")
+
+PAGE_BYTES = 8_192
+# Pages move from the WAL to the database after this much was written. Measured with blobs of 100
+# KB: 4, 16 and 64 MiB give the same throughput, and the commits that wait behind the move wait 20,
+# 45 and 200 ms.
+WAL_BYTES_DEFAULT = 8 << 20
+CACHE_BYTES_DEFAULT = 32 << 20
+# SQLite moves pages itself once the WAL is this many times larger than it should have become.
+_BACKSTOP = 8
+_PRIMARY = 0xFF
+
+_PRAGMAS = load("pragmas.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """How a file is opened; `synchronous` is FULL (each commit fsyncs) or NORMAL (only moved pages
+    do)."""
+
+    synchronous: str = "FULL"
+    wal_bytes: int = WAL_BYTES_DEFAULT
+    cache_bytes: int = CACHE_BYTES_DEFAULT
+    factory: type[sqlite3.Connection] = sqlite3.Connection
+
+
+class _OneHop(Protocol):
+    """The one private method of aiosqlite that is used. Its public ones run a statement a hop, so
+    that another task's statement may come between two of a transaction."""
+
+    def _execute(self, work: Callable[[], T]) -> Awaitable[T]: ...
+
+
+class Database:
+    """An open file. Made by `open`."""
+
+    def __init__(
+        self, connection: aiosqlite.Connection, raw: sqlite3.Connection, settings: DatabaseSettings
+    ) -> None:
+        self._connection = connection
+        self._raw = raw
+        self._wal_bytes_max = settings.wal_bytes
+        self._wal_bytes = 0
+        self._moving: asyncio.Task[None] | None = None
+        self._broken: CommitUnknown | None = None
+
+    @classmethod
+    async def open(cls, file: Path, settings: DatabaseSettings) -> Database:
+        """Opens or makes the file and puts every PRAGMA in force, or raises `StoreRefused`."""
+        opened: list[sqlite3.Connection] = []
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(
+                file,
+                timeout=0,
+                isolation_level=None,
+                cached_statements=256,
+                factory=settings.factory,
+            )
+            opened.append(connection)
+            return connection
+
+        connection = aiosqlite.Connection(connect, iter_chunk_size=64)
+        try:
+            await connection
+        except sqlite3.Error as error:
+            raise StoreRefused(f"{file.name} cannot be opened: {error}") from error
+        database = cls(connection, opened[0], settings)
+        try:
+            await database.run(lambda raw: _put_in_force(raw, file.name, settings))
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs something that reads. A page that cannot be read is a `DataLoss`."""
+        try:
+            return await self._hop(work)
+        except sqlite3.DatabaseError as error:
+            if _is_corruption(error):
+                raise DataLoss(f"the database is damaged: {error}") from error
+            raise
+
+    async def write(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
+        """Runs a transaction that writes about so many bytes. `work` translates its own errors."""
+
+        def guarded(raw: sqlite3.Connection) -> T:
+            # On the thread, so that it holds for what already waits in line, and for a caller who
+            # left.
+            if self._broken is not None:
+                raise CommitUnknown(
+                    "an earlier write may be lost; nothing more is written"
+                ) from self._broken
+            try:
+                return work(raw)
+            except CommitUnknown as unknown:
+                self._broken = unknown
+                raise
+
+        outcome = await self._hop(guarded)
+        self._wal_bytes += wal_bytes
+        if self._wal_bytes >= self._wal_bytes_max and self._moving is None:
+            self._wal_bytes = 0
+            self._moving = asyncio.create_task(self._move_pages())
+        return outcome
+
+    async def close(self) -> None:
+        """Waits for what was begun and closes the file; SQLite moves all pages and deletes the
+        WAL."""
+        if self._moving is not None:
+            await self._moving
+        await self._connection.close()
+
+    async def _hop(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        on_thread = cast(_OneHop, self._connection)._execute  # noqa: SLF001  # see _OneHop
+        return await on_thread(lambda: work(self._raw))
+
+    async def _move_pages(self) -> None:
+        """SQLite's own checkpoint, between two commits rather than inside one: whoever waited for
+        the last commit is answered meanwhile. A full disk only means that the WAL grows on; it is
+        tried again."""
+
+        def move(raw: sqlite3.Connection) -> None:
+            try:
+                autocommit(raw, lambda: raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall())
+            except DiskFull:
+                return
+            except CommitUnknown as unknown:
+                self._broken = unknown
+
+        try:
+            await self._hop(move)
+        finally:
+            self._moving = None
+
+
+def _put_in_force(raw: sqlite3.Connection, name: str, settings: DatabaseSettings) -> None:
+    values = {
+        "synchronous": settings.synchronous,
+        "backstop_pages": _BACKSTOP * settings.wal_bytes // PAGE_BYTES,
+        "cache_size": -settings.cache_bytes // 1_024,
+    }
+    try:
+        for pragma, statement in _PRAGMAS.items():
+            wanted = statement.format_map(values)
+            raw.execute(wanted).fetchall()
+            if pragma == "journal_mode":
+                # Takes the lock, reads the WAL and fixes the page size: what follows is true of
+                # this file.
+                raw.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        for pragma, statement in _PRAGMAS.items():
+            _compare(raw, name, pragma, statement.format_map(values).split("=")[1].strip())
+    except sqlite3.Error as error:
+        raise StoreRefused(f"{name} cannot be opened: {error}") from error
+
+
+def _compare(raw: sqlite3.Connection, name: str, pragma: str, wanted: str) -> None:
+    found = str(raw.execute(f"PRAGMA {pragma}").fetchone()[0])
+    same = {"FULL": "2", "NORMAL": "1", "OFF": "0", "ON": "1", "MEMORY": "2"}.get(wanted, wanted)
+    if pragma != "page_size" and found.upper() != same.upper():
+        raise StoreRefused(
+            f"{name}: PRAGMA {pragma} is {found} and not {wanted}; the promises rest on it"
+        )
+
+
+def _is_corruption(error: sqlite3.DatabaseError) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -1,0 +1,88 @@
+"""Files beside the databases: the lock, names that survive a power cut, and free room."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from shutil import copyfile
+
+from jobline_server.storage.store import StoreRefused
+
+_HOLDER_BYTES = 20
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes names in a directory durable: fsync of a file does not cover its name (fsync(2))."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_directory(directory: Path) -> None:
+    """Makes a directory with its parents, durably, readable by its owner only: payloads are
+    private."""
+    if directory.is_dir():
+        return
+    make_directory(directory.parent)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    sync_directory(directory.parent)
+
+
+def free_bytes(directory: Path) -> int:
+    """Room on the file system that an ordinary process may use."""
+    room = os.statvfs(directory)
+    return room.f_bavail * room.f_frsize
+
+
+def keep_copy(file: Path, suffix: str) -> Path | None:
+    """Keeps a file as evidence under another name, the first time only. SQLite deletes the WAL when
+    it closes; a second name keeps its content at no cost."""
+    copy = file.with_name(file.name + suffix)
+    if not file.exists() or copy.exists():
+        return None
+    try:
+        os.link(file, copy)
+    except OSError:
+        copyfile(file, copy)
+    return copy
+
+
+class DirectoryLock:
+    """Held by the one process that has the directory open.
+
+    SQLite locks its files too, but with a POSIX record lock, which the process loses as soon as any
+    of its code opens and closes the same file. A flock on a file of its own is kept until the
+    process ends.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._descriptor: int | None = None
+
+    def take(self) -> None:
+        """Takes the lock, or raises `StoreRefused` naming who has it."""
+        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, _HOLDER_BYTES, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise StoreRefused(
+                f"{self._file.parent} is in use by process {holder or '(unknown)'}; "
+                "a data directory serves one process"
+            ) from None
+        with suppress(
+            OSError
+        ):  # our number is a courtesy: a full disk must not keep us from starting
+            os.pwrite(descriptor, b"%-*d" % (_HOLDER_BYTES, os.getpid()), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Gives the lock back; may be called twice."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

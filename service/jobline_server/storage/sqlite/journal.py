@@ -1,0 +1,108 @@
+"""The journal's rows: appending, reading in pages, cutting. Functions of a connection, run on its
+thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from jobline_server.storage.sqlite.failures import autocommit, transact
+from jobline_server.storage.sqlite.statements import load, repeated
+from jobline_server.storage.store import JournalRow, ShardRow
+
+OFFSET_BITS = 48
+OFFSET_MAX = (1 << OFFSET_BITS) - 1
+# A page of rows held in memory at once: as many as fit, one at least.
+PAGE_ROWS = 2_000
+PAGE_BYTES = 16 << 20
+
+_SQL = load("journal.sql")
+
+
+def position_of(shard: int, offset: int) -> int:
+    """Where a row stands in the table: shards one after another, each in its order."""
+    return shard << OFFSET_BITS | offset
+
+
+def append(
+    connection: sqlite3.Connection, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int]
+) -> None:
+    """One transaction for all rows. It is one statement, unless a ceiling moves without a row."""
+    parameters: list[int | bytes | None] = []
+    for row in rows:
+        parameters += (
+            row.shard << OFFSET_BITS | row.offset,
+            row.epoch,
+            row.chain_before,
+            row.chain,
+            id_ceilings.get(row.shard),
+            row.blob,
+        )
+    statement = repeated(_SQL["append_rows"], len(rows)) if rows else ""
+    alone = id_ceilings.keys() - {row.shard for row in rows} if id_ceilings else None
+    if not alone:
+        autocommit(connection, lambda: connection.execute(statement, parameters))
+        return
+
+    def append_and_raise() -> None:
+        if rows:
+            connection.execute(statement, parameters)
+        for shard in sorted(alone):
+            connection.execute(
+                _SQL["raise_ceiling"], {"shard": shard, "id_ceiling": id_ceilings[shard]}
+            )
+
+    transact(connection, append_and_raise)
+
+
+def read_page(connection: sqlite3.Connection, shard: ShardRow, after: int) -> list[JournalRow]:
+    """The rows after an offset, up to that of the shard row and one more: it would be a sign of
+    rot."""
+    last = min(shard.offset + 1, OFFSET_MAX)
+    bounds = {"after": position_of(shard.shard, after), "last": position_of(shard.shard, last)}
+    rows: list[JournalRow] = []
+    room = PAGE_BYTES
+    cursor = connection.execute(_SQL["read_rows"], bounds)
+    for position, epoch, chain_before, chain, blob in cursor:
+        rows.append(
+            JournalRow(shard.shard, epoch, position & OFFSET_MAX, chain_before, chain, blob)
+        )
+        room -= len(blob)
+        if room <= 0 or len(rows) == PAGE_ROWS:
+            break
+    cursor.close()
+    return rows
+
+
+def chain_at(connection: sqlite3.Connection, shard: int, offset: int) -> int | None:
+    """The chain after a commit, None if its row is gone."""
+    found = connection.execute(
+        _SQL["chain_at"], {"position": position_of(shard, offset)}
+    ).fetchone()
+    return None if found is None else int(found[0])
+
+
+def cut(connection: sqlite3.Connection, shard: int, offset: int, chain: int, case: int) -> int:
+    """Sets apart all rows after an offset and puts the shard row there. Part of a transaction."""
+    bounds = {"after": position_of(shard, offset), "last": position_of(shard, OFFSET_MAX)}
+    rows = connection.execute(_SQL["set_rows_apart"], {**bounds, "recovery_case": case}).rowcount
+    connection.execute(_SQL["delete_rows"], bounds)
+    connection.execute(_SQL["cut_shard_row"], {"shard": shard, "offset": offset, "chain": chain})
+    return rows
+
+
+def truncate(connection: sqlite3.Connection, shard: ShardRow, limit_rows: int) -> tuple[int, int]:
+    """Deletes a slice of the rows up to the checkpoint. Part of a transaction. Returns deleted and
+    left."""
+    bounds = {
+        "after": position_of(shard.shard, 0),
+        "last": position_of(shard.shard, shard.checkpoint_offset),
+    }
+    limits = {"limit_rows": limit_rows, "limit_bytes": PAGE_BYTES}
+    end = connection.execute(_SQL["slice_end"], {**bounds, **limits}).fetchone()[0]
+    if end is None:
+        return 0, 0
+    slice_bounds = {"after": bounds["after"], "last": end}
+    deleted = connection.execute(_SQL["delete_rows"], slice_bounds).rowcount
+    first = connection.execute(_SQL["first_position"], bounds).fetchone()[0]
+    return deleted, 0 if first is None else int(bounds["last"]) - int(first) + 1

@@ -1,0 +1,44 @@
+-- How every connection is set up. Each statement is run in this order and its answer is compared: a
+-- setting that did not take refuses the start.
+
+-- name: page_size
+-- Bytes a page, fixed when a file is made: commits of 200 bytes write two pages and want them
+-- small, blobs of 100 KB want few; measured, 8 KiB is within a tenth of the best for both
+-- (docs/benchmarks.md).
+PRAGMA page_size = 8192;
+
+-- name: locking_mode
+-- The file is ours until we close it: no second connection, so no WAL-reset bug, and no shared
+-- memory file.
+PRAGMA locking_mode = EXCLUSIVE;
+
+-- name: journal_mode
+-- A commit is one sequential write and one fsync; readers are not a reason, there are none.
+PRAGMA journal_mode = WAL;
+
+-- name: synchronous
+-- Replaced by the file's own level: FULL fsyncs the WAL in each commit, NORMAL only before pages
+-- move.
+PRAGMA synchronous = {synchronous};
+
+-- name: wal_autocheckpoint
+-- A backstop only, in pages: moving pages is started by us between commits, because SQLite does it
+-- inside one and swallows the errors it meets (sqlite3WalDefaultHook).
+PRAGMA wal_autocheckpoint = {backstop_pages};
+
+-- name: secure_delete
+-- Debian builds SQLite with overwriting on; it would write zeros over each truncated journal row.
+PRAGMA secure_delete = OFF;
+
+-- name: cache_size
+-- Memory for pages, in KiB where negative; it fills with use, so an empty server stays small.
+PRAGMA cache_size = {cache_size};
+
+-- name: temp_store
+-- Sorting spills to memory: a full disk must not break a query.
+PRAGMA temp_store = MEMORY;
+
+-- name: cell_size_check
+-- Looks at the cells of a page when it is read, so that a rotten page is an error and not a wrong
+-- answer.
+PRAGMA cell_size_check = ON;

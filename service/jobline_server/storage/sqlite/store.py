@@ -1,0 +1,298 @@
+"""`SqliteStore`: the `Store` interface over one directory. It holds no rule of its own; it puts the
+parts together: which function runs on the database's thread, what is promised after it, what a full
+disk means."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from jobline_server.storage.recovery_cases import Decision, JournalCheck
+from jobline_server.storage.sqlite import items, journal, opening
+from jobline_server.storage.sqlite.ballast import Ballast
+from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database, DatabaseSettings
+from jobline_server.storage.sqlite.failures import transact
+from jobline_server.storage.sqlite.files import (
+    DirectoryLock,
+    free_bytes,
+    keep_copy,
+    make_directory,
+    sync_directory,
+)
+from jobline_server.storage.sqlite.promise import PromiseFile
+from jobline_server.storage.store import (
+    NO_CEILINGS,
+    BadRow,
+    DataLoss,
+    DiskFull,
+    ItemKey,
+    ItemRow,
+    JournalRow,
+    ShardImage,
+    ShardRow,
+    SpaceReport,
+    StoreRefused,
+)
+
+T = TypeVar("T")
+
+DATABASE_FILE = "jobline.db"
+# A slice of what an opening deletes.
+_SLICE_ROWS = 2_000
+# A commit writes about this much beside its blobs: the ends of the last page and the shard row's
+# page.
+_ROW_BYTES = 2 * PAGE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteSettings:
+    """`ballast_bytes`: what is given up on a full disk, so that acks go on; 64 MiB hold some hours
+    of them. `low_space_bytes`: less free room than this is called low. `accept_loss`: go on without
+    what was lost, for the one start after a refusal. `database`: how the file is opened."""
+
+    ballast_bytes: int = 64 << 20
+    low_space_bytes: int = 256 << 20
+    accept_loss: bool = False
+    database: DatabaseSettings = field(default_factory=DatabaseSettings)
+
+
+class SqliteStore:
+    """A store in a directory. `open` first."""
+
+    def __init__(self, directory: Path, settings: SqliteSettings | None = None) -> None:
+        self._directory = directory
+        self._settings = settings or SqliteSettings()
+        self._lock = DirectoryLock(directory / "lock")
+        self._ballast = Ballast(directory / "ballast", self._settings.ballast_bytes)
+        self._opened: Database | None = None
+        self._promises: PromiseFile | None = None
+        # Of shards that are open: what the promise says beside the row.
+        self._ceilings: dict[int, int] = {}
+
+    async def open(self, shards: int) -> int:
+        """See `Store.open`."""
+        make_directory(self._directory)
+        self._lock.take()
+        try:
+            return await self._open(shards)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _open(self, shards: int) -> int:
+        file = self._directory / DATABASE_FILE
+        self._opened = await Database.open(file, self._settings.database)
+        sync_directory(self._directory)
+        try:
+            found = await self._database.run(partial(opening.prepare, shards=shards))
+            self._promises = PromiseFile(self._directory / "promise", found)
+            compare = partial(
+                opening.compare_with_promises,
+                promises=self._promises,
+                accept_loss=self._settings.accept_loss,
+            )
+            await self._database.run(compare)
+        except DataLoss as damage:
+            raise StoreRefused(f"{DATABASE_FILE}: {damage}") from damage
+        except StoreRefused:
+            # Closing deletes the WAL, in which somebody may yet find what is lost.
+            keep_copy(file.with_name(file.name + "-wal"), ".refused")
+            raise
+        self._ballast.stand(self._settings.low_space_bytes)
+        return found
+
+    async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:
+        """See `Store.open_shard`."""
+        apart = 0
+        if self._settings.accept_loss:
+            apart = await self._write(partial(opening.cut_where_it_breaks, shard=shard), _ROW_BYTES)
+        row = await self._write(
+            partial(opening.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block),
+            _ROW_BYTES,
+        )
+        self._ceilings[shard] = row.id_ceiling
+        self._promised.keep(shard, row.epoch, row.offset, row.chain, row.id_ceiling)
+        self._promised.sync()
+        await self._delete_leftovers(row)
+        return ShardImage(row, first_free_id_sequence=row.id_ceiling - id_block, set_apart=apart)
+
+    async def items(self, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
+        """See `Store.items`."""
+        row = await self._database.run(partial(items.shard_row, shard=shard))
+        left = 1
+        while left:
+            _, left = await self._transact(
+                partial(items.truncate, shard=row, limit_rows=_SLICE_ROWS), items.PAGE_BYTES
+            )
+        after: tuple[int, int] | None = items.BEFORE_ALL
+        while after is not None:
+            page = await self._database.run(partial(items.read_page, shard=row, after=after))
+            if page.bad_generations:
+                await self._transact(partial(items.set_apart, page=page), _ROW_BYTES)
+            if page.rows:
+                yield page.rows
+            after = page.last
+
+    async def journal(self, shard: int) -> AsyncIterator[list[JournalRow]]:
+        """See `Store.journal`."""
+        row = await self._database.run(partial(items.shard_row, shard=shard))
+        check = JournalCheck(row)
+        case = check.begin()
+        while case is None:
+            page = await self._database.run(
+                partial(journal.read_page, shard=row, after=check.offset)
+            )
+            if not page:
+                break
+            good, case = check.take(page)
+            if good:
+                yield list(good)
+        case = case or check.finish()
+        if case.decision is Decision.REFUSE:
+            raise opening.loss_of(shard, check, case)
+
+    async def commit(
+        self, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int] = NO_CEILINGS
+    ) -> None:
+        """See `Store.commit`. One hop to the thread, one statement there."""
+        if not rows and not id_ceilings:
+            return
+        written = sum(len(row.blob) for row in rows) + _ROW_BYTES * len(rows)
+        await self._write(partial(self._append, rows, id_ceilings), written)
+
+    def _append(
+        self,
+        rows: Sequence[JournalRow],
+        id_ceilings: Mapping[int, int],
+        connection: sqlite3.Connection,
+    ) -> None:
+        """On the thread: the retry after a full disk and the promise belong to this commit, and the
+        next one must not come between."""
+        try:
+            journal.append(connection, rows, id_ceilings)
+        except DiskFull:
+            if not self._ballast.give_up():
+                raise
+            journal.append(connection, rows, id_ceilings)
+        for shard, ceiling in id_ceilings.items():
+            self._ceilings[shard] = max(ceiling, self._ceilings.get(shard, 0))
+        for row in rows:
+            ceiling = self._ceilings.get(row.shard, 0)
+            self._promised.keep(row.shard, row.epoch, row.offset, row.chain, ceiling)
+
+    async def stage(
+        self,
+        shard: int,
+        epoch: int,
+        generation: int,
+        rows: Sequence[ItemRow],
+        removals: Sequence[ItemKey],
+    ) -> None:
+        """See `Store.stage`."""
+        slice_ = partial(
+            items.stage,
+            shard=shard,
+            epoch=epoch,
+            generation=generation,
+            rows=rows,
+            removals=removals,
+        )
+        await self._transact(slice_, _bytes_of(rows, removals))
+
+    async def finish_checkpoint(
+        self,
+        shard: int,
+        epoch: int,
+        generation: int,
+        offset: int,
+        chain: int,
+        rows: Sequence[ItemRow],
+        removals: Sequence[ItemKey],
+    ) -> None:
+        """See `Store.finish_checkpoint`."""
+
+        def finish(connection: sqlite3.Connection) -> None:
+            items.stage(connection, shard, epoch, generation, rows, removals)
+            items.finish(connection, shard, epoch, generation, offset, chain)
+
+        await self._transact(finish, _bytes_of(rows, removals) + _ROW_BYTES)
+
+    async def abandon_checkpoint(self, shard: int, epoch: int, generation: int) -> None:
+        """See `Store.abandon_checkpoint`."""
+        row = await self._transact(
+            partial(items.may_stage, shard=shard, epoch=epoch, generation=generation), 0
+        )
+        await self._delete_leftovers(row)
+
+    async def _delete_leftovers(self, row: ShardRow) -> None:
+        after: tuple[int, int] | None = items.BEFORE_ALL
+        while after is not None:
+            clean = partial(items.delete_leftovers, shard=row, after=after, limit_rows=_SLICE_ROWS)
+            after = await self._transact(clean, _SLICE_ROWS * PAGE_BYTES // 16)
+
+    async def truncate(self, shard: int, limit_rows: int) -> int:
+        """See `Store.truncate`."""
+
+        def truncate(connection: sqlite3.Connection) -> int:
+            row = items.shard_row(connection, shard)
+            deleted, left = items.truncate(connection, row, limit_rows)
+            if left or deleted >= limit_rows:
+                return max(left, 1)
+            _, left = journal.truncate(connection, row, limit_rows - deleted)
+            return min(left, limit_rows)
+
+        return await self._transact(truncate, limit_rows * _ROW_BYTES // 8)
+
+    def space(self) -> SpaceReport:
+        """See `Store.space`."""
+        free = free_bytes(self._directory)
+        return SpaceReport(
+            free_bytes=free,
+            low=free < self._settings.low_space_bytes,
+            ballast_standing=self._ballast.standing,
+        )
+
+    async def restore_ballast(self) -> bool:
+        """See `Store.restore_ballast`. On the thread, because allocating may take a while."""
+        spare = self._settings.low_space_bytes
+        return await self._database.run(lambda _: self._ballast.stand(spare))
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        if self._opened is not None:
+            database, self._opened = self._opened, None
+            await database.close()
+        if self._promises is not None:
+            self._promises.close()
+            self._promises = None
+        self._lock.release()
+
+    @property
+    def _database(self) -> Database:
+        if self._opened is None:
+            raise RuntimeError("the store is not open")
+        return self._opened
+
+    @property
+    def _promised(self) -> PromiseFile:
+        if self._promises is None:
+            raise RuntimeError("the store is not open")
+        return self._promises
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
+        return await self._database.write(work, wal_bytes)
+
+    async def _transact(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
+        return await self._write(
+            lambda connection: transact(connection, lambda: work(connection)), wal_bytes
+        )
+
+
+def _bytes_of(rows: Sequence[ItemRow], removals: Sequence[ItemKey]) -> int:
+    """What a slice adds to the WAL: blobs, and a share of a page for each row and key in an
+    index."""
+    return sum(len(row.blob) for row in rows) + (len(rows) + len(removals)) * PAGE_BYTES // 16
