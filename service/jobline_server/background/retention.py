@@ -18,6 +18,7 @@ from jobline_server.runtime.ended import EndedJobs
 
 # Runs of ids that one slice takes.
 SLICE_RUNS = 200
+NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,43 +32,54 @@ class RetentionBeat:
 
     async def run_once(self, now: Now) -> Counts:
         """One slice of each queue and state."""
-        counts = {"staled": 0, "deleted": 0, "evicted": 0}
+        counts = {"staled": 0, "deleted": await self._delete(now), "evicted": 0}
         for shard in self.core.shards:
             for queue in list(shard.queues.values()):
                 for state in sorted(ENDED_STATES):
                     if queue.ended.get(state):
                         counts["staled"] += await self._stale(queue, state, now)
                         counts["evicted"] += await self._evict(queue, state)
-                if queue.ended.get(JobState.STALE):
-                    counts["deleted"] += await self._delete(queue, now)
         return counts
 
     async def _stale(self, queue: Queue, state: JobState, now: Now) -> int:
         before_ms = now.wall_ms - _age_ms(queue, state)
         keep = limits.KEEP_NEWEST if state is JobState.COMPLETED else 0
+        await self.ended.write()
         async with self.ended.changing:
-            runs = await self.ended.due_for_stale(queue.name, state, before_ms, keep, SLICE_RUNS)
-            return await self.ended.make_stale(queue.name, state, runs)
+            spans = await self.ended.finished.due_for_stale(
+                queue.name, state, before_ms, keep, SLICE_RUNS
+            )
+            return await self.ended.make_stale(queue.name, state, spans)
 
     async def _evict(self, queue: Queue, state: JobState) -> int:
-        count = queue.settings.retention.count
-        if state is JobState.DEAD:
-            keep_count, keep_bytes = count, limits.DEAD_KEPT_BYTES_MAX
-        elif state is JobState.COMPLETED:
-            keep_count, keep_bytes = count or limits.COMPLETED_KEPT_MAX, None
-        else:
-            return 0
-        if keep_bytes is None and keep_count is not None and queue.ended[state] <= keep_count:
+        keep_count, keep_bytes = _kept(queue, state)
+        if keep_bytes == NO_LIMIT and queue.ended[state] <= keep_count:
             return 0
         async with self.ended.changing:
-            runs = await self.ended.evictable(queue.name, state, keep_count, keep_bytes, SLICE_RUNS)
-            return await self.ended.delete(queue.name, state, runs)
+            spans = await self.ended.finished.evictable(
+                queue.name, state, keep_count, keep_bytes, SLICE_RUNS
+            )
+            return await self.ended.delete(queue.name, state, spans)
 
-    async def _delete(self, queue: Queue, now: Now) -> int:
+    async def _delete(self, now: Now) -> int:
         before_ms = now.wall_ms - limits.DELETE_AFTER_MS
+        deleted = 0
         async with self.ended.changing:
-            runs = await self.ended.due_for_deletion(queue.name, before_ms, SLICE_RUNS)
-            return await self.ended.delete(queue.name, JobState.STALE, runs)
+            spans = await self.ended.finished.due_for_deletion(before_ms, SLICE_RUNS)
+            for queue in sorted({span.queue for span in spans}):
+                own = [span for span in spans if span.queue == queue]
+                deleted += await self.ended.delete(queue, JobState.STALE, own)
+        return deleted
+
+
+def _kept(queue: Queue, state: JobState) -> tuple[int, int]:
+    """How many jobs and bytes a queue keeps of those that ended in a state."""
+    own = queue.settings.retention.count
+    if state is JobState.COMPLETED:
+        return limits.COMPLETED_KEPT_MAX if own is None else own, NO_LIMIT
+    if state is JobState.DEAD:
+        return NO_LIMIT if own is None else own, limits.DEAD_KEPT_BYTES_MAX
+    return NO_LIMIT, NO_LIMIT
 
 
 def _age_ms(queue: Queue, state: JobState) -> int:

@@ -1,38 +1,50 @@
 """Ended jobs: what the finished file keeps, and the way there.
 
-Endings of committed turns gather on the shelf and are written a few times a second, without fsync:
-the journal still holds them until a checkpoint, which calls `sync` first. Whoever reads has the
-shelf written before, so nothing that ended is ever overlooked.
+Endings of committed turns gather on the shelf and are written a few times a second, without fsync: the
+journal still tells of them until a checkpoint, which calls `sync` first. Whoever reads has the shelf written
+before, so nothing that ended is overlooked.
+
+Ended jobs are put back, aged and deleted by facts, as everything is. Whoever does that holds `changing` from
+the look to the commit, so that no two callers decide on the same record.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from jobline_server.storage.finished import EndedQuery, EndedRow, Finished
+from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
+from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.values import ENDED_STATES, EndReason, JobState
+from jobline_server.runtime.commits import Turn
+from jobline_server.runtime.shown import ended_view, matches
+from jobline_server.runtime.views import DeadCount, JobFilter, JobView
+from jobline_server.storage.codec.ended import decode_ended
+from jobline_server.storage.finished import EndedPart, EndedQuery, EndedRow, EndedSpan, Finished
 from jobline_server.storage.shelf import Shelf
 
-from jobline_server.engine.entries import JobRecord
-from jobline_server.engine.values import JobState
-from jobline_server.runtime.commits import Turn
-from jobline_server.storage.codec import record_of
+if TYPE_CHECKING:
+    from jobline_server.runtime.core import Core
 
 WRITE_SECONDS = 0.25
+# Jobs that one look at the finished file asks for, where a filter may let few of them through.
+LOOK_JOBS = 1_000
 
-Trimmed = Callable[[str, JobState, list[tuple[int, int]]], None]
+Runs = Sequence[tuple[int, int]]
 
 
 class EndedJobs:
-    """The finished file and its shelf. `trimmed` is told of completed jobs that were never
-    written, because the queue keeps fewer: (queue, state, runs of ids).
-    """
+    """The finished file and its shelf."""
 
-    def __init__(self, finished: Finished, shelf: Shelf, trimmed: Trimmed) -> None:
+    def __init__(self, core: Core, finished: Finished) -> None:
+        self._core = core
         self.finished = finished
-        self._shelf = shelf
-        self._trimmed = trimmed
+        self._shelf = Shelf()
         self._writing = asyncio.Lock()
+        self.changing = asyncio.Lock()
+
+    # Keeping.
 
     def told(self, turns: Sequence[Turn]) -> None:
         """Takes what ended onto the shelf."""
@@ -40,37 +52,139 @@ class EndedJobs:
             if turn.endings:
                 self._shelf.add(turn.endings)
 
-    async def write(self) -> None:
-        """Writes what is on the shelf."""
-        async with self._writing:
-            ops, trimmed = self._shelf.take()
-            if ops:
-                await self.finished.write(ops)
-        for queue, state, runs in trimmed:
-            self._trimmed(queue, state, runs)
-
-    async def sync(self) -> None:
-        """Makes everything that has ended so far durable in the finished file."""
-        await self.write()
-        await self.finished.sync()
-
     async def run(self) -> None:
         """Writes a few times a second, until cancelled."""
         while True:
             await asyncio.sleep(WRITE_SECONDS)
             await self.write()
 
+    async def write(self) -> None:
+        """Writes what is on the shelf. Completed jobs that are more than their queue keeps never reach
+        the file: the engine is told that they are deleted."""
+        async with self._writing:
+            ops, trimmed = self._shelf.take()
+            for trim in trimmed:
+                self._decide_deleted(trim.queue, trim.state, trim.runs)
+            if ops:
+                await self._core.commits.until_room(lambda: self.finished.write(ops))
+
+    async def sync(self) -> None:
+        """Makes everything that has ended so far durable in the finished file."""
+        await self.write()
+        await self._core.commits.until_room(self.finished.sync)
+
+    # Looking.
+
     async def find(self, job_id: int) -> tuple[JobState, JobRecord] | None:
-        """How a job ended, if it is kept."""
-        row = await self.row_of(job_id)
+        """How a job ended, if it is kept; a stale one says STALE."""
+        row = await self._row_of(job_id)
         return None if row is None else (JobState(row.state), record_of(row, job_id))
 
-    async def row_of(self, job_id: int) -> EndedRow | None:
-        """The row that holds a job that ended."""
+    async def outcome_of(self, job_id: int) -> tuple[JobState, JobRecord] | None:
+        """How a job ended, if it is kept, however long ago."""
+        row = await self._row_of(job_id)
+        if row is None:
+            return None
+        return JobState(row.former_state or row.state), record_of(row, job_id)
+
+    async def view(self, job_id: int) -> JobView | None:
+        """An ended job, as operators see it."""
+        row = await self._row_of(job_id)
+        return None if row is None else _view(row, job_id)
+
+    async def _row_of(self, job_id: int) -> EndedRow | None:
         await self.write()
         return await self.finished.get(job_id)
 
-    async def list(self, query: EndedQuery) -> list[EndedRow]:
-        """Rows by id."""
+    async def first_after(self, wanted: JobFilter, after: int, count: int) -> list[JobView]:
+        """The first `count` ended jobs that a filter lets through, with ids above `after`, by id."""
         await self.write()
-        return list(await self.finished.list(query))
+        found: list[JobView] = []
+        resume_after: int | None = after
+        while resume_after is not None and len(found) < count:
+            page = await self.finished.list(_query(wanted, resume_after, max(count, LOOK_JOBS)))
+            for part in page.parts:
+                found += [view for view in _views(part) if matches(view, wanted)]
+                if len(found) >= count:
+                    break
+            resume_after = page.resume_after
+            await asyncio.sleep(0)
+        return found[:count]
+
+    async def dead_statistics(self, queue: str) -> list[DeadCount]:
+        """What dead jobs have in common, most first."""
+        await self.write()
+        return [
+            DeadCount(
+                queue=group.queue,
+                name=group.name,
+                reason=EndReason(group.reason),
+                error_type=group.error_type,
+                count=group.count,
+                oldest_ms=group.oldest_ms,
+                newest_ms=group.newest_ms,
+            )
+            for group in await self.finished.dead_statistics(queue)
+        ]
+
+    # Ageing; the caller holds `changing`.
+
+    async def make_stale(self, queue: str, state: JobState, spans: Sequence[EndedSpan]) -> int:
+        """Ended jobs become STALE; returns how many, after the commit."""
+        shard = self._core.shard_of_queue(queue)
+        decide_stale(shard, self._core.now(), queue, state, _runs(spans))
+        self._core.decided(shard)
+        await self._core.commits.wait()
+        return sum(span.count for span in spans)
+
+    async def delete(self, queue: str, state: JobState, spans: Sequence[EndedSpan]) -> int:
+        """Ended jobs are deleted; returns how many, after the commit."""
+        self._decide_deleted(queue, state, _runs(spans))
+        await self._core.commits.wait()
+        return sum(span.count for span in spans)
+
+    def _decide_deleted(self, queue: str, state: JobState, runs: Runs) -> None:
+        shard = self._core.shard_of_queue(queue)
+        decide_delete_ended(shard, self._core.now(), queue, state, runs)
+        self._core.decided(shard)
+
+
+def record_of(row: EndedRow, job_id: int) -> JobRecord:
+    """One job of a row as it was written down."""
+    return decode_ended(
+        row.blob,
+        queue=row.queue,
+        first_id=row.first_id,
+        ended_ms=row.ended_ms,
+        job_id=job_id,
+    )
+
+
+def _view(row: EndedRow, job_id: int) -> JobView:
+    stale_from = JobState(row.former_state) if row.former_state else None
+    return ended_view(JobState(row.state), record_of(row, job_id), stale_from)
+
+
+def _views(part: EndedPart) -> list[JobView]:
+    ids = range(part.first_id, part.first_id + part.count)
+    return [_view(part.row, job_id) for job_id in ids]
+
+
+def _runs(spans: Sequence[EndedSpan]) -> Runs:
+    return [(span.first_id, span.count) for span in spans]
+
+
+def _query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:
+    ended = ENDED_STATES | {JobState.STALE}
+    return EndedQuery(
+        queue=wanted.queue,
+        states=frozenset(map(int, wanted.states & ended)),
+        reasons=frozenset(map(int, wanted.reasons)),
+        name=wanted.name,
+        error_type=wanted.error_type,
+        error_contains=wanted.error_contains,
+        ended_after_ms=wanted.ended_after_ms,
+        ended_before_ms=wanted.ended_before_ms,
+        after_id=after,
+        limit=limit,
+    )

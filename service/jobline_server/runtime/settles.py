@@ -114,7 +114,7 @@ class Settles:
     async def _explain(
         self, job_id: int, delivery: int, repeated: frozenset[JobState]
     ) -> SettleOutcome:
-        ended = await self._ended.find(job_id)
+        ended = await self._ended.outcome_of(job_id)
         if ended is None:
             return NOT_FOUND
         state, record = ended

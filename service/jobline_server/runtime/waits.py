@@ -110,7 +110,7 @@ class Waits:
                 continue
             if shard is not None and shard.state_of(job_id) is not None:
                 continue
-            found = await self._ended.find(job_id) if shard is not None else None
+            found = await self._ended.outcome_of(job_id) if shard is not None else None
             if found is None and shard is not None and shard.state_of(job_id) is not None:
                 # Put back by hand meanwhile.
                 continue
