@@ -1,4 +1,6 @@
-"""The loop around every beat: run, count, wait; a beat that fails goes on being tried, and is heard of."""
+"""The loop around every beat: run, count, wait; a beat that fails goes on being tried, and is
+heard of.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Counts = Mapping[str, int]
 
 
 class Beat(Protocol):
-    """Background work with a rhythm. Public: its name in logs and metrics, and seconds between two runs."""
+    """Background work with a rhythm. Public: its name in logs and metrics, and seconds between two
+    runs.
+    """
 
     @property
     def name(self) -> str:

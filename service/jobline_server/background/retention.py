@@ -1,8 +1,8 @@
 """Retention: ended jobs become STALE, then are deleted; both are facts, a slice at a time.
 
-How long: the queue's own age, else an hour for completed, cancelled and expired jobs beyond the newest
-thousand, and seven days for dead ones. How many: the queue's own count, else a hundred thousand completed jobs
-and a gibibyte of dead ones.
+How long: the queue's own age, else an hour for completed, cancelled and expired jobs beyond the
+newest thousand, and seven days for dead ones. How many: the queue's own count, else a hundred
+thousand completed jobs and a gibibyte of dead ones.
 """
 
 from __future__ import annotations

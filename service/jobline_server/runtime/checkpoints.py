@@ -1,8 +1,8 @@
 """Checkpoints: the journal of a shard is folded into tables when that is worth it.
 
-A shard is walked in slices between commits; the last step is taken in the turn that cuts a commit, so that
-what is written is the state at exactly that offset. The finished file is made durable before: what only the
-journal still told of ended jobs goes with it.
+A shard is walked in slices between commits; the last step is taken in the turn that cuts a commit,
+so that what is written is the state at exactly that offset. The finished file is made durable
+before: what only the journal still told of ended jobs goes with it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class Checkpoints:
         return old or place.journal_bytes > self._journal_bytes_max
 
     async def take_due(self, *, everything: bool = False) -> int:
-        """Takes a checkpoint of every shard that is worth one, or that has a journal at all; returns of
-        how many."""
+        """Takes a checkpoint of every shard that is worth one, or that has a journal at all;
+        returns of how many.
+        """
         taken = 0
         now_ms = self._core.now().wall_ms
         async with self._taking:

@@ -47,8 +47,9 @@ class Turn:
 
 @dataclass(slots=True)
 class Place:
-    """Where a shard's journal stands, and how far its ids are set aside. The bytes and rows are those
-    since the last checkpoint, which was taken at `checkpoint_ms`."""
+    """Where a shard's journal stands, and how far its ids are set aside. The bytes and rows are
+    those since the last checkpoint, which was taken at `checkpoint_ms`.
+    """
 
     chain: int
     id_ceiling: int
@@ -148,8 +149,8 @@ class Commits:
                 return True
 
     async def commit_once(self, captured: Callable[[], None] | None = None) -> None:
-        """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called in
-        the same turn as the cut: what it sees is the state at the offsets that were cut.
+        """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called
+        in the same turn as the cut: what it sees is the state at the offsets that were cut.
         """
         self._gather.go()
         self._flying, self._gathering = self._gathering, []

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from zlib import crc32
 
 from jobline_server.dispatch.turns import Turns
-from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Load, Shard
@@ -125,8 +124,3 @@ class Core:
 
 def _nobody(_shard: Shard, _queue: Queue) -> None:
     """Before the dispatcher is there, nobody waits."""
-
-
-def first_epoch(now: Now) -> int:
-    """An epoch that no earlier life of any copy of this store can have had: seconds since 2025."""
-    return max((now.wall_ms - limits.EPOCH_ZERO_MS) // limits.SECOND_MS, 1)

@@ -1,11 +1,11 @@
 """Ended jobs: what the finished file keeps, and the way there.
 
-Endings of committed turns gather on the shelf and are written a few times a second, without fsync: the
-journal still tells of them until a checkpoint, which calls `sync` first. Whoever reads has the shelf written
-before, so nothing that ended is overlooked.
+Endings of committed turns gather on the shelf and are written a few times a second, without fsync:
+the journal still tells of them until a checkpoint, which calls `sync` first. Whoever reads has the
+shelf written before, so nothing that ended is overlooked.
 
-Ended jobs are put back, aged and deleted by facts, as everything is. Whoever does that holds `changing` from
-the look to the commit, so that no two callers decide on the same record.
+Ended jobs are put back, aged and deleted by facts, as everything is. Whoever does that holds
+`changing` from the look to the commit, so that no two callers decide on the same record.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from jobline_server.storage.shelf import Shelf
 
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
 from jobline_server.engine.entries import JobRecord
@@ -22,7 +24,6 @@ from jobline_server.runtime.shown import ended_view, matches
 from jobline_server.runtime.views import DeadCount, JobFilter, JobView
 from jobline_server.storage.codec.ended import decode_ended
 from jobline_server.storage.finished import EndedPart, EndedQuery, EndedRow, EndedSpan, Finished
-from jobline_server.storage.shelf import Shelf
 
 if TYPE_CHECKING:
     from jobline_server.runtime.core import Core
@@ -59,8 +60,9 @@ class EndedJobs:
             await self.write()
 
     async def write(self) -> None:
-        """Writes what is on the shelf. Completed jobs that are more than their queue keeps never reach
-        the file: the engine is told that they are deleted."""
+        """Writes what is on the shelf. Completed jobs that are more than their queue keeps never
+        reach the file: the engine is told that they are deleted.
+        """
         async with self._writing:
             ops, trimmed = self._shelf.take()
             for trim in trimmed:
@@ -97,7 +99,9 @@ class EndedJobs:
         return await self.finished.get(job_id)
 
     async def first_after(self, wanted: JobFilter, after: int, count: int) -> list[JobView]:
-        """The first `count` ended jobs that a filter lets through, with ids above `after`, by id."""
+        """The first `count` ended jobs that a filter lets through, with ids above `after`, by
+        id.
+        """
         await self.write()
         found: list[JobView] = []
         resume_after: int | None = after

@@ -1,7 +1,8 @@
 """Runtime: all parts under one name, put together in the order in which they need each other.
 
-What callers may ask stands here as a list; each call is a method of the part that answers it. `open_runtime`
-recovers the shards and makes one; `start` lets it work, `stop` ends it with everything on disk.
+What callers may ask stands here as a list; each call is a method of the part that answers it.
+`open_runtime` recovers the shards and makes one; `start` lets it work, `stop` ends it with
+everything on disk.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ from jobline_server.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
-    """`heartbeat_ms`: both sides of a stream send something at least this often. `grace_ms`: how long the
-    jobs of a broken stream wait for its worker. `journal_bytes_max`: a journal longer than this is folded
-    into tables. The rest: what the server holds at most."""
+    """`heartbeat_ms`: both sides of a stream send something at least this often. `grace_ms`: how
+    long the jobs of a broken stream wait for its worker. `journal_bytes_max`: a journal longer
+    than this is folded into tables. The rest: what the server holds at most.
+    """
 
     heartbeat_ms: int = 5_000
     grace_ms: int = limits.DISCONNECT_GRACE_MS
@@ -52,7 +54,7 @@ class RuntimeSettings:
 class Runtime:
     """The parts, and the calls they answer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what `open_runtime` has found, once
         self,
         store: Store,
         finished: Finished,
@@ -145,10 +147,7 @@ class Runtime:
         now = self.core.now()
         close_ms = now.wall_ms + round(seconds * 1_000)
         self.streams.goaway_all(Goaway("the server stops", close_ms, retry_delay_ms=1_000))
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while self.streams.ports and loop.time() < deadline:
-            await asyncio.sleep(0.02)
+        await self.streams.wait_empty(seconds)
         self.streams.end_all()
 
     async def stop(self) -> None:

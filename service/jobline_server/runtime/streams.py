@@ -237,6 +237,7 @@ class Streams:
         self._grace_ms = grace_ms
         self._new_session = new_session
         self.ports: dict[str, StreamPort] = {}
+        self._changed = asyncio.Event()
 
     def open_stream(self, first: Open) -> StreamPort:
         """Opens a stream; a session that still holds leases is resumed."""
@@ -280,6 +281,7 @@ class Streams:
     def _left(self, port: StreamPort) -> None:
         if self.ports.get(port.session.session) is port:
             del self.ports[port.session.session]
+        self._changed.set()
 
     def tell_revoked(self) -> None:
         """Workers are told of leases that they should stop working on."""
@@ -296,8 +298,8 @@ class Streams:
             port.goaway(goaway)
 
     def send_away_old(self, max_age_ms: int) -> int:
-        """Streams older than this, give or take a tenth, are asked to move, so that load spreads over
-        servers; returns how many were.
+        """Streams older than this, give or take a tenth, are asked to move, so that load spreads
+        over servers; returns how many were.
         """
         now = self._core.now()
         sent_away = 0
@@ -309,6 +311,17 @@ class Streams:
                 port.goaway(Goaway("the stream is old enough", close_ms, retry_delay_ms=0))
                 sent_away += 1
         return sent_away
+
+    async def wait_empty(self, seconds: float) -> bool:
+        """Waits until no stream is left, at most this long; returns whether that came to be."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.ports:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def end_all(self) -> None:
         """Every stream ends."""

@@ -1,0 +1,97 @@
+"""Opening: from files to a runtime, each shard as it was at its last commit.
+
+1. the store is opened, each shard taken under a new epoch, its items and journal read
+2. what the journal told of ended jobs goes to the finished file again
+3. the finished file's counts complete the shards, and every lease gets its full time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jobline_server.storage.shelf import Shelf
+
+from jobline_server.engine import limits
+from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.values import JobState, Now
+from jobline_server.runtime.clock import Clock
+from jobline_server.runtime.commits import Place
+from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.storage.finished import Finished
+from jobline_server.storage.recovery import Recovery, Report, recover_shard
+from jobline_server.storage.store import ShardImage, Store
+
+
+async def open_runtime(
+    store: Store,
+    finished: Finished,
+    *,
+    shards: int,
+    clock: Clock,
+    settings: RuntimeSettings,
+    new_name: Callable[[], str],
+    report: Report,
+) -> Runtime:
+    """Recovers all shards and puts the runtime together; call `start` next. `shards` 0 takes what
+    the store has; `report` is told of what was damaged and set apart. Raises `StoreRefused` or
+    `DataLoss`.
+    """
+    number = await store.open(shards)
+    await finished.open()
+    load = Load(settings.waiting_max, settings.waiting_bytes_max, settings.keys_max)
+    epoch = first_epoch(clock.now())
+    images: list[ShardImage] = []
+    recoveries: list[Recovery] = []
+    for shard in range(number):
+        image = await store.open_shard(shard, epoch, limits.ID_BLOCK)
+        images.append(image)
+        recoveries.append(await recover_shard(store, image, load=load, report=report))
+    opened = await _finish(recoveries, finished, clock.now())
+    now_ms = clock.now().wall_ms
+    places = [
+        Place(
+            chain=image.row.chain,
+            id_ceiling=image.row.id_ceiling,
+            generation=image.row.generation,
+            checkpoint_offset=image.row.checkpoint_offset,
+            checkpoint_ms=now_ms,
+            segments=recovery.segments,
+            journal_rows=image.row.offset - image.row.checkpoint_offset,
+        )
+        for image, recovery in zip(images, recoveries, strict=True)
+    ]
+    return Runtime(
+        store,
+        finished,
+        opened,
+        places,
+        clock=clock,
+        load=load,
+        settings=settings,
+        new_name=new_name,
+    )
+
+
+async def _finish(recoveries: Sequence[Recovery], finished: Finished, now: Now) -> list[Shard]:
+    shelf = Shelf()
+    for recovery in recoveries:
+        shelf.add(recovery.take_endings())
+    # What is trimmed here was never written, so the counts below do not have it either.
+    ops, _trimmed = shelf.take()
+    await finished.write(ops)
+    counts = _by_queue(await finished.counts())
+    return [recovery.finish(counts, now) for recovery in recoveries]
+
+
+def _by_queue(
+    counts: Mapping[tuple[str, int], int],
+) -> dict[str, dict[JobState, int]]:
+    by_queue: dict[str, dict[JobState, int]] = {}
+    for (queue, state), count in counts.items():
+        by_queue.setdefault(queue, {})[JobState(state)] = count
+    return by_queue
+
+
+def first_epoch(now: Now) -> int:
+    """An epoch that no earlier life of any copy of the store can have had: seconds since 2025."""
+    return max((now.wall_ms - limits.EPOCH_ZERO_MS) // limits.SECOND_MS, 1)
