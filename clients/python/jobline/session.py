@@ -28,6 +28,8 @@ HEARTBEAT_SHARE = 0.8
 SILENT_INTERVALS = 3
 # Extends of one frame; the rest follow in the next.
 EXTENDS_MAX = 10_000
+# Checkpoints of one frame, in bytes; the one that goes over it still goes.
+EXTEND_BYTES = 2 << 20
 
 
 class Session:
@@ -37,6 +39,7 @@ class Session:
         self._opening = opening
         self._settles = Settles()
         self._extends: dict[int, pb.ExtendItem] = {}
+        self._checkpoints: dict[int, bytes] = {}  # the newest of each held lease that has one
         self._resent: list[pb.StreamSettle] = []
         self._window = (window, window_bytes)
         self._settled_before: dict[int, int] = {}
@@ -111,6 +114,9 @@ class Session:
                 # Handed out in a frame that never arrived: only giving it back sets it free, since
                 # every frame of this stream keeps it leased.
                 self._settles.add(interrupted_row(id_, delivery))
+        for id_, checkpoint in self._checkpoints.items():
+            # Nothing confirms a report, so the one that was under way may be lost.
+            self.report(id_, self.held[id_], checkpoint=checkpoint)
 
     def _handle_revoke(self, revoke: pb.StreamRevoke, received: Received) -> None:
         reason = known(RevokeReason, revoke.reason)
@@ -143,37 +149,41 @@ class Session:
 
     def _lose(self, id_: int, delivery: int, reason: RevokeReason, received: Received) -> None:
         del self.held[id_]
-        self._extends.pop(id_, None)
+        self._forget_reports(id_)
         received.lost.append(LostLease(id_, delivery, reason))
 
     # -------------------------------------------------------------------- what the worker says
 
     def ack(self, id_: int, delivery: int, result: bytes | None = None) -> bool:
         """The job is done. False: the lease was lost meanwhile, and nothing is sent."""
-        if not self._settle(id_, delivery):
+        if self.held.get(id_) != delivery:
             return False
+        del self.held[id_]
+        if self._extends or self._checkpoints:
+            self._forget_reports(id_)
         self._settles.ack(id_, delivery, result)
         return True
 
     def settle(self, row: pb.FailItem | pb.ReleaseItem) -> bool:
         """The job failed, or is given back. False: the lease was lost meanwhile."""
-        if not self._settle(row.id, row.delivery):
+        if self.held.get(row.id) != row.delivery:
             return False
+        del self.held[row.id]
+        self._checkpoints.pop(row.id, None)  # what is to be reported goes before the settle
         self._settles.add(row)
         return True
 
-    def _settle(self, id_: int, delivery: int) -> bool:
-        if self.held.get(id_) != delivery:
-            return False
-        del self.held[id_]
-        if self._extends:
-            self._extends.pop(id_, None)
-        return True
-
-    def report(self, id_: int, delivery: int, progress: float | None, message: str | None) -> bool:
-        """Progress of a job; a later report replaces one that was not sent yet. False: lease
-        lost.
-        """
+    def report(
+        self,
+        id_: int,
+        delivery: int,
+        *,
+        progress: float | None = None,
+        message: str | None = None,
+        checkpoint: bytes | None = None,
+    ) -> bool:
+        """What a worker says of a job it has; later words replace what was not sent yet. False: the
+        lease was lost meanwhile."""
         if self.held.get(id_) != delivery:
             return False
         item = self._extends.get(id_)
@@ -183,7 +193,13 @@ class Session:
             item.progress = progress
         if message is not None:
             item.message = message
+        if checkpoint is not None:
+            item.checkpoint = self._checkpoints[id_] = checkpoint
         return True
+
+    def _forget_reports(self, id_: int) -> None:
+        self._extends.pop(id_, None)
+        self._checkpoints.pop(id_, None)
 
     def set_window(self, window: int, window_bytes: int) -> None:
         """How much may be unfinished here at any time; 0 jobs pauses."""
@@ -196,7 +212,7 @@ class Session:
     @property
     def may_half_close(self) -> bool:
         """Drained, and all that is settled has been sent."""
-        unsent = self._resent or self._settles.has_waiting
+        unsent = self._resent or self._extends or self._settles.has_waiting
         return self._drain_sent and self.is_settled and not unsent
 
     @property
@@ -256,12 +272,17 @@ class Session:
     def _next_frame(self) -> pb.StreamRequest | None:
         """One frame with as much as it may carry; None if there is nothing to say."""
         frame = pb.StreamRequest()
+        if self._extends:
+            # In a frame of their own: within one, settles are handled first, and end the lease.
+            total = 0
+            while self._extends and total < EXTEND_BYTES and len(frame.extends) < EXTENDS_MAX:
+                item = self._extends.pop(next(iter(self._extends)))
+                total += len(item.checkpoint)
+                frame.extends.append(item)
+            return frame
         settle = self._resent.pop(0) if self._resent else self._settles.take()
         if settle is not None:
             frame.settles.append(settle)
-        if self._extends:
-            ids = list(self._extends)[:EXTENDS_MAX]
-            frame.extends.extend(self._extends.pop(id_) for id_ in ids)
         if self._window != self._window_sent:
             self._put_window(frame)
         if self.draining and not self._drain_sent:

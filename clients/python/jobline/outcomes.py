@@ -1,0 +1,70 @@
+"""What a handler may say instead of returning or failing: raise one of these, or return it."""
+
+from __future__ import annotations
+
+from jobline.errors import InvalidArgument
+from jobline.times import Seconds, seconds_of
+
+_HOUR = 3_600
+_DAY = 24 * _HOUR
+
+
+def _span(what: str, span: Seconds, most: float) -> float:
+    """Seconds within the protocol's bounds; a span outside would cost the worker its stream."""
+    seconds = seconds_of(span)
+    if not 0 <= seconds <= most:
+        raise InvalidArgument(f"{what} is 0 … {most:,.0f} s, not {seconds:g}")
+    return seconds
+
+
+class Outcome(Exception):  # an outcome, not an error
+    """Base of all outcomes."""
+
+
+class Retry(Outcome):
+    """Fail this attempt, and try again after `after` (0 s … 24 h; default: the job's backoff).
+
+    `error`: what went wrong, for operators; default: the exception this one was raised `from`.
+    """
+
+    def __init__(
+        self, after: Seconds | None = None, *, error: BaseException | str | None = None
+    ) -> None:
+        super().__init__(str(error) if error is not None else "the handler asked for a retry")
+        self.after = None if after is None else _span("the pause before a retry", after, _DAY)
+        self.error = error
+
+
+class Snooze(Outcome):
+    """Not now: give the job back for `after` (0 s … 400 days). It uses no attempt; ≤ 1,000 times a
+    job.
+    """
+
+    def __init__(self, after: Seconds) -> None:
+        super().__init__(f"snoozed for {after}")
+        self.after = _span("a snooze", after, 400 * _DAY)
+
+
+class Cancel(Outcome):
+    """Not at all: the job is CANCELLED."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Dead(Outcome):
+    """Never again: the job goes to the dead letters, whatever attempts it has left."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Stopped(Outcome):
+    """The handler was asked to stop, and did: `context.raise_if_cancelled()` raises it in plain
+    handlers.
+
+    What becomes of the job follows from who asked: it is cancelled, given back, or somebody else's
+    already.
+    """

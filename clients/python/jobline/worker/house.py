@@ -1,0 +1,153 @@
+"""The parts of a running worker, wired: made when it starts, gone when it has stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobline.errors import JoblineError
+from jobline.frames import Received
+from jobline.session import Session
+from jobline.v1 import job_service_pb2 as pb
+from jobline.worker.desk import Desk
+from jobline.worker.drain import Drain
+from jobline.worker.feed import Feed
+from jobline.worker.keeper import Keeper
+from jobline.worker.loop_runners import LoopRunners
+from jobline.worker.middleware import Middleware
+from jobline.worker.routes import Routes
+from jobline.worker.running import Shop
+from jobline.worker.stream import Address, Stream
+from jobline.worker.thread_runners import ThreadRunners
+from jobline.worker.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a worker was told. `window` None: it follows the work. Times are in seconds."""
+
+    address: Address
+    concurrency: int
+    threads: int
+    window: int | None
+    window_bytes: int
+    soft_stop: float
+    hard_stop: float
+    middleware: Sequence[Middleware]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStats:
+    """What a worker has done since it started, and what it is doing.
+
+    `lost`: outcomes that came too late, because the lease was lost. `waiting`: jobs at hand that
+    have not started. `window`: how many it asks to have at hand.
+    """
+
+    done: int = 0
+    failed: int = 0
+    released: int = 0
+    lost: int = 0
+    running: int = 0
+    waiting: int = 0
+    window: int = 0
+    connected: bool = False
+
+
+class House:
+    """Everything of one run of a worker. Made inside the event loop that runs the async
+    handlers.
+    """
+
+    def __init__(
+        self, settings: Settings, routes: Routes, opening: pb.StreamOpen, state: Any
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        self._failure: JoblineError | None = None
+        self.connected = asyncio.Event()
+
+        self._window = Window(
+            self._loop.time(), runners=_runners(settings, routes), fixed=settings.window
+        )
+        session = Session(opening, window=self._window.size, window_bytes=settings.window_bytes)
+        self._desk = Desk(session, self._window, settings.window_bytes)
+        self._shop = Shop(self._desk, settings.middleware, state)
+        self._tasks = LoopRunners(self._shop, settings.concurrency)
+        self._threads = ThreadRunners(self._shop, settings.threads)
+        self._feed = Feed(routes, self._shop, self._tasks, self._threads)
+        self._stream = Stream(settings.address, self._desk, self._take, self._handle_end)
+        self.keeper = Keeper(
+            shop=self._shop,
+            feed=self._feed,
+            stream=self._stream,
+            drain=Drain(soft_stop=settings.soft_stop, hard_stop=settings.hard_stop),
+            stopped=lambda: self._call_soon(self._stopped.set),
+        )
+        self._has_plain = any(not route.is_async for route in routes)
+        self._has_async = any(route.is_async for route in routes)
+
+    async def live(self) -> None:
+        """Starts everything, waits until the drain is over, stops everything."""
+        if self._has_async:
+            self._tasks.start()
+        if self._has_plain:
+            self._threads.start()
+        self._stream.start()
+        self.keeper.start()
+        try:
+            await self._stopped.wait()
+        except asyncio.CancelledError:
+            # Whoever cancels does not want to wait for handlers to finish; they are cancelled too.
+            self.keeper.stop_worker()
+            self.keeper.stop_worker()
+            await self._stopped.wait()
+            raise
+        finally:
+            self._threads.stop()
+            await self._tasks.stop()
+        if self._failure is not None:
+            raise self._failure
+
+    def stats(self) -> WorkerStats:
+        """What it has done, and what it is doing."""
+        counts, running = self._desk.counts, len(self._shop.running)
+        return WorkerStats(
+            done=counts.done,
+            failed=counts.failed,
+            released=counts.released,
+            lost=counts.lost,
+            running=running,
+            waiting=max(0, self._desk.held - running),
+            window=self._window.size,
+            connected=self._desk.is_open,
+        )
+
+    def _take(self, received: Received) -> None:
+        if received.opened:
+            self._call_soon(self.connected.set)
+        self._feed.take(received)
+
+    def _handle_end(self, failure: JoblineError | None) -> None:
+        """The stream's thread has ended: because the worker stops, or because no stream is
+        possible.
+        """
+        if failure is not None:
+            self._failure = failure
+            self.keeper.stop_worker()
+        self.keeper.look_soon()
+
+    def _call_soon(self, callback: Any) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(callback)
+
+
+def _runners(settings: Settings, routes: Routes) -> int:
+    """How many jobs can run at once; a batch handler runs as many as a batch has."""
+    total = 0
+    for is_async, count in ((True, settings.concurrency), (False, settings.threads)):
+        sizes = [max(1, route.size) for route in routes if route.is_async is is_async]
+        total += count * max(sizes, default=0)
+    return total

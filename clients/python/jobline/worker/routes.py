@@ -1,0 +1,134 @@
+"""Which handler takes which job, and how it wants to be called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from jobline import shapes
+from jobline.declare import JobType
+from jobline.errors import InvalidArgument
+from jobline.leased import LeasedJob
+from jobline.times import Seconds, seconds_of
+
+ANY = "*"
+"""As a name: every kind of work of a queue that no other handler takes."""
+
+Handler = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """One handler. A batch handler has a `size` above 0 and takes the items alone."""
+
+    queue: str
+    name: str
+    function: Handler
+    is_async: bool
+    wants_context: bool
+    payload: Any = Any
+    size: int = 0
+    wait: float = 0.0
+
+    def decode(self, job: LeasedJob) -> Any:
+        """The job's payload as the handler's type. Raises CodecError."""
+        return shapes.decode_as(self.payload, job.payload, job.options.content_type)
+
+
+class Routes:
+    """All handlers of a worker, by queue and name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[tuple[str, str], Route] = {}
+
+    def __iter__(self) -> Any:
+        return iter(self._by_name.values())
+
+    def add(self, route: Route) -> None:
+        """Takes a handler; two for the same name of a queue are refused."""
+        key = (route.queue, route.name)
+        if key in self._by_name:
+            raise InvalidArgument(f"queue {route.queue!r} has a handler for {route.name!r} already")
+        self._by_name[key] = route
+
+    def find(self, queue: str, name: str) -> Route | None:
+        """The handler of a job: by its name, else the one that takes any."""
+        return self._by_name.get((queue, name)) or self._by_name.get((queue, ANY))
+
+    def queues(self) -> list[str]:
+        """The queues to take from, in the order of their first handler."""
+        return list(dict.fromkeys(queue for queue, _ in self._by_name))
+
+    def names(self) -> list[tuple[str, str]]:
+        """The (queue, name) pairs to tell the server; none means that it sends any name.
+
+        The server knows no "any" for a single queue, so a worker takes any name in all of its
+        queues or in none. Raises InvalidArgument if it has handlers of both kinds.
+        """
+        open_queues = {queue for queue, name in self._by_name if name == ANY}
+        if not open_queues:
+            return list(self._by_name)
+        closed = set(self.queues()) - open_queues
+        if closed:
+            raise InvalidArgument(
+                f"queues {sorted(open_queues)} have a handler for any name, {sorted(closed)} have "
+                "not: give each of them one too, or use two workers"
+            )
+        return []
+
+
+def route_of(
+    queue: str,
+    name: str,
+    function: Handler,
+    *,
+    payload: Any = Any,
+    size: int = 0,
+    wait: Seconds = 0,
+) -> Route:
+    """The route of a function, which is looked at once: async or plain, with a context or
+    without.
+    """
+    if size < 0 or (size and seconds_of(wait) < 0):
+        raise InvalidArgument("a batch handler needs a size of at least 1 and a wait of at least 0")
+    target = function if inspect.isroutine(function) else type(function).__call__
+    return Route(
+        queue=queue,
+        name=name,
+        function=function,
+        is_async=inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(target),
+        wants_context=not size and _positional(function) > 1,
+        payload=payload,
+        size=size,
+        wait=seconds_of(wait),
+    )
+
+
+def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) -> Route:
+    """The route of a declared job; `function` runs instead of the declared one."""
+    runs = function or job_type.function
+    if runs is None:
+        raise InvalidArgument(f"{job_type!r} has no function: give add() a handler for it")
+    return route_of(job_type.queue, job_type.name, runs, payload=job_type.payload)
+
+
+def _positional(function: Handler) -> int:
+    """How many positional arguments it takes."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return 2
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(parameter.kind in kinds for parameter in parameters)
+
+
+def weights_of(queues: Iterable[str], weights: dict[str, int]) -> list[tuple[str, int]]:
+    """Queues with their weights, 1 where none was given. Raises InvalidArgument for a strange
+    queue.
+    """
+    known = list(queues)
+    strange = set(weights) - set(known)
+    if strange:
+        raise InvalidArgument(f"there is no handler for the queues {sorted(strange)}")
+    return [(queue, weights.get(queue, 1)) for queue in known]

@@ -1,0 +1,113 @@
+"""What both kinds of runners share: who is running, and what a batch handler says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobline.context import CancelReason, Context
+from jobline.leased import LeasedJob
+from jobline.outcomes import Outcome
+from jobline.worker.desk import Desk
+from jobline.worker.middleware import Middleware
+from jobline.worker.routes import Route
+from jobline.worker.settling import logger, settle_error, settle_value
+
+Work = tuple[Route, LeasedJob | list[LeasedJob]]
+"""One call of a handler: a job, or the jobs of a batch."""
+
+
+class Forgotten(Exception):
+    """A batch handler said nothing about this job; it is failed, never assumed done."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """One job of a batch: its payload as the declared type, and its context."""
+
+    payload: Any
+    context: Context
+
+    @property
+    def id(self) -> int:
+        """The job's id."""
+        return self.context.id
+
+
+@dataclass(slots=True, eq=False)
+class Shop:
+    """What every runner of a worker needs. `running` has the context of each job that has
+    started.
+    """
+
+    desk: Desk
+    middleware: Sequence[Middleware] = ()
+    state: Any = None
+    running: dict[int, Context] = field(default_factory=dict)
+
+    def start(self, job: LeasedJob) -> Context | None:
+        """A job starts; None if its lease was lost or settled while it waited."""
+        context = Context(job, self.desk, self.state)
+        self.running[job.id] = context
+        if self.desk.holds(job):
+            return context
+        self.end(context)
+        return None
+
+    def end(self, context: Context) -> None:
+        """A job has ended, and its outcome is at the desk."""
+        if self.running.get(context.id) is context:
+            del self.running[context.id]
+
+    def start_batch(self, route: Route, jobs: list[LeasedJob]) -> list[BatchItem]:
+        """A batch starts: the items that are still ours and whose payloads can be read."""
+        items = []
+        for job in jobs:
+            context = self.start(job)
+            if context is None:
+                continue
+            try:
+                items.append(BatchItem(route.decode(job), context))
+            except Exception as error:  # noqa: BLE001  # a user's type may raise anything
+                self.settle_error(context, error)
+                self.end(context)
+        return items
+
+    def settle_batch(self, items: Sequence[BatchItem], said: Any) -> None:
+        """What a batch handler returned: a sequence in order, or a mapping by id."""
+        answers = said if isinstance(said, Mapping) else dict(_in_order(items, said))
+        for item in items:
+            if item.id in answers:
+                self.settle(item.context, answers[item.id])
+            else:
+                forgotten = Forgotten("the batch handler returned nothing for this job")
+                self.settle_error(item.context, forgotten)
+
+    def settle(self, context: Context, value: Any) -> None:
+        """One value, outcome or exception becomes a job's end."""
+        if isinstance(value, BaseException) and not isinstance(value, Outcome):
+            self.settle_error(context, value)
+            return
+        try:
+            settle_value(self.desk, context, value)
+        except Exception as error:  # noqa: BLE001  # then it is a failure, which can be told
+            self.settle_error(context, error)
+
+    def settle_error(self, context: Context, error: BaseException) -> None:
+        """One error becomes a job's end."""
+        try:
+            settle_error(self.desk, context, error)
+        except Exception:
+            logger.exception("the end of job %d cannot be told; its lease will run out", context.id)
+
+    def cancel_all(self, reason: CancelReason) -> None:
+        """Every handler that runs should stop."""
+        for context in list(self.running.values()):
+            context.cancel(reason)
+
+
+def _in_order(items: Sequence[BatchItem], said: Any) -> list[tuple[int, Any]]:
+    if not isinstance(said, Sequence) or isinstance(said, (str, bytes)):
+        return []
+    return [(item.id, answer) for item, answer in zip(items, said, strict=False)]

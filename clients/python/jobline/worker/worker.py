@@ -1,0 +1,244 @@
+"""`Worker`: what a program declares, and the order in which its parts start and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+import grpc
+
+from jobline.channel import metadata_of
+from jobline.declare import JobType
+from jobline.errors import ClientClosed, InvalidArgument
+from jobline.frames import opening_of
+from jobline.times import Seconds, seconds_of, to_duration
+from jobline.v1 import job_service_pb2 as pb
+from jobline.version import __version__
+from jobline.worker.house import House, Settings, WorkerStats
+from jobline.worker.middleware import Middleware
+from jobline.worker.routes import Handler, Route, Routes, route_of, route_of_type, weights_of
+from jobline.worker.stream import Address
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
+"""Makes what the handlers share (`context.state`) before the first job, and ends it after the
+last.
+"""
+
+
+@asynccontextmanager
+async def _no_lifespan() -> AsyncIterator[None]:
+    yield None
+
+
+class Worker:
+    """Runs jobs: handlers by queue and name, fed by one stream.
+
+    - `target`, `credentials`, `metadata`: as for `Client`.
+    - `jobs`: declared jobs to run; see also `add`, `handler`, `batch_handler`.
+    - `concurrency`: async handlers that run at once (default 16). `threads`: plain ones (default
+      the same).
+    - `window`: jobs to have at hand, started ones included; None follows the work. `window_bytes`:
+      of their payloads (64 MiB).
+    - `lease`: overrides the jobs' own, 1 s … 12 h. Leases are kept alive by the stream, however
+      long a handler takes.
+    - `queues`: weights, where some queues should get more than others.
+    - `id`, `version`, `labels`: what operators see.
+    - `soft_stop`, `hard_stop`: seconds that handlers have to finish after SIGTERM (20), and to
+      heed their cancellation after that (5); what is left is given back. Together with up to 5 s
+      for the last words they should fit the time before a SIGKILL.
+    - `middleware`: around each handler, the first outermost. `lifespan`: makes `context.state`.
+    """
+
+    def __init__(  # noqa: PLR0913  # one keyword for each thing that can be said about a worker
+        self,
+        target: str = "localhost:7070",
+        jobs: Iterable[JobType[Any, Any]] = (),
+        *,
+        concurrency: int = 16,
+        threads: int | None = None,
+        window: int | None = None,
+        window_bytes: int = 64 << 20,
+        lease: Seconds | None = None,
+        queues: Mapping[str, int] | None = None,
+        id: str | None = None,  # noqa: A002  # the protocol's word
+        version: str = "",
+        labels: Mapping[str, str] | None = None,
+        soft_stop: Seconds = 20,
+        hard_stop: Seconds = 5,
+        middleware: Sequence[Middleware] = (),
+        lifespan: Lifespan = _no_lifespan,
+        credentials: grpc.ChannelCredentials | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        if concurrency < 1 or (threads is not None and threads < 1):
+            raise InvalidArgument("concurrency and threads are at least 1")
+        self._settings = Settings(
+            address=Address(target, credentials, metadata_of(metadata)),
+            concurrency=concurrency,
+            threads=threads if threads is not None else concurrency,
+            window=window,
+            window_bytes=window_bytes,
+            soft_stop=seconds_of(soft_stop),
+            hard_stop=seconds_of(hard_stop),
+            middleware=tuple(middleware),
+        )
+        self._routes = Routes()
+        self._lease = lease
+        self._weights = dict(queues or {})
+        self._description = _describe(id, version, labels)
+        self._lifespan = lifespan
+        self._house: House | None = None
+        self._begun = asyncio.Event()
+        self._stop_asked = 0
+        for job_type in jobs:
+            self.add(job_type)
+
+    # ------------------------------------------------------------------ handlers
+
+    def add(self, job_type: JobType[Any, Any], function: Handler | None = None) -> None:
+        """Runs a declared job; `function` in place of the declared one, if given."""
+        self._add(route_of_type(job_type, function))
+
+    def handler(self, queue: str, name: str = "", *, payload: Any = Any) -> Callable[[F], F]:
+        """Makes the function below it the handler of a kind of work: `handler(payload)` or
+        `handler(payload, context)`, async or plain (run in a thread).
+
+        `name`: `ANY` takes every name of the queue that no other handler takes. `payload`: the
+        type to read payloads as; by default JSON where the content type says so, else bytes.
+        """
+
+        def declare(function: F) -> F:
+            self._add(route_of(queue, name, function, payload=payload))
+            return function
+
+        return declare
+
+    def batch_handler(
+        self,
+        queue: str,
+        name: str = "",
+        *,
+        size: int = 100,
+        wait: Seconds = 0.05,
+        payload: Any = Any,
+    ) -> Callable[[F], F]:
+        """Makes the function below it the handler of many jobs at a time: `handler(items)`.
+
+        It gets up to `size` `BatchItem`s, at the latest `wait` seconds after the first, and
+        returns a sequence in their order, or a mapping by id: for each job its result (None is
+        one), an exception, or an outcome. A job it says nothing about is failed.
+        """
+        if size < 1:
+            raise InvalidArgument("the size of a batch is at least 1")
+
+        def declare(function: F) -> F:
+            self._add(route_of(queue, name, function, payload=payload, size=size, wait=wait))
+            return function
+
+        return declare
+
+    def _add(self, route: Route) -> None:
+        if self._house is not None:
+            raise InvalidArgument("handlers are added before the worker starts")
+        self._routes.add(route)
+
+    # ------------------------------------------------------------------ running
+
+    def run(self) -> None:
+        """Runs until SIGTERM or SIGINT, drains, and returns. A second signal goes to the next
+        stage of the drain at once. Blocking; it makes an event loop of its own, so call it in the
+        main thread.
+        """
+        asyncio.run(self.serve(signals=True))
+
+    async def serve(self, *, signals: bool = False) -> None:
+        """Runs in the current event loop until `stop`, drains, and returns.
+
+        `signals`: SIGTERM and SIGINT stop it. Cancelled, it gives handlers `hard_stop` seconds to
+        end. Raises what makes a stream impossible: InvalidArgument, NotServed, PermissionDenied,
+        Unauthenticated.
+        """
+        if self._house is not None:
+            raise ClientClosed("a worker runs once: make another one")
+        async with self._lifespan() as state:
+            house = self._house = self._build(state)
+            self._begun.set()
+            if signals:
+                with _signals(self.stop):
+                    await house.live()
+            else:
+                await house.live()
+
+    def stop(self) -> None:
+        """Begins the drain, or its next stage if it has begun: finish, then cancel, then release.
+        Returns at once; `serve` and `run` return when it is done. Safe on any thread and in a
+        signal handler.
+        """
+        self._stop_asked += 1
+        if self._house is not None:
+            self._house.keeper.stop_worker()
+
+    async def wait_connected(self) -> None:
+        """Returns when the server has answered on a stream for the first time. Call it beside
+        `serve`, in the same loop.
+        """
+        await self._begun.wait()
+        assert self._house is not None  # noqa: S101  # that is what has begun
+        await self._house.connected.wait()
+
+    @property
+    def stats(self) -> WorkerStats:
+        """What it has done, and what it is doing."""
+        if self._house is None:
+            return WorkerStats()
+        return self._house.stats()
+
+    def _build(self, state: Any) -> House:
+        queues = weights_of(self._routes.queues(), self._weights)
+        if not queues:
+            raise InvalidArgument("a worker needs at least one handler")
+        opening = opening_of(self._description, queues=queues, handlers=self._routes.names())
+        if self._lease is not None:
+            opening.lease.CopyFrom(to_duration(self._lease))
+        house = House(self._settings, self._routes, opening, state)
+        for _ in range(self._stop_asked):  # it was told to stop before it started
+            house.keeper.stop_worker()
+        return house
+
+
+def _describe(
+    worker_id: str | None, version: str, labels: Mapping[str, str] | None
+) -> pb.WorkerDescription:
+    host, pid = socket.gethostname(), os.getpid()
+    return pb.WorkerDescription(
+        id=worker_id or f"{host}:{pid}",
+        host=host,
+        pid=pid,
+        version=version,
+        labels=labels or {},
+        language=f"python/{__version__}",
+    )
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT stop the worker. Python's own handlers rather than the loop's: they run
+    even while a handler blocks the loop.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise InvalidArgument("signals can be handled in the main thread only: use stop()")
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: stop()) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
