@@ -5,7 +5,8 @@ from __future__ import annotations
 from jobline_server.dispatch.session import Phase
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.streams import StreamPort, Streams
+from jobline_server.runtime.port import StreamPort
+from jobline_server.runtime.streams import Streams
 from jobline_server.runtime.views import ServerView, ShardView, WorkerView
 
 

@@ -1,0 +1,213 @@
+"""A stream port: one worker session joined to the engine.
+
+It is what the shell of one call holds: frames go in, frames come out. The session knows the
+protocol, the engine knows the jobs; what stands here is who is told what when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from jobline_server.dispatch.frames import Goaway, ServerFrame, Settle, WorkerFrame
+from jobline_server.dispatch.session import Phase, Session
+from jobline_server.engine.commands import (
+    Exceptions,
+    Leased,
+    RefusalKind,
+    Refused,
+    ReleaseItem,
+)
+from jobline_server.engine.decide.timers import disconnect
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import RevokeReason, SettleOutcome
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.settles import ACKED, Settles
+from jobline_server.runtime.workers import as_jobs
+
+
+class StreamPort:
+    """One open stream. It is the taker of its session's jobs."""
+
+    def __init__(
+        self,
+        core: Core,
+        dispatcher: Dispatcher,
+        settles: Settles,
+        session: Session,
+        *,
+        grace_ms: int,
+        left: Callable[[StreamPort], None],
+    ) -> None:
+        self._core = core
+        self._dispatcher = dispatcher
+        self._settles = settles
+        self.session = session
+        self.holders: dict[int, Holder] = {}
+        self.queues = session.open.queues
+        self.lease_ms = session.open.lease_ms or 0
+        self._grace_ms = grace_ms
+        self._left = left
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._ended = False
+        self._confirming: set[asyncio.Task[None]] = set()
+
+    # As a taker.
+
+    def room(self) -> tuple[int, int]:
+        """What its window has left."""
+        return self.session.room()
+
+    def names_for(self, queue: str) -> frozenset[str] | None:
+        """The names it handles."""
+        return self.session.names_for(queue)
+
+    def holder_on(self, shard: Shard) -> Holder:
+        """The session's holder on a shard; all of them share the session's tally."""
+        holder = self.holders.get(shard.number)
+        if holder is None:
+            worker = self.session.open.worker.id
+            shard.mono_ms = self._core.now().mono_ms
+            holder = shard.session_holder(self.session.session, worker)
+            holder.count_with(self.session.tally)
+            self.holders[shard.number] = holder
+        return holder
+
+    def take(self, leased: Leased) -> None:
+        """Jobs were leased to it."""
+        self.session.deliver(as_jobs(leased, self.session.open.accepts_runs))
+        self._wake.set()
+
+    def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:
+        """The worker should stop working on a job."""
+        self.session.revoke(job_id, delivery, reason)
+        self._wake.set()
+
+    def goaway(self, goaway: Goaway) -> None:
+        """The worker should move."""
+        self.session.goaway(goaway)
+        self._dispatcher.leave(self)
+        self._wake.set()
+
+    # As a port.
+
+    def receive(self, frame: WorkerFrame) -> None:
+        """Takes a frame: settles, reports, then the window, so that room is used at once."""
+        session = self.session
+        now = self._core.now()
+        session.handle_any(now)
+        for holder in self.holders.values():
+            holder.heard_ms = now.mono_ms
+        if frame.open is not None:
+            session.handle_open()
+        for settle in frame.settles:
+            self._settle(settle)
+        if frame.extends:
+            exceptions = self._settles.extend(frame.extends)
+            for index, _ in exceptions:
+                item = frame.extends[index]
+                self.revoke(item.id, item.delivery, RevokeReason.LEASE_LOST)
+        if frame.window is not None:
+            session.handle_window(frame.window)
+        if frame.drain:
+            session.handle_drain()
+            self._dispatcher.leave(self)
+        if session.phase is Phase.OPEN:
+            self._dispatcher.serve_taker(self)
+
+    def half_close(self) -> None:
+        """The worker sent its last frame; what it still has goes back."""
+        self.session.handle_half_close()
+        self._dispatcher.leave(self)
+        self._wake.set()
+
+    async def next_frame(self) -> ServerFrame | None:
+        """Waits for something to send; None when the stream is over, and OK."""
+        while not self._ended:
+            self._wake.clear()
+            now = self._core.now()
+            frame = self.session.frame_to_send(now)
+            if frame is not None:
+                return frame
+            if self.session.is_over():
+                break
+            if self.session.is_silent(now) and not self.session.half_closed:
+                raise Refused(RefusalKind.PROTOCOL_MISTAKE, "the worker went silent")
+            await self._pause(self.session.next_deadline() - now.mono_ms)
+        self._leave(goodbye=True)
+        return None
+
+    async def _pause(self, milliseconds: int) -> None:
+        try:
+            async with asyncio.timeout(max(milliseconds, 1) / 1_000):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    def end(self) -> None:
+        """The server ends the stream."""
+        self._ended = True
+        self._wake.set()
+
+    def disconnect(self) -> None:
+        """The connection broke: the leases wait for the worker to return."""
+        self._leave(goodbye=False)
+
+    def _leave(self, *, goodbye: bool) -> None:
+        if self.session.phase is Phase.ENDED:
+            return
+        self.session.phase = Phase.ENDED
+        self._dispatcher.leave(self)
+        self._left(self)
+        now = self._core.now()
+        for number, holder in self.holders.items():
+            if goodbye:
+                # Nobody comes back for these: they go on at once, and it costs them nothing.
+                held = [ReleaseItem(job_id, delivery) for job_id, delivery in holder.held()]
+                self._settles.release(held)
+            shard = self._core.shards[number]
+            disconnect(shard, now, holder, grace_ms=self._grace_ms)
+
+    # Settles.
+
+    def _settle(self, settle: Settle) -> None:
+        self.session.handle_settle()
+        exceptions: Exceptions = []
+        offset = len(settle.ack_ids)
+        if settle.ack_ids:
+            exceptions += self._settles.ack(settle.ack_ids, settle.ack_deliveries, settle.results)
+        if settle.fails:
+            results = self._settles.fail(settle.fails)
+            exceptions += [
+                (offset + index, result.outcome)
+                for index, result in enumerate(results)
+                if result.outcome is not SettleOutcome.DONE
+            ]
+            offset += len(settle.fails)
+        if settle.releases:
+            part = self._settles.release(settle.releases)
+            exceptions += [(offset + index, outcome) for index, outcome in part]
+        task = asyncio.get_running_loop().create_task(self._confirm(settle, exceptions))
+        self._confirming.add(task)
+        task.add_done_callback(self._confirming.discard)
+
+    async def _confirm(self, settle: Settle, exceptions: Exceptions) -> None:
+        """Answers a settle after the commit that holds it."""
+        try:
+            await self._core.commits.wait()
+        except Refused:
+            # The server stops; the worker must not take silence for an answer.
+            self.end()
+            return
+        if exceptions:
+            leases = [
+                *zip(settle.ack_ids, settle.ack_deliveries, strict=True),
+                *((item.id, item.delivery) for item in settle.fails),
+                *((item.id, item.delivery) for item in settle.releases),
+            ]
+            exceptions = await self._settles.explain_missing(leases, exceptions, repeated=ACKED)
+        self.session.confirm(settle.seq, exceptions)
+        self._wake.set()
