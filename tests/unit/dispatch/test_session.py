@@ -1,0 +1,143 @@
+"""The worker stream as a protocol: frames in, frames out, time by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.dispatch.frames import Goaway, Handler, Open, Window, Worker
+from jobline_server.dispatch.session import SILENT_INTERVALS, Phase, Session
+from jobline_server.engine.commands import Leased, RefusalKind, Refused
+from jobline_server.engine.values import Now, RevokeReason, SettleOutcome
+
+HEARTBEAT_MS = 5_000
+
+
+def at(mono_ms: int) -> Now:
+    return Now(wall_ms=1_790_000_000_000 + mono_ms, mono_ms=mono_ms)
+
+
+def a_session(*handlers: Handler) -> Session:
+    opened = Open(worker=Worker(id="w"), queues=(("mail", 1),), handlers=handlers)
+    return Session(opened, "s-1", at(0), heartbeat_ms=HEARTBEAT_MS)
+
+
+def test_has_no_room_before_the_first_window() -> None:
+    """The server never has more unfinished on a stream than the worker asked for."""
+    assert a_session().room()[0] == 0
+
+
+def test_room_is_window_minus_what_is_unfinished() -> None:
+    """Credit is counted once, by the tally that the engine keeps."""
+    session = a_session()
+    session.handle_window(Window(jobs=10, payload_bytes=1_000))
+    session.tally.jobs, session.tally.payload_bytes = 4, 250
+    assert session.room() == (6, 750)
+
+
+def test_a_smaller_window_never_makes_room_negative() -> None:
+    """A window may shrink below what is unfinished; nothing is taken back."""
+    session = a_session()
+    session.tally.jobs = 4
+    session.handle_window(Window(jobs=1))
+    assert session.room()[0] == 0
+
+
+def test_a_window_of_zero_pauses() -> None:
+    """0 pauses a worker that has nothing unfinished."""
+    session = a_session()
+    session.handle_window(Window(jobs=10))
+    session.handle_window(Window(jobs=0))
+    assert session.room()[0] == 0
+
+
+@pytest.mark.parametrize("end", ["drain", "goaway", "half-close"])
+def test_a_stream_that_ends_gets_no_more_jobs(end: str) -> None:
+    """Drain, goaway and half-close all stop deliveries."""
+    session = a_session()
+    session.handle_window(Window(jobs=10))
+    {
+        "drain": session.handle_drain,
+        "goaway": lambda: session.goaway(Goaway("moving", 0, 0)),
+        "half-close": session.handle_half_close,
+    }[end]()
+    assert session.room() == (0, 0)
+    assert session.phase is Phase.DRAINING
+
+
+def test_gathers_everything_into_one_frame() -> None:
+    """What came up since the last frame goes out together, and only once."""
+    session = a_session()
+    session.opened(resumed=False, held=[])
+    session.deliver(Leased())
+    session.handle_settle()
+    session.confirm(7, [(0, SettleOutcome.LEASE_LOST)])
+    session.revoke(1, 2, RevokeReason.CANCELLED)
+    frame = session.frame_to_send(at(1))
+    assert frame is not None
+    assert frame.opened is not None
+    assert frame.confirms == [(7, [(0, SettleOutcome.LEASE_LOST)])]
+    assert frame.revokes == [(1, 2, RevokeReason.CANCELLED)]
+    assert len(frame.leased) == 1
+    assert session.frame_to_send(at(2)) is None
+
+
+def test_sends_an_empty_frame_when_nothing_was_sent_for_an_interval() -> None:
+    """Proxies close streams on which no data flows."""
+    session = a_session()
+    assert session.frame_to_send(at(HEARTBEAT_MS - 1)) is None
+    assert session.frame_to_send(at(HEARTBEAT_MS)) is not None
+    assert session.next_deadline() == 2 * HEARTBEAT_MS
+
+
+def test_a_worker_is_silent_after_three_intervals_without_a_frame() -> None:
+    """Any frame counts, an empty one too."""
+    session = a_session()
+    session.handle_any(at(1_000))
+    silent_at = 1_000 + SILENT_INTERVALS * HEARTBEAT_MS
+    assert not session.is_silent(at(silent_at - 1))
+    assert session.is_silent(at(silent_at))
+
+
+def test_a_second_open_is_a_protocol_mistake() -> None:
+    """The refusal names the field."""
+    with pytest.raises(Refused) as refused:
+        a_session().handle_open()
+    assert refused.value.kind is RefusalKind.PROTOCOL_MISTAKE
+    assert refused.value.field == "open"
+
+
+def test_a_frame_after_the_half_close_is_a_protocol_mistake() -> None:
+    """The worker said that it sends no more."""
+    session = a_session()
+    session.handle_half_close()
+    with pytest.raises(Refused):
+        session.handle_any(at(1))
+
+
+def test_is_over_only_after_the_last_confirm_was_sent() -> None:
+    """A drained worker learns what became of its last settle."""
+    session = a_session()
+    session.handle_settle()
+    session.handle_half_close()
+    assert not session.is_over()
+    session.confirm(1, [])
+    assert not session.is_over()
+    session.frame_to_send(at(1))
+    assert session.is_over()
+
+
+def test_number_zero_asks_for_no_confirm() -> None:
+    """The settle is done all the same."""
+    session = a_session()
+    session.handle_settle()
+    session.confirm(0, [])
+    session.handle_half_close()
+    assert session.is_over()
+
+
+def test_names_are_those_of_its_handlers_by_queue() -> None:
+    """A stream without handlers takes any name; one with handlers none in other queues."""
+    session = a_session(Handler("mail", "welcome"), Handler("mail", "bye"))
+    assert session.names_for("mail") == {"welcome", "bye"}
+    assert session.names_for("other") == frozenset()
+    assert a_session().names_for("mail") is None
