@@ -6,9 +6,11 @@ TOO_MANY_CALLS, which is definite: nothing of it happened.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from jobline_server.engine.commands import RefusalKind, Refused
 
@@ -28,35 +30,54 @@ class CallLimits:
 
 
 class Gate:
-    """Lets in so many at once."""
+    """Lets in so many at once, and knows the tasks that are in."""
 
-    __slots__ = ("most", "name", "open")
+    __slots__ = ("_inside", "most", "name")
 
     def __init__(self, name: str, most: int) -> None:
         self.name = name
         self.most = most
-        self.open = 0
+        self._inside: set[asyncio.Task[Any]] = set()
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Holds a place for as long as the call is open."""
-        if self.open >= self.most:
+        """Holds a place for the running task, for as long as its call is open."""
+        task = asyncio.current_task()
+        if task is None or len(self._inside) >= self.most:
             raise too_many(self.name)
-        self.open += 1
+        self._inside.add(task)
         try:
             yield
         finally:
-            self.open -= 1
+            self._inside.discard(task)
+
+    def __len__(self) -> int:
+        return len(self._inside)
+
+    def cancel_all(self) -> None:
+        """Ends the calls that are in."""
+        for task in list(self._inside):
+            task.cancel()
 
 
 class Admission:
     """All gates of a server. Calls and their bytes are counted by the guard itself, without a
     context, because that is on the way of every call."""
 
-    __slots__ = ("call_bytes", "calls", "limits", "pulls", "streams", "waiters", "watchers")
+    __slots__ = (
+        "call_bytes",
+        "calls",
+        "ending",
+        "limits",
+        "pulls",
+        "streams",
+        "waiters",
+        "watchers",
+    )
 
     def __init__(self, limits: CallLimits | None = None) -> None:
         self.limits = limits or CallLimits()
+        self.ending = False
         self.calls = 0
         self.call_bytes = 0
         self.streams = Gate("streams", self.limits.streams)
@@ -66,8 +87,15 @@ class Admission:
 
     def check_room(self) -> None:
         """Refuse a call where too many are open."""
-        if self.calls >= self.limits.calls or self.call_bytes >= self.limits.call_bytes:
+        if self.calls > self.limits.calls or self.call_bytes > self.limits.call_bytes:
             raise too_many("calls")
+
+    def end_waiting_calls(self) -> None:
+        """Ends the calls that only wait, with DRAINING, and none that writes anything. Streams are
+        ended by the runtime."""
+        self.ending = True
+        for gate in (self.pulls, self.waiters, self.watchers):
+            gate.cancel_all()
 
 
 def too_many(what: str) -> Refused:

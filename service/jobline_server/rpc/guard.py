@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
-from jobline_server.engine.commands import Refused
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
 from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
@@ -34,13 +34,18 @@ LOG = logger("rpc")
 
 Context = aio.ServicerContext[Any, Any]
 Reply = Message | bytes
-Handler = grpc.RpcMethodHandler[Any, Any]
+# grpcio itself is not generic; only its types are.
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Unary = Callable[[Any, Context], Awaitable[Reply]]
 ServerStream = Callable[[Any, Context], AsyncGenerator[Reply, None]]
 Decode = Callable[[bytes], Any]
 
 # Their conversion looks for mistyped fields itself, in the loop that reads the rows anyway.
 HOT_METHODS = frozenset({"Push", "Ack", "Fail", "Release", "Extend", "Stream"})
+
+
+# What a call is told that waits when the server ends it.
+ENDING = status_of(Refused(RefusalKind.DRAINING, "the server stops; ask again later"))
 
 
 class Malformed(Exception):
@@ -118,7 +123,9 @@ class Guard:
                 return reply if isinstance(reply, bytes) else reply.SerializeToString()
             except asyncio.CancelledError:
                 code = "CANCELLED"
-                raise
+                if not admission.ending:
+                    raise
+                await abort(context, ENDING)
             except Exception as error:  # noqa: BLE001  # the last place before gRPC's UNKNOWN
                 status = self._status(error, meter)
                 code = status.code.name
@@ -156,7 +163,9 @@ class Guard:
             await work
         except asyncio.CancelledError:
             code = "CANCELLED"
-            raise
+            if not self.admission.ending:
+                raise
+            await abort(context, ENDING)
         except (aio.UsageError, aio.InternalError):
             # A write met a call that had ended a moment before: nobody is there to be told.
             code = "CANCELLED"

@@ -25,6 +25,11 @@ class HealthService:
         self._status = health_pb2.HealthCheckResponse.NOT_SERVING
         self._changed = asyncio.Event()
 
+    @property
+    def serving(self) -> bool:
+        """Whether it does now."""
+        return bool(self._status == health_pb2.HealthCheckResponse.SERVING)
+
     def set_serving(self, serving: bool) -> None:
         """Tells everybody who asks or watches."""
         known = health_pb2.HealthCheckResponse

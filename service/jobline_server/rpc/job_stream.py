@@ -15,8 +15,8 @@ import asyncio
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.rpc.convert.stream import server_messages, worker_frame
 from jobline_server.rpc.guard import Frames, first_of_group
-from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.port import StreamPort
+from jobline_server.runtime.runtime import Runtime
 
 # How long the first frame may take to come.
 OPEN_SECONDS = 10.0

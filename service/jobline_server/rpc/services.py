@@ -15,6 +15,7 @@ from jobline.v1 import (
     job_service_pb2,
     queue_service_pb2,
 )
+from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.admin_service import AdminService
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader
@@ -37,10 +38,18 @@ class Services:
 
 
 def make_services(
-    runtime: Runtime, guard: Guard, *, payload_bytes_max: int, version: str, transport: str
+    runtime: Runtime,
+    guard: Guard,
+    *,
+    payload_bytes_max: int,
+    version: str,
+    transport: str,
+    default_level: AckLevel | None = None,
 ) -> Services:
     """All services over one runtime."""
-    reader = PushReader(OptionsTable(), payload_bytes_max=payload_bytes_max)
+    reader = PushReader(
+        OptionsTable(), payload_bytes_max=payload_bytes_max, default_level=default_level
+    )
     served: list[tuple[ServiceDescriptor, object]] = [
         (_service(job_service_pb2), JobService(runtime, reader, guard.admission)),
         (_service(job_admin_service_pb2), JobAdminService(runtime)),

@@ -87,7 +87,7 @@ async def serve_native(
 ) -> Serving:
     """One native server an address: it takes one port each."""
     # Imported here because it is an extra.
-    from pygrpc_native import aio as native  # noqa: PLC0415
+    import pygrpc_native.aio as native  # noqa: PLC0415
 
     unary, streams = split(handlers)
     servers: list[aio.Server] = []

@@ -20,10 +20,17 @@ from jobline_server.rpc.validate.mistyped import check_own_fields
 class PushReader:
     """Makes commands of push requests; holds what all of them share."""
 
-    __slots__ = ("_batch_bytes_max", "_options", "_payload_bytes_max")
+    __slots__ = ("_batch_bytes_max", "_default_level", "_options", "_payload_bytes_max")
 
-    def __init__(self, options: OptionsTable, *, payload_bytes_max: int) -> None:
+    def __init__(
+        self,
+        options: OptionsTable,
+        *,
+        payload_bytes_max: int,
+        default_level: AckLevel | None = None,
+    ) -> None:
         self._options = options
+        self._default_level = default_level
         self._payload_bytes_max = payload_bytes_max
         self._batch_bytes_max = max(PUSH_BYTES_MAX, payload_bytes_max)
 
@@ -38,7 +45,7 @@ class PushReader:
             options=self._options.shared(base),
             payloads=self._payloads(request),
             run_at_ms=start_ms(request, wall_ms),
-            level=fields.member(request.ack_level, "ack_level", AckLevel),
+            level=fields.member(request.ack_level, "ack_level", AckLevel) or self._default_level,
             atomic=request.atomic if request.HasField("atomic") else True,
         )
         if request.jobs:

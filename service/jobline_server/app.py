@@ -1,0 +1,265 @@
+"""The app: every room put together, started and stopped in an order that is written down here.
+
+This is the only place that knows which store is used. It reads settings and holds no rule.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib.metadata import version
+from os import urandom
+
+# A stopwatch for metrics: nothing is decided by it.
+from time import perf_counter
+
+from jobline_server.storage.sqlite.finished import SqliteFinished
+
+from jobline_server.background.beat import Background
+from jobline_server.background.checkpoints import CheckpointBeat
+from jobline_server.background.retention import RetentionBeat
+from jobline_server.background.tidying import EmptyQueuesBeat, OldStreamsBeat, SpaceBeat
+from jobline_server.config import Settings
+from jobline_server.engine.values import AckLevel
+from jobline_server.rpc.admission import Admission, CallLimits
+from jobline_server.rpc.guard import Guard
+from jobline_server.rpc.services import Services, make_services
+from jobline_server.rpc.transport import Serving, choose_transport, serve
+from jobline_server.runtime.clock import SystemClock
+from jobline_server.runtime.opening import open_runtime
+from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.storage.recovery import SetApart
+from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.telemetry.calls import CallMeters
+from jobline_server.telemetry.log import logger
+from jobline_server.web.metrics import make_registry
+from jobline_server.web.pages import make_pages
+from jobline_server.web.server import WebServer
+
+LOG = logger("app")
+VERSION = version("jobline-server")
+
+# How long calls in flight may take to end once no new ones are taken.
+CALLS_SECONDS = 2.0
+
+Step = Callable[[], Awaitable[None]]
+
+
+class Server:
+    """A server. `start` opens it; `stop` closes it, may be called twice, and after a failed start.
+    In between it works in the running loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.transport = choose_transport(settings.transport)
+        self.addresses: list[str] = []
+        self.http = ""
+        self.meters = CallMeters()
+        self.admission = Admission(call_limits(settings))
+        self._runtime: Runtime | None = None
+        self._services: Services | None = None
+        self._serving: Serving | None = None
+        self._background: Background | None = None
+        self._web: WebServer | None = None
+        self._hastened = asyncio.Event()
+        self._stopping: asyncio.Task[None] | None = None
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime of a server that was started."""
+        if self._runtime is None:
+            raise RuntimeError("the server was not started")
+        return self._runtime
+
+    async def start(self) -> None:
+        """Opens everything. What was opened is closed again if a later step fails."""
+        order: list[Step] = [
+            self._open_runtime,
+            self._start_background,
+            self._serve_grpc,
+            self._serve_http,
+            self._say_serving,
+        ]
+        try:
+            for step in order:
+                await step()
+        except BaseException:
+            self.hasten()
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Closes everything, politely: no job is lost, repeated or burnt by it (G21)."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop())
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        order: list[Step] = [
+            self._say_not_serving,
+            self._send_workers_away,
+            self._end_calls,
+            self._close_http,
+            self._stop_background,
+            self._close_runtime,
+        ]
+        for step in order:
+            await step()
+
+    def hasten(self) -> None:
+        """Workers get no more time to finish."""
+        self._hastened.set()
+
+    # Opening.
+
+    async def _open_runtime(self) -> None:
+        settings = self.settings
+        store = SqliteStore(
+            settings.data,
+            SqliteSettings(ballast_bytes=settings.ballast_bytes, accept_loss=settings.accept_loss),
+        )
+        self._runtime = await open_runtime(
+            store,
+            SqliteFinished(settings.data),
+            shards=settings.shards,
+            clock=SystemClock(),
+            settings=runtime_settings(settings),
+            new_name=new_name,
+            report=_report_damage,
+        )
+        self._runtime.start()
+
+    async def _start_background(self) -> None:
+        runtime = self.runtime
+        self._background = Background(
+            [
+                CheckpointBeat(runtime.checkpoints),
+                RetentionBeat(runtime.core, runtime.ended),
+                EmptyQueuesBeat(runtime.core),
+                SpaceBeat(runtime.core),
+                OldStreamsBeat(
+                    runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
+                ),
+            ],
+            runtime.core.now,
+        )
+        self._background.start()
+
+    async def _serve_grpc(self) -> None:
+        payload_bytes_max = int(self.settings.max_payload_bytes)
+        guard = Guard(
+            clock=perf_counter, meters=self.meters, name=new_name(), admission=self.admission
+        )
+        self._services = make_services(
+            self.runtime,
+            guard,
+            payload_bytes_max=payload_bytes_max,
+            default_level=default_level(self.settings),
+            version=VERSION,
+            transport=self.transport,
+        )
+        self._serving = await serve(
+            self.transport,
+            self._services.handlers,
+            self.settings.listen_addresses,
+            payload_bytes_max=payload_bytes_max,
+        )
+        self.addresses = self._serving.addresses
+
+    async def _serve_http(self) -> None:
+        if not self.settings.http:
+            return
+        registry = make_registry(
+            self.runtime, self.meters, version=VERSION, transport=self.transport
+        )
+        pages = make_pages(
+            registry, version=VERSION, is_well=self._is_well, is_ready=self._is_ready
+        )
+        self._web = WebServer(pages)
+        self.http = await self._web.start(self.settings.http)
+
+    async def _say_serving(self) -> None:
+        if self._services is not None:
+            self._services.health.set_serving(True)
+
+    def _is_well(self) -> bool:
+        return not self.runtime.failed.done()
+
+    def _is_ready(self) -> bool:
+        return self._services is not None and self._services.health.serving
+
+    # Closing.
+
+    async def _say_not_serving(self) -> None:
+        if self._services is not None:
+            self._services.health.set_serving(False)
+
+    async def _send_workers_away(self) -> None:
+        """Workers finish what they have, or are hastened, or their time is over."""
+        if self._runtime is None or self._runtime.failed.done():
+            return
+        draining = asyncio.create_task(self._runtime.drain(seconds=self.settings.drain_seconds))
+        hastened = asyncio.create_task(self._hastened.wait())
+        await asyncio.wait({draining, hastened}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (draining, hastened):
+            task.cancel()
+        await asyncio.gather(draining, hastened, return_exceptions=True)
+
+    async def _end_calls(self) -> None:
+        """No new calls; those that only wait end now, the others when they are done."""
+        if self._runtime is not None:
+            self._runtime.streams.end_all()
+        self.admission.end_waiting_calls()
+        if self._serving is not None:
+            await self._serving.stop(CALLS_SECONDS)
+
+    async def _close_http(self) -> None:
+        if self._web is not None:
+            await self._web.stop()
+
+    async def _stop_background(self) -> None:
+        if self._background is not None:
+            await self._background.stop()
+
+    async def _close_runtime(self) -> None:
+        """Commits what is left, takes a checkpoint, closes the files."""
+        if self._runtime is not None:
+            await self._runtime.stop()
+
+
+def call_limits(settings: Settings) -> CallLimits:
+    """Bounds on calls."""
+    return CallLimits(
+        calls=settings.max_calls,
+        streams=settings.max_streams,
+        pulls=settings.max_pulls,
+        waiters=settings.max_waiters,
+        watchers=settings.max_watchers,
+    )
+
+
+def runtime_settings(settings: Settings) -> RuntimeSettings:
+    """What the runtime is told."""
+    return RuntimeSettings(
+        heartbeat_ms=round(settings.heartbeat_seconds * 1_000),
+        grace_ms=round(settings.disconnect_grace_seconds * 1_000),
+        journal_bytes_max=int(settings.checkpoint_journal_bytes),
+        waiting_max=settings.max_waiting_jobs,
+        waiting_bytes_max=int(settings.max_waiting_bytes),
+        keys_max=settings.max_keys,
+    )
+
+
+def default_level(settings: Settings) -> AckLevel | None:
+    """The ack level of pushes that ask for none; None leaves it to the queue: FSYNCED mostly."""
+    level = AckLevel[settings.default_ack_level.upper()]
+    return None if level is AckLevel.FSYNCED else level
+
+
+def new_name() -> str:
+    """A name that nobody else has: of sessions, operations, incidents."""
+    return urandom(8).hex()
+
+
+def _report_damage(damage: SetApart) -> None:
+    LOG.error("set apart", shard=damage.shard, what=damage.what, why=damage.why)

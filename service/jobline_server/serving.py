@@ -1,0 +1,128 @@
+"""The process: one server in one loop, from the first line of its log to its exit code.
+
+    SIGTERM or SIGINT   stop politely; the second one hastens
+    the storage failed  stop at once with exit code 1: memory must not answer for a disk
+
+Whoever started the process reads one line on stdout when it is ready: where it is reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import uvloop
+from google.protobuf.internal import api_implementation
+
+from jobline_server.app import VERSION, Server
+from jobline_server.config import ConfigurationError, Settings
+from jobline_server.rpc.transport import CannotServe
+from jobline_server.storage.store import DataLoss, StoreRefused
+from jobline_server.telemetry.log import configure_logging, logger
+from jobline_server.web.server import CannotListen
+
+LOG = logger("app")
+
+EXIT_STOPPED = 0
+EXIT_STORAGE_FAILED = 1
+EXIT_CANNOT_START = 2
+
+# The parser written in C; the one in Python is forty times slower.
+PROTOBUF = "upb"
+# Jobs are many, long-lived and without cycles: looking for cycles among them often would be waste.
+GC_THRESHOLDS = (100_000, 50, 100)
+
+# Why a server did not start, in words for whoever started it.
+CANNOT_START = (ConfigurationError, CannotServe, CannotListen, StoreRefused, DataLoss, OSError)
+
+Announce = Callable[[Server], None]
+
+
+def run(settings: Settings, announce: Announce | None = None) -> int:
+    """Runs a server until it is told to stop; returns the exit code."""
+    configure_logging(settings.log_format, settings.log_level)
+    make_loop = uvloop.new_event_loop if settings.uvloop else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        return runner.run(serve_until_stopped(settings, announce or print_ready))
+
+
+async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
+    """Starts, announces, waits for a signal or a failure, stops."""
+    try:
+        check_protobuf()
+        server = Server(settings)
+        await server.start()
+    except CANNOT_START as error:
+        LOG.critical("cannot start", why=str(error))
+        return EXIT_CANNOT_START
+    told_to_stop = _take_signals(server)
+    tune_gc()
+    announce(server)
+    LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
+    failed = server.runtime.failed
+    stop = asyncio.create_task(told_to_stop.wait())
+    awaited: set[asyncio.Future[Any]] = {stop, failed}
+    await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if failed.done():
+        LOG.critical("the storage failed", exc_info=failed.exception())
+        server.hasten()
+    else:
+        LOG.info("stopping", drain_seconds=settings.drain_seconds)
+    await server.stop()
+    if failed.done() and not failed.cancelled() and failed.exception() is not None:
+        return EXIT_STORAGE_FAILED
+    LOG.info("stopped")
+    return EXIT_STOPPED
+
+
+def print_ready(server: Server) -> None:
+    """The ready line, for whoever started the process."""
+    line = {
+        "event": "ready",
+        "grpc": server.addresses[0],
+        "http": server.http,
+        "addresses": server.addresses,
+        "transport": server.transport,
+        "version": VERSION,
+        "pid": os.getpid(),
+    }
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def _take_signals(server: Server) -> asyncio.Event:
+    """An event that the first SIGTERM or SIGINT sets; the second hastens."""
+    told = asyncio.Event()
+
+    def stop() -> None:
+        if told.is_set():
+            server.hasten()
+        told.set()
+
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop)
+    return told
+
+
+def check_protobuf() -> None:
+    """Refuse to run on a parser that would make every target unreachable."""
+    found = api_implementation.Type()
+    if found != PROTOBUF:
+        raise ConfigurationError(
+            f"protobuf runs on {found} and not on {PROTOBUF}: install its wheel for this platform"
+        )
+
+
+def tune_gc() -> None:
+    """What was loaded stays: it is never looked at again. New garbage is looked for seldom."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
