@@ -12,6 +12,8 @@ It deliberately knows nothing of handlers: who runs a job, and when, is the work
 
 from __future__ import annotations
 
+import math
+
 from jobline.enums import LeaseReason, RevokeReason, known
 from jobline.frames import Goaway, LostLease, Received, goaway_of, interrupted_row
 from jobline.leased import LeasedJob
@@ -48,8 +50,9 @@ class Session:
         self.goaway: Goaway | None = None
         self.draining = False
 
-        # Of the stream that is open now.
-        self.is_open = False
+        # Of the stream that there is now, if there is one.
+        self._has_stream = False
+        self.is_open = False  # and the server has answered on it
         self._must_open = False
         self._window_sent: tuple[int, int] | None = None
         self._drain_sent = False
@@ -62,6 +65,7 @@ class Session:
 
     def connect(self, now: float) -> None:
         """A new stream begins: `frames_to_send` has its first frame."""
+        self._has_stream = True
         self.is_open = False
         self.goaway = None
         self._must_open = True
@@ -73,6 +77,7 @@ class Session:
 
     def disconnect(self) -> None:
         """The stream has ended, whoever ended it. Leases and settles are kept for the next one."""
+        self._has_stream = False
         self.is_open = False
         self._must_open = False
 
@@ -246,6 +251,8 @@ class Session:
 
     def next_deadline(self) -> float:
         """When to call `frames_to_send` and `is_silent` again, if nothing happens before."""
+        if not self._has_stream:
+            return math.inf
         if not self.is_open:
             return self._silent_at
         return min(self._sent_at + HEARTBEAT_SHARE * self._interval, self._silent_at)
@@ -260,7 +267,7 @@ class Session:
         self._looked_at = now
         if stopped_for > 0:
             self._silent_at += stopped_for
-        return now >= self._silent_at
+        return self._has_stream and now >= self._silent_at
 
     def _open_frame(self) -> pb.StreamRequest:
         frame = pb.StreamRequest(open=self._opening)
