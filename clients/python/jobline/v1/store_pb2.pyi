@@ -335,12 +335,15 @@ class StoredRun(_message.Message):
     DELIVERY_FIELD_NUMBER: _builtins.int
     WORKER_FIELD_NUMBER: _builtins.int
     ENDED_MS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     pushed_ms: _builtins.int
     """Output only. When they were pushed."""
     delivery: _builtins.int
     """Output only. The counter of their lease; 0 if they were never handed out."""
     worker: _builtins.str
     """Output only. Who had them."""
+    reason: _job_pb2.EndReason.ValueType
+    """Output only. Why they ended."""
     @_builtins.property
     def options(self) -> _job_pb2.JobOptions:
         """Output only. What they share."""
@@ -362,10 +365,11 @@ class StoredRun(_message.Message):
         delivery: _builtins.int = ...,
         worker: _builtins.str = ...,
         ended_ms: _abc.Iterable[_builtins.int] | None = ...,
+        reason: _job_pb2.EndReason.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "ended_ms", b"ended_ms", "options", b"options", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "ended_ms", b"ended_ms", "options", b"options", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "reason", b"reason", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -16,5 +16,14 @@ from jobline_server.storage.codec.batch import (
     facts_of,
     message_of,
 )
+from jobline_server.storage.codec.ended import record_of, records_of
 
-__all__ = ["UnknownFact", "decode_batch", "encode_batch", "facts_of", "message_of"]
+__all__ = [
+    "UnknownFact",
+    "decode_batch",
+    "encode_batch",
+    "facts_of",
+    "message_of",
+    "record_of",
+    "records_of",
+]

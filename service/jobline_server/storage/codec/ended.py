@@ -1,0 +1,90 @@
+"""Jobs that ended ↔ the blobs of the finished file: one job, or a run of plain ones.
+
+Any one job is read back as a `JobRecord`, also out of the midst of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jobline.v1 import job_pb2, store_pb2
+from jobline_server.engine.endings import EndedJobs, EndedRuns
+from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.job import Job
+from jobline_server.engine.values import EndReason, JobState
+from jobline_server.storage.codec.records import fill_record, record_from_stored
+from jobline_server.storage.codec.shared import interned_options
+from jobline_server.storage.finished import EndedRow
+from jobline_server.wire.options import serialized_options
+
+
+def reason_of(ending: EndedRuns) -> EndReason:
+    """Why members of a lot ended: what happens to one alone takes it off its lot before."""
+    return EndReason.CANCELLED if ending.state is JobState.CANCELLED else EndReason.NONE
+
+
+def encode_ended_job(ending: EndedJobs, job: Job) -> bytes:
+    """One job that ended."""
+    message = store_pb2.StoredEnded()
+    fill_record(message.job, ending.record(job))
+    message.job.state = job_pb2.JobState.ValueType(ending.state)
+    return message.SerializeToString()
+
+
+def encode_ended_run(
+    ending: EndedRuns, first_id: int, count: int, ended_ms: Sequence[int] = ()
+) -> bytes:
+    """Neighbours that ended alike; `ended_ms` is when each did, empty if all did at once."""
+    lot = ending.lot
+    message = store_pb2.StoredEnded()
+    run = message.run
+    run.options.MergeFromString(serialized_options(lot.options))
+    run.payloads.extend(ending.payloads(first_id, count))
+    run.pushed_ms = lot.pushed_ms
+    run.delivery = ending.delivery
+    run.worker = ending.worker
+    run.ended_ms.extend(ended_ms)
+    run.reason = job_pb2.EndReason.ValueType(reason_of(ending))
+    return message.SerializeToString()
+
+
+def record_of(row: EndedRow, job_id: int) -> JobRecord:
+    """One job of a row."""
+    return records_of(row, job_id, 1)[0]
+
+
+def records_of(row: EndedRow, first_id: int, count: int) -> list[JobRecord]:
+    """Neighbours of a row: its blob is read once for all of them."""
+    ids = range(first_id, first_id + count)
+    return _records(row.blob, row.queue, row.first_id, row.ended_ms, ids)
+
+
+def decode_ended(
+    blob: bytes, *, queue: str, first_id: int, ended_ms: int, job_id: int
+) -> JobRecord:
+    """One job of a blob that begins with `first_id`."""
+    return _records(blob, queue, first_id, ended_ms, [job_id])[0]
+
+
+def _records(
+    blob: bytes, queue: str, first_id: int, ended_ms: int, ids: Iterable[int]
+) -> list[JobRecord]:
+    message = store_pb2.StoredEnded.FromString(blob)
+    if message.HasField("job"):
+        return [record_from_stored(message.job)]
+    run = message.run
+    options, payloads, moments = interned_options(run.options), run.payloads, run.ended_ms
+    return [
+        JobRecord(
+            id=job_id,
+            queue=queue,
+            options=options,
+            payload=payloads[job_id - first_id],
+            pushed_ms=run.pushed_ms,
+            delivery=run.delivery,
+            worker=run.worker,
+            ended_ms=moments[job_id - first_id] if moments else ended_ms,
+            reason=EndReason(run.reason),
+        )
+        for job_id in ids
+    ]

@@ -1,0 +1,129 @@
+"""Endings as operations for the finished file.
+
+Neighbours of one lot that ended alike become one row, even if they ended one by one, in any order
+and a moment apart. Changes to ended jobs keep their place: no row reaches across one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns, Ending, QueueGone
+from jobline_server.engine.job import Job
+from jobline_server.engine.values import JobState
+from jobline_server.storage.codec.ended import encode_ended_job, encode_ended_run, reason_of
+from jobline_server.storage.finished import (
+    EndedOp,
+    EndedRow,
+    MarkStale,
+    PutEnded,
+    RemoveEnded,
+    RemoveQueue,
+)
+
+# Whoever looks at one job reads its whole row, so rows stay small.
+ROW_JOBS_MAX = 1_000
+ROW_BYTES_MAX = 1 << 20
+
+Piece = tuple[int, int, int]
+"""First id, count, and when they ended."""
+
+
+def operations(pending: Iterable[Ending]) -> Iterator[EndedOp]:
+    """Endings as operations, made as they are asked for."""
+    alike: dict[tuple[int, JobState, int, str], list[EndedRuns]] = {}
+    for ending in pending:
+        if isinstance(ending, EndedRuns):
+            key = (ending.lot.first_id, ending.state, ending.delivery, ending.worker)
+            alike.setdefault(key, []).append(ending)
+        elif isinstance(ending, EndedJobs):
+            for job in ending.jobs:
+                yield PutEnded(_job_row(ending, job))
+        else:
+            for runs in alike.values():
+                yield from _run_rows(runs)
+            alike.clear()
+            yield from _change_operations(ending)
+    for runs in alike.values():
+        yield from _run_rows(runs)
+
+
+def _change_operations(change: EndedChange | QueueGone) -> Iterator[EndedOp]:
+    if isinstance(change, QueueGone):
+        yield RemoveQueue(change.queue)
+        return
+    for first_id, count in zip(change.starts, change.counts, strict=True):
+        if change.state is None:
+            yield RemoveEnded(first_id, count)
+        else:
+            yield MarkStale(first_id, count, change.at_ms)
+
+
+def _job_row(ending: EndedJobs, job: Job) -> EndedRow:
+    error = ending.error
+    return EndedRow(
+        first_id=job.id,
+        count=1,
+        queue=job.queue.name,
+        name=job.options.name,
+        state=int(ending.state),
+        ended_ms=ending.ended_ms,
+        reason=int(ending.reason),
+        error_type=error.type if error else "",
+        error_message=error.message if error else "",
+        blob=encode_ended_job(ending, job),
+    )
+
+
+def _run_rows(alike: list[EndedRuns]) -> Iterator[EndedOp]:
+    """Runs of one lot, state and lease as rows: neighbours share one, in chunks of a bounded
+    size."""
+    lot = alike[0].lot
+    jobs_max = ROW_BYTES_MAX // lot.payload_bytes_max if lot.payload_bytes_max else ROW_JOBS_MAX
+    pieces = sorted(
+        (start, count, ending.ended_ms)
+        for ending in alike
+        for start, count in zip(ending.starts, ending.counts, strict=True)
+    )
+    for chunk in _chunks(pieces, min(max(jobs_max, 1), ROW_JOBS_MAX)):
+        yield PutEnded(_run_row(alike[0], chunk))
+
+
+def _chunks(pieces: list[Piece], jobs_max: int) -> Iterator[list[Piece]]:
+    """Sorted pieces in lists without gaps, of at most `jobs_max` jobs each."""
+    chunk: list[Piece] = []
+    room, end = jobs_max, 0
+    for first_id, length, ended_ms in pieces:
+        start, count = first_id, length
+        while count:
+            if chunk and (start != end or not room):
+                yield chunk
+                chunk, room = [], jobs_max
+            part = min(count, room)
+            chunk.append((start, part, ended_ms))
+            room -= part
+            count -= part
+            start = end = start + part
+    if chunk:
+        yield chunk
+
+
+def _run_row(ending: EndedRuns, chunk: list[Piece]) -> EndedRow:
+    first_id = chunk[0][0]
+    count = sum(part for _, part, _ in chunk)
+    moments: list[int] = []
+    if len({ended_ms for _, _, ended_ms in chunk}) > 1:
+        for _, part, ended_ms in chunk:
+            moments += [ended_ms] * part
+    return EndedRow(
+        first_id=first_id,
+        count=count,
+        queue=ending.lot.queue.name,
+        name=ending.lot.options.name,
+        state=int(ending.state),
+        ended_ms=max(ended_ms for _, _, ended_ms in chunk),
+        reason=int(reason_of(ending)),
+        error_type="",
+        error_message="",
+        blob=encode_ended_run(ending, first_id, count, moments),
+    )
