@@ -21,8 +21,6 @@ from typing import Protocol
 
 from jobline_server.engine.values import JobState
 
-# Ids in one run at most: what one call can push is less, and a look-up never passes more.
-RUN_JOBS_MAX = 1 << 20
 # A page holds blobs up to this much, one row at least.
 PAGE_BYTES_MAX = 16 << 20
 

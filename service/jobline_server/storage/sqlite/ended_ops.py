@@ -1,0 +1,162 @@
+"""What is done to ended jobs: put, made stale, removed. Functions of a connection, on its thread.
+
+Ids are kept as parts of runs, and no two parts share an id. Everything is done to whole parts:
+where a span of ids begins or ends within a part, the part is cut in two first, and both refer to
+one blob. That is rare; all else is done for many ids in one statement.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from jobline_server.storage.finished import (
+    EndedOp,
+    EndedRow,
+    MarkStale,
+    PutEnded,
+    RemoveEnded,
+)
+from jobline_server.storage.sqlite.statements import (
+    ROWS_PER_STATEMENT,
+    insert_many,
+    load,
+    repeated,
+)
+
+_SQL = load("finished_ops.sql")
+_OVERLAP = "overlap"
+
+Span = tuple[int, int]
+
+
+def checksum_of(row: EndedRow) -> int:
+    """Covers all that a run is written with; not its state, which changes."""
+    columns = "\0".join(
+        (
+            f"{row.first_id} {row.count} {row.ended_ms} {row.reason}",
+            row.queue,
+            row.name,
+            row.error_type,
+            row.error_message,
+        )
+    )
+    return zlib.crc32(row.blob, zlib.crc32(columns.encode("utf-8", "surrogatepass")))
+
+
+def apply(connection: sqlite3.Connection, ops: Sequence[EndedOp]) -> None:
+    """Applies operations in order, neighbours of a kind together. Part of a transaction."""
+    for (kind, at_ms), group in groupby(ops, key=_kind_of):
+        same = list(group)
+        if kind is PutEnded:
+            _put_all(connection, [op.row for op in same if isinstance(op, PutEnded)])
+        elif kind is MarkStale:
+            spans = _spans_of(same)
+            _cut_at_ends(connection, spans)
+            insert_many(connection, _SQL["mark_spans_stale"], spans, at_ms)
+        else:
+            _remove(connection, _spans_of(same))
+
+
+def remove_queue(connection: sqlite3.Connection, queue: str, limit_rows: int) -> int:
+    """Deletes a slice of a queue's parts; returns how many. Part of a transaction."""
+    values = {"queue": queue, "limit_rows": limit_rows}
+    return connection.execute(_SQL["remove_queue"], values).rowcount
+
+
+def note_sync(connection: sqlite3.Connection) -> None:
+    """Changes something, so that there is something to commit."""
+    connection.execute(_SQL["note_sync"])
+
+
+def _kind_of(op: EndedOp) -> tuple[type, int]:
+    return type(op), op.at_ms if isinstance(op, MarkStale) else 0
+
+
+def _spans_of(ops: Sequence[EndedOp]) -> list[Span]:
+    return [
+        (op.first_id, op.first_id + op.count)
+        for op in ops
+        if isinstance(op, MarkStale | RemoveEnded)
+    ]
+
+
+def _put_all(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> None:
+    """Puts runs as if all their ids were new, which they are unless jobs ended twice or operations
+    are done again; only where that fails, the ids are removed first."""
+    for start in range(0, len(rows), ROWS_PER_STATEMENT):
+        chunk = rows[start : start + ROWS_PER_STATEMENT]
+        if _inserted(connection, chunk):
+            continue
+        _remove(connection, [(row.first_id, row.first_id + row.count) for row in chunk])
+        if _inserted(connection, chunk):
+            continue
+        for row in chunk:  # some of them share ids: the last one counts
+            _remove(connection, [(row.first_id, row.first_id + row.count)])
+            _inserted(connection, [row])
+
+
+def _inserted(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> bool:
+    """Whether all rows went in; if not, none did."""
+    values = [
+        (
+            row.first_id,
+            row.count,
+            row.queue,
+            row.state,
+            row.former_state,
+            row.stale_ms,
+            row.ended_ms,
+            row.reason,
+            len(row.blob),
+            row.first_id,
+            row.count,
+            checksum_of(row),
+            row.name,
+            row.error_type,
+            row.error_message,
+            row.blob,
+        )
+        for row in rows
+    ]
+    try:
+        insert_many(connection, _SQL["put_rows"], values)
+    except sqlite3.IntegrityError as error:
+        if str(error) != _OVERLAP:
+            raise
+        return False
+    return True
+
+
+def _remove(connection: sqlite3.Connection, spans: Sequence[Span]) -> None:
+    _cut_at_ends(connection, spans)
+    insert_many(connection, _SQL["remove_spans"], spans)
+
+
+def _cut_at_ends(connection: sqlite3.Connection, spans: Sequence[Span]) -> None:
+    """Afterwards each part lies wholly within or without each span."""
+    ends = sorted({end for span in spans for end in span})
+    for at in _straddled(connection, ends):
+        _cut(connection, at)
+
+
+def _straddled(connection: sqlite3.Connection, ends: Sequence[int]) -> Iterator[int]:
+    for start in range(0, len(ends), ROWS_PER_STATEMENT):
+        chunk = ends[start : start + ROWS_PER_STATEMENT]
+        found = connection.execute(repeated(_SQL["find_straddled"], len(chunk)), chunk).fetchall()
+        yield from (at for (at,) in found)
+
+
+def _cut(connection: sqlite3.Connection, at: int) -> None:
+    """Cuts the part around an id in two, the second of which begins with it."""
+    first_id, count, size = connection.execute(_SQL["part_before"], {"at": at}).fetchone()
+    left_count = at - first_id
+    left_size = size * left_count // count
+    part = {"first_id": first_id}
+    connection.execute(_SQL["share_blob"], part)
+    connection.execute(_SQL["refer_to_blob"], part)
+    connection.execute(_SQL["shorten_part"], {**part, "count": left_count, "bytes": left_size})
+    rest = {"at": at, "count": count - left_count, "bytes": size - left_size}
+    connection.execute(_SQL["add_part"], {**part, **rest})

@@ -1,0 +1,243 @@
+"""Looking at ended jobs, in bounded pieces. Functions of a connection, run on its thread.
+
+A list is walked by id over one index at a time: that of the queue and state, or that of the state,
+or the table itself. A walk passes at most `WALK_PARTS` parts a call, however few of them fit the
+query, and says where the next call goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from operator import itemgetter
+from typing import Any
+
+from jobline_server.engine.values import ENDED_STATES, JobState
+from jobline_server.storage.finished import (
+    PAGE_BYTES_MAX,
+    DeadGroup,
+    EndedPage,
+    EndedPart,
+    EndedQuery,
+    EndedRow,
+    EndedSpan,
+)
+from jobline_server.storage.sqlite.ended_ops import checksum_of
+from jobline_server.storage.sqlite.statements import load
+from jobline_server.storage.store import DataLoss
+
+WALK_PARTS = 2_000
+_EVERY_ID = (1 << 63) - 1
+_ALL_STATES = ENDED_STATES | {JobState.STALE}
+_SQL = load("finished_queries.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One index to walk, and the condition under which SQLite may use it."""
+
+    index: str
+    condition: str
+    state: int = 0
+
+    def statement(self, name: str) -> str:
+        """A statement over this source."""
+        return _SQL[name].format(index=self.index, source=self.condition)
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page as it is filled."""
+
+    room_jobs: int
+    room_bytes: int = PAGE_BYTES_MAX
+    parts: list[EndedPart] = field(default_factory=list)
+    bad: list[tuple[int, int]] = field(default_factory=list)
+    last_id: int = -1
+
+    def add(self, found: Sequence[Any], after_id: int) -> bool:
+        """Takes the ids of a part above `after_id`; False when nothing more fits."""
+        first_id = max(found[0], after_id + 1)
+        left = found[0] + found[1] - first_id
+        count = min(left, self.room_jobs)
+        row = _row(found)
+        if row is None:
+            self.bad.append((first_id, count))
+        else:
+            self.parts.append(EndedPart(first_id, count, row))
+            self.room_bytes -= len(row.blob)
+        self.room_jobs -= count
+        self.last_id = first_id + count - 1
+        return self.room_jobs > 0 and self.room_bytes > 0
+
+
+def find(connection: sqlite3.Connection, job_id: int) -> EndedRow | None:
+    """The row that holds a job. Raises `DataLoss` if it is not as it was written."""
+    found = connection.execute(_SQL["part_of"], {"job_id": job_id}).fetchone()
+    if found is None or job_id >= found[0] + found[1]:
+        return None
+    row = _row(found)
+    if row is None:
+        raise DataLoss(f"what is kept of ended job {job_id} is damaged")
+    return row
+
+
+def page(connection: sqlite3.Connection, query: EndedQuery) -> EndedPage:
+    """A page of a list."""
+    sources = _sources_of(query)
+    values = _values_of(query, _start_of(connection, query.after_id))
+    ends = (_end_of(connection, source, values) for source in sources)
+    # Beyond the nearest end one source has not been looked at, so nothing beyond it is shown.
+    end = min((found for found in ends if found is not None), default=None)
+    values["end"] = _EVERY_ID if end is None else end[0]
+    filled = _Page(room_jobs=query.limit)
+    walks = [_walk(connection, source, values) for source in sources]
+    for found in merge(*walks, key=itemgetter(0)):
+        if not filled.add(found, query.after_id):
+            return EndedPage(filled.parts, filled.bad, resume_after=filled.last_id)
+    return EndedPage(filled.parts, filled.bad, resume_after=None if end is None else end[1])
+
+
+def counts(connection: sqlite3.Connection) -> dict[tuple[str, int], int]:
+    """Jobs by queue and state."""
+    found = connection.execute(_SQL["counts"]).fetchall()
+    return {(queue, state): jobs for queue, state, jobs in found}
+
+
+def dead_statistics(connection: sqlite3.Connection, queue: str) -> list[DeadGroup]:
+    """What dead jobs have in common."""
+    found = connection.execute(_SQL["dead_statistics"], {"queue": queue}).fetchall()
+    return [DeadGroup(*group) for group in found]
+
+
+def surplus(
+    connection: sqlite3.Connection,
+    queue: str,
+    state: int,
+    *,
+    ended_before_ms: int,
+    keep_count: int,
+    limit: int,
+) -> list[EndedSpan]:
+    """The oldest parts that ended before a moment, as long as `keep_count` jobs stay."""
+    of = {"queue": queue, "state": state}
+    jobs, _ = connection.execute(_SQL["kept"], of).fetchone()
+    oldest = {**of, "ended_before_ms": ended_before_ms, "limit": limit}
+    spans = []
+    for first_id, count, _ in connection.execute(_SQL["oldest"], oldest).fetchall():
+        if jobs - count < keep_count:
+            break
+        jobs -= count
+        spans.append(EndedSpan(queue, state, first_id, count))
+    return spans
+
+
+def evictable(
+    connection: sqlite3.Connection,
+    queue: str,
+    state: int,
+    *,
+    keep_count: int,
+    keep_bytes: int,
+    limit: int,
+) -> list[EndedSpan]:
+    """The oldest parts beyond a number of jobs or bytes."""
+    of = {"queue": queue, "state": state}
+    jobs, size = connection.execute(_SQL["kept"], of).fetchone()
+    oldest = {**of, "ended_before_ms": _EVERY_ID, "limit": limit}
+    spans = []
+    for first_id, count, part_size in connection.execute(_SQL["oldest"], oldest).fetchall():
+        if jobs - count < keep_count and size <= keep_bytes:
+            break
+        jobs, size = jobs - count, size - part_size
+        spans.append(EndedSpan(queue, state, first_id, count))
+    return spans
+
+
+def stalest(connection: sqlite3.Connection, *, stale_before_ms: int, limit: int) -> list[EndedSpan]:
+    """The parts that have been stale for longest."""
+    values = {"stale_before_ms": stale_before_ms, "limit": limit}
+    found = connection.execute(_SQL["stalest"], values).fetchall()
+    return [
+        EndedSpan(queue, int(JobState.STALE), first_id, count) for queue, first_id, count in found
+    ]
+
+
+def _row(found: Sequence[Any]) -> EndedRow | None:
+    """A row out of the columns of `part_of` and `walk`; None if its checksum is bad."""
+    _, _, queue, state, former_state, stale_ms, ended_ms, reason = found[:8]
+    run_first, run_count, checksum, name, error_type, error_message, blob = found[8:]
+    row = EndedRow(
+        first_id=run_first,
+        count=run_count,
+        queue=queue,
+        name=name,
+        state=state,
+        ended_ms=ended_ms,
+        reason=reason,
+        error_type=error_type,
+        error_message=error_message,
+        blob=blob or b"",
+        former_state=former_state,
+        stale_ms=stale_ms,
+    )
+    return row if checksum_of(row) == checksum else None
+
+
+def _sources_of(query: EndedQuery) -> list[_Source]:
+    """The fewest indices that hold all that is asked for. Conditions of partial indices are
+    repeated literally: SQLite proves nothing about parameters
+    (https://sqlite.org/partialindex.html)."""
+    states = sorted(query.states & _ALL_STATES) if query.states else sorted(_ALL_STATES)
+    if query.queue:
+        index = "INDEXED BY ended_by_id"
+        return [_Source(index, "queue = :queue AND state = :state", state) for state in states]
+    if len(states) == len(_ALL_STATES):
+        return [_Source("NOT INDEXED", "TRUE")]
+    return [
+        _Source("NOT INDEXED", "state = :state", state)
+        if state == JobState.COMPLETED
+        else _Source("INDEXED BY ended_rare", "state = :state AND state <> 5", state)
+        for state in states
+    ]
+
+
+def _values_of(query: EndedQuery, start: int) -> dict[str, Any]:
+    return {
+        "queue": query.queue,
+        "start": start,
+        "reasons": json.dumps(sorted(query.reasons)) if query.reasons else None,
+        "name": query.name,
+        "error_type": query.error_type,
+        "error_contains": query.error_contains,
+        "ended_after_ms": query.ended_after_ms,
+        "ended_before_ms": query.ended_before_ms,
+    }
+
+
+def _start_of(connection: sqlite3.Connection, after_id: int) -> int:
+    """Where the walk begins: the part that holds the next id may begin before it."""
+    found = connection.execute(_SQL["begin_of"], {"job_id": after_id + 1}).fetchone()
+    return found[0] if found and found[1] > after_id else after_id + 1
+
+
+def _end_of(
+    connection: sqlite3.Connection, source: _Source, values: dict[str, Any]
+) -> tuple[int, int] | None:
+    """The last part of a source that this call may look at, and its last id; None: all of them."""
+    bounds = {**values, "state": source.state, "parts": WALK_PARTS}
+    found = connection.execute(source.statement("window_end"), bounds).fetchone()
+    return None if found is None else (int(found[0]), int(found[1]))
+
+
+def _walk(
+    connection: sqlite3.Connection, source: _Source, values: dict[str, Any]
+) -> Iterator[Sequence[Any]]:
+    cursor = connection.execute(source.statement("walk"), {**values, "state": source.state})
+    try:
+        yield from cursor
+    finally:
+        cursor.close()

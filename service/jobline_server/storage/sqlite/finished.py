@@ -1,0 +1,193 @@
+"""`SqliteFinished`: the `Finished` interface over finished.db, on a thread of its own, so that
+looking at old jobs never waits for a commit.
+
+It runs with `synchronous=NORMAL`: a write is in the WAL and not fsynced, and a power cut may take
+the newest writes, never the middle of one. `sync` commits once with FULL, which fsyncs the whole
+WAL.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from jobline_server.engine.values import JobState
+from jobline_server.storage.finished import (
+    DeadGroup,
+    EndedOp,
+    EndedPage,
+    EndedQuery,
+    EndedRow,
+    EndedSpan,
+    PutEnded,
+    RemoveQueue,
+)
+from jobline_server.storage.sqlite import ended_ops, ended_queries, opening
+from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database, DatabaseSettings
+from jobline_server.storage.sqlite.failures import transact
+from jobline_server.storage.sqlite.files import make_directory, sync_directory
+from jobline_server.storage.store import DataLoss, StoreRefused
+
+T = TypeVar("T")
+
+FINISHED_FILE = "finished.db"
+FORMAT = 1
+APPLICATION_ID = 0x4A424C46  # "JBLF"
+# One transaction: a read waits for no more than this.
+_SLICE_OPS = 500
+_SLICE_BYTES = 8 << 20
+_ROW_BYTES = PAGE_BYTES // 8
+
+
+class SqliteFinished:
+    """The finished file of a directory. `open` first; the store of the directory holds its lock."""
+
+    def __init__(self, directory: Path, settings: DatabaseSettings | None = None) -> None:
+        self._directory = directory
+        self._settings = replace(settings or DatabaseSettings(), synchronous="NORMAL")
+        self._opened: Database | None = None
+        self._written = False
+
+    async def open(self) -> None:
+        """See `Finished.open`."""
+        make_directory(self._directory)
+        self._opened = await Database.open(self._directory / FINISHED_FILE, self._settings)
+        sync_directory(self._directory)
+        try:
+            await self._opened.run(_prepare)
+        except BaseException as failure:
+            await self.close()
+            if isinstance(failure, DataLoss):
+                raise StoreRefused(f"{FINISHED_FILE}: {failure}") from failure
+            raise
+
+    async def write(self, ops: Sequence[EndedOp]) -> None:
+        """See `Finished.write`."""
+        for slice_ in _slices(ops):
+            first = slice_[0]
+            if isinstance(first, RemoveQueue):
+                while await self._transact(
+                    partial(ended_ops.remove_queue, queue=first.queue, limit_rows=_SLICE_OPS),
+                    _SLICE_OPS * _ROW_BYTES,
+                ):
+                    pass
+            else:
+                await self._transact(partial(ended_ops.apply, ops=slice_), _bytes_of(slice_))
+
+    async def sync(self) -> None:
+        """See `Finished.sync`."""
+        if not self._written:
+            return
+        self._written = False
+        try:
+            await self._database.write(_commit_with_fsync, 0)
+        except BaseException:
+            self._written = True
+            raise
+
+    async def get(self, job_id: int) -> EndedRow | None:
+        """See `Finished.get`."""
+        return await self._database.run(partial(ended_queries.find, job_id=job_id))
+
+    async def list(self, query: EndedQuery) -> EndedPage:
+        """See `Finished.list`."""
+        return await self._database.run(partial(ended_queries.page, query=query))
+
+    async def counts(self) -> dict[tuple[str, int], int]:
+        """See `Finished.counts`."""
+        return await self._database.run(ended_queries.counts)
+
+    async def dead_statistics(self, queue: str = "") -> Sequence[DeadGroup]:
+        """See `Finished.dead_statistics`."""
+        return await self._database.run(partial(ended_queries.dead_statistics, queue=queue))
+
+    async def due_for_stale(
+        self, queue: str, state: JobState, ended_before_ms: int, keep_newest: int, limit: int
+    ) -> Sequence[EndedSpan]:
+        """See `Finished.due_for_stale`."""
+        look = partial(
+            ended_queries.surplus,
+            queue=queue,
+            state=int(state),
+            ended_before_ms=ended_before_ms,
+            keep_count=keep_newest,
+            limit=limit,
+        )
+        return await self._database.run(look)
+
+    async def due_for_deletion(self, stale_before_ms: int, limit: int) -> Sequence[EndedSpan]:
+        """See `Finished.due_for_deletion`."""
+        look = partial(ended_queries.stalest, stale_before_ms=stale_before_ms, limit=limit)
+        return await self._database.run(look)
+
+    async def evictable(
+        self, queue: str, state: JobState, keep_count: int, keep_bytes: int, limit: int
+    ) -> Sequence[EndedSpan]:
+        """See `Finished.evictable`."""
+        look = partial(
+            ended_queries.evictable,
+            queue=queue,
+            state=int(state),
+            keep_count=keep_count,
+            keep_bytes=keep_bytes,
+            limit=limit,
+        )
+        return await self._database.run(look)
+
+    async def close(self) -> None:
+        """See `Finished.close`. Closing moves all pages, which fsyncs them."""
+        if self._opened is not None:
+            database, self._opened = self._opened, None
+            await database.close()
+
+    @property
+    def _database(self) -> Database:
+        if self._opened is None:
+            raise RuntimeError("the finished file is not open")
+        return self._opened
+
+    async def _transact(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
+        self._written = True
+        return await self._database.write(
+            lambda connection: transact(connection, lambda: work(connection)), wal_bytes
+        )
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
+        opening.create(connection, "finished_schema.sql", {})
+    opening.check_format(connection, FINISHED_FILE, APPLICATION_ID, FORMAT)
+
+
+def _commit_with_fsync(connection: sqlite3.Connection) -> None:
+    """A commit under FULL fsyncs the WAL, and with it all commits before (sqlite.org/wal.html)."""
+    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        transact(connection, lambda: ended_ops.note_sync(connection))
+    finally:
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _slices(ops: Sequence[EndedOp]) -> Iterator[Sequence[EndedOp]]:
+    """Pieces of bounded number and size, in order; a `RemoveQueue` is one of its own."""
+    start, size = 0, 0
+    for index, op in enumerate(ops):
+        alone = isinstance(op, RemoveQueue)
+        if index > start and (alone or index - start == _SLICE_OPS or size >= _SLICE_BYTES):
+            yield ops[start:index]
+            start, size = index, 0
+        if alone:
+            yield ops[index : index + 1]
+            start = index + 1
+        size += len(op.row.blob) if isinstance(op, PutEnded) else 0
+    if start < len(ops):
+        yield ops[start:]
+
+
+def _bytes_of(ops: Sequence[EndedOp]) -> int:
+    blobs = sum(len(op.row.blob) for op in ops if isinstance(op, PutEnded))
+    return blobs + len(ops) * _ROW_BYTES
