@@ -16,8 +16,9 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
 from jobline_server.storage.checkpoint import Checkpoint, LastSlice
 
-# A checkpoint is worth it when a recovery would have to read this much, or when it is this old.
-JOURNAL_BYTES_MAX = 128 << 20
+# A checkpoint is worth it when a recovery would have to read this much of all shards together, or when
+# the last one is this old.
+JOURNAL_BYTES_MAX = 256 << 20
 CHECKPOINT_AGE_MS_MAX = 60_000
 # Rows that one truncation deletes: a few milliseconds of the store's time, between two commits.
 TRUNCATE_ROWS = 256
@@ -33,11 +34,14 @@ class Checkpoints:
         self._taking = asyncio.Lock()
 
     def is_worth_it(self, place: Place, now_ms: int) -> bool:
-        """Whether a shard's journal has grown long, or old."""
+        """Whether a shard's journal is old, or long among journals that are too long together."""
         if not place.journal_rows:
             return False
-        old = now_ms - place.checkpoint_ms > CHECKPOINT_AGE_MS_MAX
-        return old or place.journal_bytes > self._journal_bytes_max
+        if now_ms - place.checkpoint_ms > CHECKPOINT_AGE_MS_MAX:
+            return True
+        places = self._core.commits.places
+        total = sum(one.journal_bytes for one in places)
+        return total > self._journal_bytes_max and place.journal_bytes * len(places) >= total
 
     async def take_due(self, *, everything: bool = False) -> int:
         """Takes a checkpoint of every shard that is worth one, or that has a journal at all;

@@ -100,7 +100,7 @@ class Checkpoint:
         if self._to_go <= 0:
             self._to_go = self._noted()
             self._passes += 1
-            if self._passes > PASSES_MAX or self._to_go <= budget_items:
+            if self._passes > PASSES_MAX or self._cost() <= budget_items:
                 self._to_go = 0
                 return piece
         before = self._noted()
@@ -150,6 +150,16 @@ class Checkpoint:
             + len(changes.buried_queues)
             + sum(map(len, self._shard.keys.unsaved.values()))
         )
+
+    def _cost(self) -> int:
+        """What the notes will cost, in items of a slice's budget: a lot costs by its payloads."""
+        lots = self._shard.lots.lots
+        payloads = sum(len(lots[first_id].payloads) for first_id in self._shard.changes.lots)
+        size = sum(
+            len(lots[first_id].payloads) * lots[first_id].payload_bytes_max
+            for first_id in self._shard.changes.lots
+        )
+        return self._noted() + payloads // PAYLOADS_AN_ITEM + size // BYTES_AN_ITEM
 
     def _fill(self, piece: Slice, budget: float) -> None:
         """Takes notes while the budget lasts: what ended first, so that what has come back since is
