@@ -23,13 +23,14 @@ from jobline.v1 import job_service_pb2 as pb
 from tests.client.tiny_store import Store
 from tests.client.tiny_stream import StreamPort
 
-_UNARY = {
+_UNARY: dict[str, Any] = {
     "Push": pb.PushRequest,
     "Pull": pb.PullRequest,
     "Ack": pb.AckRequest,
     "Fail": pb.FailRequest,
+    "Release": pb.ReleaseRequest,
+    "Extend": pb.ExtendRequest,
 }
-_UNARY |= {"Release": pb.ReleaseRequest, "Extend": pb.ExtendRequest}
 
 
 class TinyServer:

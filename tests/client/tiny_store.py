@@ -112,7 +112,7 @@ class Store:
     def lease(
         self, queues: Collection[str], most: int, holder: str, names: Collection[tuple[str, str]]
     ) -> list[Job]:
-        taken = []
+        taken: list[Job] = []
         for queue in queues:
             waiting = self.ready.get(queue, deque())
             for _ in range(len(waiting)):

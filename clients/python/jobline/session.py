@@ -218,12 +218,7 @@ class Session:
     def may_half_close(self) -> bool:
         """Drained, and all that is settled has been sent."""
         unsent = self._resent or self._extends or self._settles.has_waiting
-        return self._drain_sent and self.is_settled and not unsent
-
-    @property
-    def is_settled(self) -> bool:
-        """Nothing is held."""
-        return not self.held
+        return self._drain_sent and not self.held and not unsent
 
     @property
     def is_confirmed(self) -> bool:
@@ -250,12 +245,16 @@ class Session:
         return frames
 
     def next_deadline(self) -> float:
-        """When to call `frames_to_send` and `is_silent` again, if nothing happens before."""
+        """When to call `frames_to_send` again, if nothing happens before."""
+        return self._sent_at + HEARTBEAT_SHARE * self._interval if self.is_open else math.inf
+
+    def next_look(self) -> float:
+        """When to call `is_silent` again: twice an interval, or it could not tell silence from
+        sleep.
+        """
         if not self._has_stream:
             return math.inf
-        if not self.is_open:
-            return self._silent_at
-        return min(self._sent_at + HEARTBEAT_SHARE * self._interval, self._silent_at)
+        return min(self._silent_at, self._looked_at + self._interval / 2)
 
     def is_silent(self, now: float) -> bool:
         """The server has said nothing for three intervals: end the stream and open another.

@@ -54,13 +54,13 @@ def work(  # noqa: PLR0913  # one argument an option of the command
     letters; 75: given back for 30 s; any other: failed, tried again. SIGTERM or ^C: finish, then
     end; once more: give back what runs.
     """
-    from jobline import ANY, Worker
+    from jobline import ANY, JobType, Worker
 
     do = _chosen(arguments or [], shell_line, function, keep_result=result)
     _ = cli.client  # nobody listens: say so now instead of trying for ever
     middleware = () if quiet else (WorkReport(cli.out),)
     worker = Worker(cli.server, concurrency=concurrency, lease=lease, middleware=middleware)
-    if hasattr(do, "queue") and hasattr(do, "function"):  # declared with @job
+    if isinstance(do, JobType):  # declared with @job
         worker.add(do)
     else:
         worker.handler(queue, name or ANY)(do)

@@ -193,7 +193,7 @@ class Desk:
         with self._lock:
             self._measure(now)
             is_silent = self._session.is_silent(now)
-            pause = self._session.next_deadline() - now
+            pause = self._session.next_look() - now
         return is_silent, pause if self._window.is_at_rest else min(pause, MEASURE_EVERY)
 
     def drain(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,9 @@ from jobline.outcomes import Outcome
 from jobline.worker.desk import Desk
 from jobline.worker.middleware import Middleware
 from jobline.worker.routes import Route
-from jobline.worker.settling import logger, settle_error, settle_value
+from jobline.worker.settling import settle_error, settle_value
+
+logger = logging.getLogger("jobline.worker")
 
 Work = tuple[Route, LeasedJob | list[LeasedJob]]
 """One call of a handler: a job, or the jobs of a batch."""

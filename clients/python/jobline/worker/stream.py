@@ -31,6 +31,9 @@ from jobline.worker.desk import Bell, Desk
 
 logger = logging.getLogger("jobline.worker")
 
+# Seconds a writer sleeps at most; before `opened` there is no deadline to sleep until.
+PAUSE_MAX = 60.0
+
 # Refusals of a stream that no second try changes.
 _FATAL = (
     errors.InvalidArgument,
@@ -73,7 +76,7 @@ class Writer:
             if pause is None:
                 self._is_last = True
             elif not frames:
-                self._bell.wait(pause)
+                self._bell.wait(min(pause, PAUSE_MAX))
         raise StopIteration
 
     def close(self) -> None:
