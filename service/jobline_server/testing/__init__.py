@@ -1,0 +1,14 @@
+"""For tests, ours and those of people who use Jobline: a real server, in this process or in one of
+its own.
+
+    async with running_server() as server:
+        channel = grpc.aio.insecure_channel(server.address)
+
+Nothing here is faked: socket, store and loop are those of production, on a free port and a fresh
+directory.
+"""
+
+from jobline_server.testing.embedded import RunningServer, running_server
+from jobline_server.testing.processes import ServerProcess
+
+__all__ = ["RunningServer", "ServerProcess", "running_server"]

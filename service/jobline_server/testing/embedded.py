@@ -1,0 +1,77 @@
+"""A real server in the loop of the test."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobline_server.app import Server
+from jobline_server.config import load_settings
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.runtime import Runtime
+
+# What a test wants unless it says otherwise: free ports, no reserve on disk, no time for workers.
+FOR_TESTS: dict[str, Any] = {
+    "listen": "127.0.0.1:0",
+    "http": "127.0.0.1:0",
+    "ballast_bytes": 0,
+    "drain_seconds": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that is serving. `address` is for gRPC, `http` for metrics and health pages."""
+
+    server: Server
+    data: Path
+
+    @property
+    def address(self) -> str:
+        """Where gRPC is served."""
+        return self.server.addresses[0]
+
+    @property
+    def http(self) -> str:
+        """Where pages are served."""
+        return self.server.http
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime behind it, to look at."""
+        return self.server.runtime
+
+    def advance(self, milliseconds: int) -> None:
+        """Moves a manual clock, and does what is due then."""
+        clock = self.server.clock
+        if not isinstance(clock, ManualClock):
+            raise TypeError("only a manual clock is moved by hand")
+        clock.advance(milliseconds)
+        while self.runtime.look():
+            pass
+
+
+@asynccontextmanager
+async def running_server(
+    data: Path | None = None,
+    *,
+    transport: str = "grpcio",
+    clock: ManualClock | None = None,
+    **settings: Any,
+) -> AsyncIterator[RunningServer]:
+    """A server for as long as the block lasts. Without `data` it has a directory of its own, which
+    goes with it; `settings` are those of `jobline_server.config.Settings`. With a `clock` time stands
+    still but for `advance`."""
+    with tempfile.TemporaryDirectory(prefix="jobline-") as folder:
+        directory = data or Path(folder)
+        flags = {**FOR_TESTS, "data": directory, "transport": transport, **settings}
+        server = Server(load_settings(flags), clock)
+        await server.start()
+        try:
+            yield RunningServer(server, directory)
+        finally:
+            await server.stop()

@@ -1,0 +1,121 @@
+"""A real server in a process of its own, to be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from jobline_server.testing.embedded import FOR_TESTS
+
+READY_SECONDS = 30.0
+STOP_SECONDS = 30.0
+
+
+class ServerProcess:
+    """`python -m jobline_server` on a directory; started again, it is at the same addresses.
+
+    Its log goes to `log`, beside the directory.
+    """
+
+    def __init__(self, data: Path, *, python: str = sys.executable, **settings: Any) -> None:
+        self.data = data
+        self.log = data.with_name(f"{data.name}.log")
+        self.ready: dict[str, Any] = {}
+        self._python = python
+        self._settings = {**FOR_TESTS, **settings}
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def address(self) -> str:
+        """Where gRPC is served."""
+        return str(self.ready["grpc"])
+
+    @property
+    def http(self) -> str:
+        """Where pages are served."""
+        return str(self.ready["http"])
+
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        return self._running().pid
+
+    async def start(self) -> None:
+        """Starts the process and waits until it is ready."""
+        await self.launch()
+        await self.wait_ready()
+
+    async def launch(self) -> None:
+        """Starts the process, and does not wait for it."""
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.command(), stdout=asyncio.subprocess.PIPE, stderr=log
+            )
+
+    def command(self) -> list[str]:
+        """What is run."""
+        settings = dict(self._settings)
+        if self.ready:
+            settings |= {"listen": self.address, "http": self.http}
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+        return [self._python, "-m", "jobline_server", f"--data={self.data}", *flags]
+
+    async def wait_ready(self) -> None:
+        """Waits for the ready line. Raises with the log if the process ends instead."""
+        stdout = self._running().stdout
+        if stdout is None:
+            raise RuntimeError("the process has no stdout")
+        async with asyncio.timeout(READY_SECONDS):
+            line = await stdout.readline()
+        if not line:
+            code = await self._running().wait()
+            raise RuntimeError(f"the server ended with {code}: {self.log.read_text()[-2_000:]}")
+        self.ready = json.loads(line)
+
+    async def kill(self) -> None:
+        """Kill -9."""
+        self._running().kill()
+        await self._running().wait()
+
+    async def terminate(self) -> int:
+        """SIGTERM; returns the exit code."""
+        self.signal(signal.SIGTERM)
+        return await self.wait()
+
+    async def wait(self) -> int:
+        """Waits for the end; returns the exit code."""
+        async with asyncio.timeout(STOP_SECONDS):
+            return await self._running().wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal."""
+        self._running().send_signal(number)
+
+    async def restart(self) -> None:
+        """Kill -9, then start again at the same addresses."""
+        if self._running().returncode is None:
+            await self.kill()
+        await self.start()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._process is not None and self._process.returncode is None:
+            await self.kill()
+
+    def _running(self) -> asyncio.subprocess.Process:
+        if self._process is None:
+            raise RuntimeError("the process was not started")
+        return self._process
