@@ -25,7 +25,7 @@ from jobline_server.rpc.admission import Admission, CallLimits
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.transport import Serving, choose_transport, serve
-from jobline_server.runtime.clock import SystemClock
+from jobline_server.runtime.clock import Clock, SystemClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.recovery import SetApart
@@ -49,8 +49,9 @@ class Server:
     """A server. `start` opens it; `stop` closes it, may be called twice, and after a failed start.
     In between it works in the running loop."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
+        self.clock: Clock = clock or SystemClock()
         self.transport = choose_transport(settings.transport)
         self.addresses: list[str] = []
         self.http = ""
@@ -122,7 +123,7 @@ class Server:
             store,
             SqliteFinished(settings.data),
             shards=settings.shards,
-            clock=SystemClock(),
+            clock=self.clock,
             settings=runtime_settings(settings),
             new_name=new_name,
             report=_report_damage,

@@ -84,6 +84,7 @@ class Runtime:
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )
         self._upkeep = Upkeep(core)
+        self.look = self._upkeep.look
         self._tasks: list[asyncio.Task[None]] = []
         # Who hears of a commit, in this order: first what keeps, then what tells.
         core.listeners = [
