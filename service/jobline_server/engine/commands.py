@@ -136,10 +136,13 @@ class LeasedRun:
 
 @dataclass(slots=True)
 class Leased:
-    """What one consumer was handed."""
+    """What one consumer was handed. Where there are jobs and runs, `in_order` holds both in the
+    order in which they were handed out; else it is empty, and their own list says it.
+    """
 
     jobs: list[LeasedJob] = field(default_factory=list)
     runs: list[LeasedRun] = field(default_factory=list)
+    in_order: list[LeasedJob | LeasedRun] = field(default_factory=list)
 
     def count(self) -> int:
         """Number of jobs."""

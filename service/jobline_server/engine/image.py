@@ -21,7 +21,11 @@ def image_of(shard: Shard) -> dict[str, Any]:
         "queues": {name: _queue(queue) for name, queue in sorted(shard.queues.items())},
         "jobs": {i: _job(job) for i, job in sorted(shard.jobs.items()) if not job.volatile},
         "lots": {i: _lot(lot) for i, lot in sorted(shard.lots.lots.items()) if not lot.volatile},
-        "keys": dict(sorted(shard.keys.records.items())),
+        "keys": {
+            key_hash: record
+            for key_hash, record in sorted(shard.keys.records.items())
+            if key_hash not in shard.keys.volatile
+        },
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
     }
 
@@ -78,7 +82,11 @@ def _lot(lot: Lot) -> tuple[Any, ...]:
         )
         for lease in lot.leases
     ]
-    return (lot.queue.name, lot.options, kept, lot.pushed_ms, lot.run_at_ms, lot.cursor, leases)
+    # A lane moves the cursor over what is gone only when it gets there, which is no fact.
+    cursor = lot.cursor
+    while cursor in lot.gone:
+        cursor += 1
+    return (lot.queue.name, lot.options, kept, lot.pushed_ms, lot.run_at_ms, cursor, leases)
 
 
 def _lanes(queue: Queue) -> list[tuple[int, str, list[int]]]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from jobline_server.engine.job import Job
+from jobline_server.engine.lane import Item
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, sequence_of
@@ -74,6 +75,10 @@ def counters_add_up(shard: Shard) -> str:
     return ""
 
 
+def _items(shard: Shard) -> list[Item]:
+    return [*shard.jobs.values(), *shard.lots.lots.values()]
+
+
 def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
     """G12: what is ready stands in the lane of its priority and name, in the order it became
     ready.
@@ -89,7 +94,7 @@ def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
                 if (item.options.priority, item.options.name) != (lane.priority, lane.name):
                     return f"queue {queue.name}: an item stands in the wrong lane"
                 standing.add(id(item))
-    for item in [*shard.jobs.values(), *shard.lots.lots.values()]:
+    for item in _items(shard):
         ready = item.is_ready() and not (isinstance(item, Lot) and item.run_at_ms)
         if ready and id(item) not in standing:
             return "a ready job stands in no lane"
@@ -132,7 +137,7 @@ def _jobs_of(lease: RunLease | Job) -> int:
 
 def nothing_early(shard: Shard) -> str:
     """G3: what is ready and not on disk yet carries an offset that is not committed."""
-    for item in [*shard.jobs.values(), *shard.lots.lots.values()]:
+    for item in _items(shard):
         if item.offset > shard.next_offset:
             return "an item carries an offset that does not exist yet"
         if item.volatile and item.offset:
@@ -143,7 +148,7 @@ def nothing_early(shard: Shard) -> str:
 def ids_are_new(shard: Shard) -> str:
     """G10: no id is given twice: all of them lie below the next one."""
     highest = max(
-        [job_id for job_id in shard.jobs] + [lot.end_id() - 1 for lot in shard.lots.lots.values()],
+        list(shard.jobs) + [lot.end_id() - 1 for lot in shard.lots.lots.values()],
         default=shard.id_of(0),
     )
     if sequence_of(highest) >= shard.next_sequence:

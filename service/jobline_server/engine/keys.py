@@ -39,25 +39,34 @@ class KeyRecord:
 
 
 class KeyTable:
-    """All keys of a shard. `unsaved` are those that no checkpoint holds yet, by bucket."""
+    """All keys of a shard. `unsaved` are those that no checkpoint holds yet, by bucket; `volatile`
+    are those of jobs that are never written: such a key goes with the process, as its job does.
+    """
 
-    __slots__ = ("_buckets", "records", "unsaved")
+    __slots__ = ("_buckets", "records", "unsaved", "volatile")
 
     def __init__(self) -> None:
         self.records: dict[bytes, KeyRecord] = {}
         self._buckets: dict[int, list[bytes]] = {}
         self.unsaved: dict[int, list[bytes]] = {}
+        self.volatile: set[bytes] = set()
 
     def find(self, key_hash: bytes, wall_ms: int) -> KeyRecord | None:
         """The record of a key whose window has not ended."""
         record = self.records.get(key_hash)
         return record if record is not None and record.expires_ms > wall_ms else None
 
-    def add(self, key_hash: bytes, record: KeyRecord, *, saved: bool = False) -> None:
+    def add(
+        self, key_hash: bytes, record: KeyRecord, *, saved: bool = False, volatile: bool = False
+    ) -> None:
         """Remembers a key. A key whose window had ended is taken over."""
         self.records[key_hash] = record
         bucket = record.expires_ms // limits.KEY_BUCKET_MS
         self._buckets.setdefault(bucket, []).append(key_hash)
+        if volatile:
+            self.volatile.add(key_hash)
+            return
+        self.volatile.discard(key_hash)
         if not saved:
             self.unsaved.setdefault(bucket, []).append(key_hash)
 
@@ -75,6 +84,7 @@ class KeyTable:
                 record = self.records.get(key_hash)
                 if record is not None and record.expires_ms // limits.KEY_BUCKET_MS == bucket:
                     del self.records[key_hash]
+                    self.volatile.discard(key_hash)
                     gone += 1
             self.unsaved.pop(bucket, None)
         return gone

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
 
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.values import JobState
 
 Item = Lot | Job
+
+# Looking a member up on its enum is dear before Python 3.12.
+_READY = JobState.READY
 
 
 class Lane:
@@ -57,11 +59,16 @@ class Lane:
                     item.skip_gone()
                 if item.cursor < len(item.payloads):
                     return item
-            elif item.state is JobState.READY:  # type: ignore[union-attr]
+            elif item.state is _READY:  # type: ignore[union-attr]  # not a lot: a job
                 return item
             items.popleft()
         return None
 
-    def after_head(self) -> Iterator[Item]:
-        """The items behind the head, in order; some may not be ready any more."""
-        return islice(self.items, 1, None)
+    def durable(self, committed: int) -> Iterator[Item]:
+        """What may go out, in order, as far as it is on disk; a lot may have none left to give."""
+        for item in self.items:
+            if item.offset > committed:
+                if item.is_ready():
+                    return
+            elif isinstance(item, Lot) or item.state is _READY:
+                yield item

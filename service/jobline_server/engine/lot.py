@@ -81,6 +81,12 @@ class RunLease:
         """Marks runs of ids within this lease as settled, and says how many jobs that are; raises
         `IllegalMove`, with nothing changed, if one of them was settled before."""
         base = self.lot.first_id + self.start
+        if len(starts) == 1:
+            index, count = starts[0] - self.lot.first_id, counts[0]
+            if self.open_stretch(index, count) < count:
+                raise IllegalMove(f"jobs from {starts[0]} on are not leased")
+            self.settle(index, count)
+            return count
         settled = bytearray(self.count) if self.settled is None else self.settled[:]
         before = self.count - self.remaining
         total = sum(counts)
@@ -178,16 +184,18 @@ class Lot:
             self.gone.remove(self.cursor)
             self.cursor += 1
 
-    def next_stretch(self, most: int) -> int:
-        """How many neighbours from the cursor on can be handed out together, at most `most`."""
-        count = min(most, len(self.payloads) - self.cursor)
-        if not self.gone:
-            return count
-        at = self.cursor
-        stop = at + count
-        while at < stop and at not in self.gone:
-            at += 1
-        return at - self.cursor
+    def stretch_from(self, index: int, most: int) -> tuple[int, int]:
+        """The first neighbours that wait at or after `index`, which is not before the cursor: their
+        index and how many they are, at most `most`, 0 if none wait."""
+        end, gone = len(self.payloads), self.gone
+        if not gone:
+            return index, min(most, end - index)
+        while index in gone:
+            index += 1
+        stop, end = index, min(index + most, end)
+        while stop < end and stop not in gone:
+            stop += 1
+        return index, stop - index
 
     def lease_at(self, index: int) -> RunLease | None:
         """The lease that covers this index, settled or not, if it is not settled as a whole."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterator
 
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Item, Lane
-from jobline_server.engine.lot import Lot
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
 
 
@@ -89,18 +89,10 @@ class Queue:
         lane = self._lanes[item.options.priority][item.options.name]
         lane.leave(jobs)
         self.ready -= jobs
-        self._drop_if_empty(lane)
+        self.drop_if_empty(lane)
 
-    def take(self, lane: Lane, jobs: int) -> None:
-        """Jobs at the head of a lane were handed out; a spent head is removed."""
-        lane.ready -= jobs
-        self.ready -= jobs
-        head = lane.items[0]
-        if not isinstance(head, Lot) or head.cursor >= len(head.payloads):
-            lane.items.popleft()
-        self._drop_if_empty(lane)
-
-    def _drop_if_empty(self, lane: Lane) -> None:
+    def drop_if_empty(self, lane: Lane) -> None:
+        """Forgets a lane that has nothing ready any more, whatever still lies in it."""
         if lane.ready:
             return
         rank = self._lanes[lane.priority]
@@ -109,30 +101,17 @@ class Queue:
             del self._lanes[lane.priority]
             self._ranks.remove(-lane.priority)
 
-    def next_lane(self, names: frozenset[str] | None, committed: int) -> Lane | None:
-        """The lane whose head is to be handed out next to somebody who handles `names` (None:
-        any): of the highest priority, and of those the one that was ready first. Heads that are
-        not durable yet do not count.
-        """
+    def ranks(self, names: frozenset[str] | None) -> Iterator[list[Lane]]:
+        """The lanes of each priority, highest first, that serve `names` (None: any)."""
         for negative in self._ranks:
-            best: Lane | None = None
-            best_order = 0
-            for name, lane in self._lanes[-negative].items():
-                if names is not None and name not in names:
-                    continue
-                head = lane.head()
-                if head is None or head.offset > committed:
-                    continue
-                if best is None or head.order < best_order:
-                    best, best_order = lane, head.order
-            if best is not None:
-                return best
-        return None
-
-    def is_only_lane(self, lane: Lane, names: frozenset[str] | None) -> bool:
-        """Whether no other lane of its priority could be next for somebody who handles `names`."""
-        rank = self._lanes[lane.priority]
-        return len(rank) == 1 or (names is not None and len(names) == 1)
+            rank = self._lanes[-negative]
+            if names is None:
+                yield list(rank.values())
+            elif len(names) < len(rank):
+                # Lanes of one priority have no order among themselves, so this may have any.
+                yield [rank[name] for name in names if name in rank]
+            else:
+                yield [lane for name, lane in rank.items() if name in names]
 
     def lanes(self) -> list[Lane]:
         """All lanes, highest priority first."""

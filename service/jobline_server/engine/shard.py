@@ -172,11 +172,9 @@ class Shard:
             return None
         return JobState.SCHEDULED if lot.run_at_ms else JobState.READY
 
-    def newest_delivery(self, previous: int) -> int:
-        """The counter of a lease given now on a job whose last one was `previous`."""
-        if previous >> limits.HANDOUT_BITS != self.epoch:
-            return self.epoch << limits.HANDOUT_BITS | 1
-        return previous + 1
+    def first_delivery(self) -> int:
+        """The counter of a job's first lease in this epoch, above those of all earlier epochs."""
+        return self.epoch << limits.HANDOUT_BITS | 1
 
     def schedule(self, run_at_ms: int, first_id: int) -> None:
         """Has a job or a lot looked at when its time has come."""

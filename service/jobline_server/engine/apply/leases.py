@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.apply.pushes import make_ready
@@ -29,7 +29,13 @@ from jobline_server.engine.values import (
 )
 
 if TYPE_CHECKING:
+    from jobline_server.engine.lane import Lane
     from jobline_server.engine.shard import Shard
+    from jobline_server.engine.values import JobOptions
+
+# Looking a member up on its enum is dear before Python 3.12.
+_READY = JobState.READY
+_ACTIVE = JobState.ACTIVE
 
 
 def apply_jobs_leased(shard: Shard, fact: JobsLeased, _offset: int) -> None:
@@ -37,12 +43,15 @@ def apply_jobs_leased(shard: Shard, fact: JobsLeased, _offset: int) -> None:
     holder = fact.holder
     if holder is None:
         holder = _recovered_holder(shard, fact)
-    for first_id, count, delivery in zip(fact.starts, fact.counts, fact.deliveries, strict=True):
-        job = shard.jobs.get(first_id)
-        if job is not None:
-            _lease_job(shard, job, fact, delivery, holder)
+    found = list(map(shard.jobs.get, fact.starts))
+    if all(found):
+        _lease_jobs(shard, fact, holder, cast("list[Job]", found), 0)
+        return
+    for index, job in enumerate(found):
+        if job is None:
+            _lease_run(shard, fact, holder, index)
         else:
-            _lease_run(shard, first_id, count, fact, delivery, holder)
+            _lease_jobs(shard, fact, holder, [job], index)
 
 
 def _recovered_holder(shard: Shard, fact: JobsLeased) -> Holder:
@@ -51,9 +60,9 @@ def _recovered_holder(shard: Shard, fact: JobsLeased) -> Holder:
     return Holder(fact.worker, "")
 
 
-def _lease_run(
-    shard: Shard, first_id: int, count: int, fact: JobsLeased, delivery: int, holder: Holder
-) -> None:
+def _lease_run(shard: Shard, fact: JobsLeased, holder: Holder, at: int) -> None:
+    """The run at this place of the fact goes out."""
+    first_id, count = fact.starts[at], fact.counts[at]
     lot = shard.lots.find(first_id)
     if lot is None:
         raise IllegalMove(f"lot of {first_id} is not live")
@@ -66,7 +75,7 @@ def _lease_run(
         lot,
         index,
         count,
-        delivery=delivery,
+        delivery=fact.deliveries[at],
         holder=holder,
         lease_ms=fact.lease_ms or effective.lease_ms(lot.options, queue.settings),
     )
@@ -74,27 +83,50 @@ def _lease_run(
     lease.deadline_ms = shard.mono_ms + lease.lease_ms
     lot.leases.append(lease)
     lot.cursor = index + count
+    if lot.cursor >= len(lot.payloads):
+        lane.items.popleft()
+    lane.ready -= count
+    queue.ready -= count
     queue.active += count
-    queue.take(lane, count)
+    queue.drop_if_empty(lane)
     holder.add(lease, run_key(lease), count, count * lot.payload_bytes_max)
     mark_lot(shard, lot)
 
 
-def _lease_job(shard: Shard, job: Job, fact: JobsLeased, delivery: int, holder: Holder) -> None:
-    queue = job.queue
-    lane = queue.lane(job.options.priority, job.options.name)
-    if lane.head() is not job:
-        raise IllegalMove(f"job {job.id} is not at the head of its lane")
-    job.state = live(job.state, Move.LEASED, job.id)
-    queue.active += 1
-    queue.take(lane, 1)
-    job.delivery = delivery
-    job.lease_ms = fact.lease_ms or effective.lease_ms(job.options, queue.settings)
-    job.leased_ms = fact.at_ms
-    job.deadline_ms = shard.mono_ms + job.lease_ms
-    job.holder = holder
-    holder.add(job, job.id, 1, len(job.payload))
-    mark_job(shard, job)
+def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job], at: int) -> None:
+    """Single jobs, from this place of the fact on, go out, each from the head of its lane."""
+    queue, at_ms = jobs[0].queue, fact.at_ms
+    leases = holder.leases
+    lanes: list[Lane] = []
+    options: JobOptions | None = None
+    for job, delivery in zip(jobs, fact.deliveries[at:], strict=False):
+        if job.options is not options:
+            options = job.options
+            lane = queue.lane(options.priority, options.name)
+            lanes.append(lane)
+            items = lane.items
+            lease_ms = fact.lease_ms or effective.lease_ms(options, queue.settings)
+            deadline_ms = shard.mono_ms + lease_ms
+            holder.lease_ms_min = min(holder.lease_ms_min, lease_ms)
+        if job.state is not _READY or (items[0] is not job and lane.head() is not job):
+            raise IllegalMove(f"job {job.id} is not at the head of its lane")
+        items.popleft()
+        lane.ready -= 1
+        job.state = _ACTIVE
+        job.delivery = delivery
+        job.lease_ms = lease_ms
+        job.leased_ms = at_ms
+        job.deadline_ms = deadline_ms
+        job.holder = holder
+        leases[job.id] = job
+    for lane in dict.fromkeys(lanes):
+        queue.drop_if_empty(lane)
+    queue.ready -= len(jobs)
+    queue.active += len(jobs)
+    holder.tally.jobs += len(jobs)
+    holder.tally.payload_bytes += sum([len(job.payload) for job in jobs])
+    if not jobs[0].volatile:
+        shard.changes.jobs.update(fact.starts[at : at + len(jobs)])
 
 
 def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:

@@ -129,19 +129,20 @@ def _remember_keys(shard: Shard, fact: JobsPushed) -> None:
         job_id = fact.first_id + index
         shard.jobs[job_id].job_key = key
         record = KeyRecord(job_id, 1, fact.digests[index], expires_ms)
-        _remember(shard, hash_of(JOB_KEY, fact.queue, key.encode()), record)
+        key_hash = hash_of(JOB_KEY, fact.queue, key.encode())
+        _remember(shard, key_hash, record, volatile=fact.volatile)
 
 
 def _remember_request(shard: Shard, fact: LotPushed | JobsPushed, count: int) -> None:
     record = KeyRecord(
         fact.first_id, count, fact.request_digest, fact.at_ms + limits.REQUEST_WINDOW_MS
     )
-    _remember(shard, fact.request_hash, record)
+    _remember(shard, fact.request_hash, record, volatile=fact.volatile)
 
 
-def _remember(shard: Shard, key_hash: bytes, record: KeyRecord) -> None:
+def _remember(shard: Shard, key_hash: bytes, record: KeyRecord, *, volatile: bool) -> None:
     shard.load.keys += key_hash not in shard.keys.records
-    shard.keys.add(key_hash, record)
+    shard.keys.add(key_hash, record, volatile=volatile)
 
 
 def apply_keys_expired(shard: Shard, fact: KeysExpired, _offset: int) -> None:

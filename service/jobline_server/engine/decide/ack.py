@@ -1,6 +1,5 @@
 """Ack: leased jobs are done. The hottest verb, so it works in stretches: a thousand acks in order
-on one lease are one comparison and one fact.
-"""
+on one lease are one comparison and one fact. What comes in no order is gathered lease by lease."""
 
 from __future__ import annotations
 
@@ -10,98 +9,174 @@ from itertools import pairwise
 from jobline_server.engine.commands import Exceptions
 from jobline_server.engine.decide.settle import held
 from jobline_server.engine.entries import JobsCancelled, JobsCompleted
-from jobline_server.engine.job import Job
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import Now, SettleOutcome
+from jobline_server.engine.values import JobState, Now, SettleOutcome
+
+# Neighbouring ids are on the same lease, more often than not: what is known of one id holds for its
+# block of 128.
+_BLOCK_BITS = 7
+# Looking a member up on its enum is dear before Python 3.12.
+_ACTIVE = JobState.ACTIVE
+_LEASE_LOST = SettleOutcome.LEASE_LOST
+
+
+class _Part:
+    """What is settled of one run lease: ids `low … high − 1`, those of `starts` and `counts`."""
+
+    __slots__ = ("counts", "high", "lease", "low", "starts")
+
+    def __init__(self, lease: RunLease) -> None:
+        self.lease = lease
+        self.low = lease.lot.first_id + lease.start
+        self.high = self.low + lease.count
+        self.starts: list[int] = []
+        self.counts: list[int] = []
+
+    def overlaps(self) -> bool:
+        """Whether an id is in it twice."""
+        starts = self.starts
+        if len(starts) == 1:
+            return False
+        if sum(self.counts) == len(starts):
+            return len(set(starts)) != len(starts)
+        runs = sorted(zip(starts, self.counts, strict=True))
+        return any(start + count > after for (start, count), (after, _) in pairwise(runs))
 
 
 class _Batch:
-    """What one ack settles, gathered until it becomes facts: run starts and lengths, by what
-    happens and whether it is written.
-    """
+    """One ack, gathered until it becomes facts. Lists of ids are pairs: written, and volatile."""
 
-    __slots__ = ("cancelled", "completed", "results")
+    __slots__ = (
+        "blocks",
+        "cancelled",
+        "completed",
+        "deliveries",
+        "exceptions",
+        "ids",
+        "parts",
+        "results",
+    )
 
-    def __init__(self, results: Mapping[int, bytes]) -> None:
+    def __init__(self, ids: list[int], deliveries: list[int], results: Mapping[int, bytes]) -> None:
+        self.ids = ids
+        self.deliveries = deliveries
         self.results = results
-        self.completed: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        self.cancelled: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        self.exceptions: Exceptions = []
+        self.completed: tuple[list[int], list[int]] = ([], [])
+        self.cancelled: tuple[list[int], list[int]] = ([], [])
+        self.parts: dict[RunLease, _Part] = {}
+        self.blocks: dict[int, _Part] = {}
 
-    def overlaps(self, settled: int) -> bool:
-        """Whether an id was settled twice: then there are fewer ids in the runs than were settled,
-        or two runs share one.
-        """
-        runs = sorted(run for kind in (*self.completed, *self.cancelled) for run in kind.items())
-        if sum(count for _, count in runs) != settled:
-            return True
-        return any(a[0] + a[1] > b[0] for a, b in pairwise(runs))
+    def part_of(self, lease: RunLease) -> _Part:
+        """What is settled of this lease."""
+        part = self.parts.get(lease)
+        if part is None:
+            part = self.parts[lease] = _Part(lease)
+        return part
+
+    def overlaps(self) -> bool:
+        """Whether a job is settled twice."""
+        for ids in (*self.completed, *self.cancelled):
+            if ids and len(set(ids)) != len(ids):
+                return True
+        return any(part.overlaps() for part in self.parts.values())
 
 
 def decide_ack(
     shard: Shard, now: Now, ids: list[int], deliveries: list[int], results: Mapping[int, bytes]
 ) -> Exceptions:
-    """Settles jobs as done; `results` maps ids to what they returned. Returns outcomes that are
-    not DONE.
+    """Settles jobs as done; `results` maps ids to what they returned. Returns outcomes that are not
+    DONE, by index.
 
     The two lists have the same length.
     """
-    exceptions: Exceptions = []
-    batch = _Batch(results)
-    settled = 0
+    batch = _Batch(ids, deliveries, results)
     index, end = 0, len(ids)
     while index < end:
-        lease = held(shard, ids[index], deliveries[index])
-        count = 1
-        if isinstance(lease, RunLease):
-            count = _stretch(lease, ids, deliveries, index, results)
-            batch.completed[lease.lot.volatile][ids[index]] = count
-            settled += count
-        elif isinstance(lease, Job):
-            kind = batch.cancelled if lease.cancel_requested else batch.completed
-            kind[lease.volatile][lease.id] = 1
-            settled += 1
-            if lease.cancel_requested:
-                exceptions.append((index, SettleOutcome.CANCELLED))
-        else:
-            exceptions.append((index, lease))
-        index += count
-    if batch.overlaps(settled):
-        return _one_by_one(shard, now, ids, deliveries, results)
+        gather = _gather_singles if ids[index] in shard.jobs else _gather_members
+        index = gather(shard, batch, index)
+    if batch.overlaps():
+        return _one_by_one(shard, now, batch)
     _emit(shard, now, batch)
-    return exceptions
+    return batch.exceptions
 
 
-def _one_by_one(
-    shard: Shard, now: Now, ids: list[int], deliveries: list[int], results: Mapping[int, bytes]
-) -> Exceptions:
+def _one_by_one(shard: Shard, now: Now, batch: _Batch) -> Exceptions:
     """A list that names a job twice: each id sees what those before it did."""
     exceptions: Exceptions = []
-    for index, (job_id, delivery) in enumerate(zip(ids, deliveries, strict=True)):
-        for _, outcome in decide_ack(shard, now, [job_id], [delivery], results):
+    for index, (job_id, delivery) in enumerate(zip(batch.ids, batch.deliveries, strict=True)):
+        for _, outcome in decide_ack(shard, now, [job_id], [delivery], batch.results):
             exceptions.append((index, outcome))
     return exceptions
 
 
-def _stretch(
-    lease: RunLease,
-    ids: list[int],
-    deliveries: list[int],
-    index: int,
-    results: Mapping[int, bytes],
-) -> int:
+def _gather_singles(shard: Shard, batch: _Batch, index: int) -> int:
+    """Adds the jobs from `index` on that are objects of their own; returns where they end."""
+    jobs, ids, deliveries, completed = shard.jobs, batch.ids, batch.deliveries, batch.completed[0]
+    for at in range(index, len(ids)):
+        job = jobs.get(ids[at])
+        if job is None:
+            return at
+        if job.state is not _ACTIVE or job.delivery != deliveries[at]:
+            batch.exceptions.append((at, _LEASE_LOST))
+        elif job.cancel_requested:
+            batch.cancelled[job.volatile].append(job.id)
+            batch.exceptions.append((at, SettleOutcome.CANCELLED))
+        elif job.volatile:
+            batch.completed[1].append(job.id)
+        else:
+            completed.append(job.id)
+    return len(ids)
+
+
+def _gather_members(shard: Shard, batch: _Batch, index: int) -> int:
+    """Adds the jobs from `index` on that are in lots; returns where they end."""
+    jobs, ids, deliveries, blocks = shard.jobs, batch.ids, batch.deliveries, batch.blocks
+    end = len(ids)
+    while index < end and ids[index] not in jobs:
+        job_id, count = ids[index], 1
+        part = blocks.get(job_id >> _BLOCK_BITS)
+        if part is None or not part.low <= job_id < part.high:
+            part = _look_up(shard, batch, index)
+            if part is None:
+                index += 1
+                continue
+        lease = part.lease
+        settled = lease.settled
+        if deliveries[index] != lease.delivery:
+            batch.exceptions.append((index, _LEASE_LOST))
+        elif settled is not None and settled[job_id - part.low]:
+            batch.exceptions.append((index, SettleOutcome.NOT_FOUND))
+        else:
+            if index + 1 < end and ids[index + 1] == job_id + 1:
+                count = _stretch(lease, batch, index)
+            part.starts.append(job_id)
+            part.counts.append(count)
+        index += count
+    return index
+
+
+def _look_up(shard: Shard, batch: _Batch, index: int) -> _Part | None:
+    """The lease of the job at `index`, if it is valid; otherwise the outcome is noted."""
+    job_id = batch.ids[index]
+    lease = held(shard, job_id, batch.deliveries[index])
+    if isinstance(lease, RunLease):
+        part = batch.blocks[job_id >> _BLOCK_BITS] = batch.part_of(lease)
+        return part
+    if isinstance(lease, SettleOutcome):
+        batch.exceptions.append((index, lease))
+    return None
+
+
+def _stretch(lease: RunLease, batch: _Batch, index: int) -> int:
     """How many ids from `index` on are neighbours on this lease. A job with a result goes alone."""
+    ids, deliveries, results = batch.ids, batch.deliveries, batch.results
     first_id = ids[index]
-    if results and first_id in results:
+    if first_id in results:
         return 1
     most = lease.open_stretch(first_id - lease.lot.first_id, len(ids) - index)
-    end = index + most
-    if (
-        not results
-        and ids[end - 1] == first_id + most - 1
-        and ids[index:end] == list(range(first_id, first_id + most))
-        and deliveries[index:end].count(lease.delivery) == most
-    ):
+    if not results and _is_run(batch, index, most, lease.delivery):
         return most
     count = 1
     while (
@@ -114,22 +189,40 @@ def _stretch(
     return count
 
 
+def _is_run(batch: _Batch, index: int, count: int, delivery: int) -> bool:
+    """Whether these are neighbours, all of this delivery: compared as a whole, nothing a job."""
+    ids, deliveries = batch.ids, batch.deliveries
+    first_id = ids[index]
+    if ids[index + count - 1] != first_id + count - 1:
+        return False
+    if count < len(ids):
+        ids, deliveries = ids[index : index + count], deliveries[index : index + count]
+    run = list(range(first_id, first_id + count))
+    return ids == run and deliveries.count(delivery) == count
+
+
 def _emit(shard: Shard, now: Now, batch: _Batch) -> None:
-    for kind, fact in ((batch.completed, JobsCompleted), (batch.cancelled, JobsCancelled)):
-        for volatile, runs in enumerate(kind):
-            if not runs:
-                continue
-            result_ids, results = _results_among(runs, batch.results)
-            shard.emit(
-                fact(now.wall_ms, list(runs), list(runs.values()), result_ids, results),
-                volatile=bool(volatile),
-            )
+    for volatile in (False, True):
+        starts = batch.completed[volatile]
+        counts = [1] * len(starts)
+        for part in batch.parts.values():
+            if part.lease.lot.volatile is volatile:
+                starts += part.starts
+                counts += part.counts
+        if starts:
+            left = _results_among(starts, batch.results)
+            shard.emit(JobsCompleted(now.wall_ms, starts, counts, *left), volatile=volatile)
+    for volatile in (False, True):
+        ids = batch.cancelled[volatile]
+        if ids:
+            left = _results_among(ids, batch.results)
+            shard.emit(JobsCancelled(now.wall_ms, ids, [1] * len(ids), *left), volatile=volatile)
 
 
 def _results_among(
-    runs: dict[int, int], results: Mapping[int, bytes]
+    starts: list[int], results: Mapping[int, bytes]
 ) -> tuple[list[int], list[bytes]]:
     if not results:
         return [], []
-    ids = [job_id for job_id in runs if job_id in results]
+    ids = [job_id for job_id in starts if job_id in results]
     return ids, [results[job_id] for job_id in ids]

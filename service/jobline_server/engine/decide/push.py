@@ -104,8 +104,8 @@ def _next_job_id(shard: Shard, queue: str) -> int:
 
 
 def _check_room(shard: Shard, queue: Queue | None, command: Push, keys: list[str]) -> None:
-    """Refuses what does not fit; consumers go on, so another try makes sense in a second. `keys` has one
-    a job, "" where it has none."""
+    """Refuses what does not fit; consumers go on, so another try makes sense in a second. `keys`
+    has one a job, "" where it has none."""
     count = len(keys) + len(command.payloads)
     load = shard.load
     most = queue.settings.max_waiting if queue is not None else None

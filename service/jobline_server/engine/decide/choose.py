@@ -1,0 +1,100 @@
+"""Choose: which jobs go out next, and in which order. It only reads; `lease` makes a fact of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import merge
+from operator import attrgetter
+
+from jobline_server.engine.job import Job
+from jobline_server.engine.lane import Item
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
+
+_order = attrgetter("order")
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Neighbours of one lot: indexes `start … start + count − 1`, never handed out before."""
+
+    lot: Lot
+    start: int
+    count: int
+    id: int
+    volatile: bool
+    delivery: int = 0
+
+
+class Chosen:
+    """What goes out to one consumer, in order.
+
+    `jobs_room` and `bytes_room` are what the consumer still takes; one that `has_nothing` takes one
+    job of any size.
+    """
+
+    __slots__ = ("bytes_room", "has_nothing", "has_runs", "items", "jobs_room")
+
+    def __init__(self, jobs_room: int, bytes_room: int, *, has_nothing: bool) -> None:
+        self.jobs_room = jobs_room
+        self.bytes_room = bytes_room
+        self.has_nothing = has_nothing
+        self.items: list[Job | Stretch] = []
+        self.has_runs = False
+
+
+def choose(queue: Queue, names: frozenset[str] | None, committed: int, chosen: Chosen) -> None:
+    """Adds what is next in `queue` for somebody who handles `names` (None: any): the highest
+    priority first, and of one priority what was ready first. What is not on disk yet holds up its
+    lane."""
+    for lanes in queue.ranks(names):
+        streams = [lane.durable(committed) for lane in lanes]
+        items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)
+        if not _take(items, chosen):
+            return
+
+
+def _take(items: Iterable[Item], chosen: Chosen) -> bool:
+    """Adds items while they fit, and says whether all did and there is room for more."""
+    taken = chosen.items
+    jobs_room, bytes_room = chosen.jobs_room, chosen.bytes_room
+    for item in items:
+        if isinstance(item, Lot):
+            chosen.jobs_room, chosen.bytes_room = jobs_room, bytes_room
+            if not _take_lot(item, chosen):
+                return False
+            jobs_room, bytes_room = chosen.jobs_room, chosen.bytes_room
+            continue
+        bytes_room -= len(item.payload)
+        if bytes_room < 0 and (taken or not chosen.has_nothing):
+            return False
+        taken.append(item)
+        jobs_room -= 1
+        if not jobs_room:
+            return False
+    chosen.jobs_room, chosen.bytes_room = jobs_room, bytes_room
+    return True
+
+
+def _take_lot(lot: Lot, chosen: Chosen) -> bool:
+    """Adds what fits of a lot, and says whether all of it did and there is room for more."""
+    index = lot.cursor
+    while True:
+        index, count = lot.stretch_from(index, chosen.jobs_room)
+        if not count:
+            return True
+        fits = count
+        size = lot.payload_bytes_max
+        if size and count * size > chosen.bytes_room:
+            least = 1 if chosen.has_nothing and not chosen.items else 0
+            fits = max(chosen.bytes_room // size, least)
+        if fits:
+            stretch = Stretch(lot, index, fits, lot.first_id + index, lot.volatile)
+            chosen.items.append(stretch)
+            chosen.has_runs = True
+            chosen.bytes_room -= fits * size
+            chosen.jobs_room -= fits
+        if fits < count or not chosen.jobs_room:
+            return False
+        index += count
