@@ -1,0 +1,154 @@
+"""`python -m benchmarks`: which benchmarks run, and what is done with their figures.
+
+Ends with 0 when everything was measured, whether targets were met or not; with 1 when something
+could not be measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from time import perf_counter
+
+import uvloop
+from rich.console import Console
+
+from benchmarks import (
+    clients,
+    draining,
+    growth,
+    h2load,
+    idle,
+    latency,
+    machine,
+    profiling,
+    pushing,
+    report,
+    sizes,
+)
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure
+from benchmarks.processes import ServerFailed, pin_load
+
+Benchmark = Callable[[Bench], Awaitable[None]]
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "P1": pushing.lots,
+    "P2": pushing.rows,
+    "P3": draining.drain,
+    "P4": clients.worker,
+    "P5": pushing.one_by_one,
+    "P6": clients.pushers,
+    "P7": latency.one_at_a_time,
+    "P8": latency.until_handed_out,
+    "P9": sizes.memory,
+    "P10": sizes.start,
+    "P11": growth.grow,
+    "P14": idle.idle,
+}
+# On the disk of the checkout: /tmp may be memory, and fsync nothing.
+DIRECTORY = report.ROOT / ".bench"
+
+CANNOT_MEASURE = (
+    h2load.LoadFailed,
+    machine.TooFewCores,
+    profiling.NoProfiler,
+    ServerFailed,
+)
+
+
+def main() -> int:
+    """Reads the command line; returns the exit code."""
+    arguments = _arguments()
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    try:
+        chosen = _chosen(arguments.profile or arguments.only)
+        h2load.check_installed()
+        machine.check_cores()
+        if arguments.profile:
+            profiling.check_installed()
+    except (*CANNOT_MEASURE, ValueError) as error:
+        console.print(f"[red]{error}[/red]")
+        return 1
+    pin_load()
+    directory: Path = arguments.directory
+    directory.mkdir(parents=True, exist_ok=True)
+    return uvloop.run(_run(chosen, arguments, console, directory))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", metavar="P1,P5", default="", help="These, not all.")
+    parser.add_argument("--quick", action="store_true", help="Shorter and rougher.")
+    parser.add_argument("--write", action="store_true", help="Keep the figures in docs and README.")
+    parser.add_argument("--profile", metavar="P1", help="Show where the server's time goes.")
+    parser.add_argument(
+        "--directory", type=Path, default=DIRECTORY, help="Where servers keep their files."
+    )
+    arguments = parser.parse_args()
+    if arguments.write and (arguments.only or arguments.quick or arguments.profile):
+        parser.error("--write keeps whole runs only: not with --only, --quick or --profile")
+    return arguments
+
+
+def _chosen(words: str) -> list[Benchmark]:
+    """Benchmarks by their numbers; none named: all."""
+    numbers = [word.strip().upper() for word in words.split(",") if word.strip()]
+    unknown = [number for number in numbers if number not in BENCHMARKS]
+    if unknown:
+        raise ValueError(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    return [BENCHMARKS[number] for number in numbers or BENCHMARKS]
+
+
+async def _run(
+    chosen: list[Benchmark], arguments: argparse.Namespace, console: Console, directory: Path
+) -> int:
+    began = perf_counter()
+    around = machine.look(directory)
+    report.show(console, around)
+    _warn_of_company(console)
+
+    def tell(figure: Figure) -> None:
+        console.print(report.line(figure), highlight=False)
+
+    bench = Bench(
+        directory=directory,
+        quick=arguments.quick,
+        fsync_seconds=around.fsync_p50,
+        report=tell,
+        profile=bool(arguments.profile),
+    )
+    # The load's own garbage must not be collected while it is timed.
+    gc.disable()
+    failed = False
+    for benchmark in chosen:
+        try:
+            await benchmark(bench)
+        except CANNOT_MEASURE as error:
+            failed = True
+            console.print(f"[red]not measured: {error}[/red]")
+        gc.collect()
+    console.print(report.table(bench.figures))
+    console.print(f"{perf_counter() - began:.0f} s in all")
+    shutil.rmtree(directory, ignore_errors=True)
+    if failed:
+        return 1
+    if arguments.write:
+        command = "python -m benchmarks --write"
+        for path in report.write(bench.figures, around, command):
+            console.print(f"written: {path.relative_to(report.ROOT)}")
+    return 0
+
+
+def _warn_of_company(console: Console) -> None:
+    load = machine.load_average()
+    if load > 0.5:
+        console.print(f"[yellow]The machine is busy already: load average {load:.1f}.[/yellow]")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""P4 and P6: the same through the client that people install."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+
+from benchmarks.bench import TRANSPORTS, Bench, Running
+from benchmarks.bodies import PAYLOAD, QUEUE
+from benchmarks.drains import expect_completed
+from benchmarks.figures import Figure, Unit, at_least
+from jobline import AsyncClient, Worker
+
+WORKED = 200_000
+PUSHERS = 64
+
+
+async def worker(bench: Bench) -> None:
+    """P4: a `Worker` with a handler that returns at once."""
+    async with bench.server("native") as server:
+        value = await _worked(bench, server)
+    what = "the Python Worker, a handler that returns at once, native"
+    bench.add(Figure("P4", what, value, Unit.JOBS, at_least(40_000)))
+
+
+async def _worked(bench: Bench, server: Running) -> float:
+    jobs = bench.scaled(WORKED)
+
+    async def measure() -> float:
+        await server.wire.fill(jobs)
+        before = (await server.wire.stats()).completed_total
+        begun = handled = 0
+        began = 0.0
+        over = asyncio.Event()
+        shipped = Worker(server.address, concurrency=256)
+
+        @shipped.handler(QUEUE)
+        async def handle(_payload: object) -> None:
+            nonlocal begun, handled, began
+            if not begun:
+                begun, began = 1, perf_counter()
+            handled += 1
+            if handled == jobs:
+                over.set()
+
+        serving = asyncio.create_task(shipped.serve())
+        await over.wait()
+        # The last acks are under way; each question is a call, so this loop waits.
+        while (await server.wire.stats()).completed_total - before < jobs:
+            pass
+        seconds = perf_counter() - began
+        shipped.stop()
+        await serving
+        await expect_completed(server.wire, before, jobs, handled)
+        return jobs / seconds
+
+    return await bench.best(server, measure)
+
+
+async def pushers(bench: Bench) -> None:
+    """P6: 64 callers of `AsyncClient.push`, one job each; calls at one time share an RPC."""
+    for transport in TRANSPORTS:
+        async with bench.server(transport) as server:
+            value = await _pushed(bench, server)
+        what = f"AsyncClient.push, one job a call, {PUSHERS} callers, {transport}"
+        bench.add(Figure("P6", what, value, Unit.CALLS, at_least(45_000)))
+
+
+async def _pushed(bench: Bench, server: Running) -> float:
+    async with AsyncClient(server.address) as client:
+        await client.push(QUEUE, PAYLOAD)
+
+        async def measure() -> float:
+            before = (await server.wire.stats()).pushed_total
+            pushed = 0
+            began = perf_counter()
+            end = began + bench.seconds
+
+            async def caller() -> None:
+                nonlocal pushed
+                while perf_counter() < end:
+                    await client.push(QUEUE, PAYLOAD)
+                    pushed += 1
+
+            await asyncio.gather(*(caller() for _ in range(PUSHERS)))
+            seconds = perf_counter() - began
+            await server.wire.expect_pushed(before, pushed)
+            return pushed / seconds
+
+        return await bench.best(server, measure)

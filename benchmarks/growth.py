@@ -1,0 +1,121 @@
+"""P11: what a push, a pull and an ack cost when there is more of everything.
+
+The measure is a cycle: push 1,000, pull 1,000, ack 1,000. It leaves as many jobs waiting as there
+were, so that it can be held against the same cycle with fewer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from time import perf_counter
+
+from benchmarks import bodies
+from benchmarks.bench import Bench, Running
+from benchmarks.drains import acked, leases_of
+from benchmarks.figures import Figure, Unit
+from benchmarks.h2load import LoadFailed
+from benchmarks.wire import Wire
+from jobline.v1 import job_service_pb2
+
+WAITING = (1_000, 100_000, 1_000_000, 3_000_000)
+QUEUES = (1, 100, 10_000)
+JOBS_IN_QUEUES = 1_000_000
+CALLERS = 4
+A_CALL = 1_000
+# How much slower the largest may be than the smallest.
+SLOWER_MAX = 0.20
+
+
+async def grow(bench: Bench) -> None:
+    """P11: with more waiting jobs, and with more queues."""
+    await _waiting(bench)
+    await _queues(bench)
+
+
+async def _waiting(bench: Bench) -> None:
+    async with bench.server("native") as server:
+        rates: list[float] = []
+        waiting = 0
+        for level in [bench.scaled(level) for level in WAITING]:
+            await server.wire.fill(level - waiting)
+            waiting = level
+            rates.append(await _rate(bench, server, ["bench"]))
+            _add(bench, f"{level:,} jobs waiting", rates)
+
+
+async def _queues(bench: Bench) -> None:
+    rates: list[float] = []
+    for number in [max(1, bench.scaled(queues)) for queues in QUEUES]:
+        names = [f"bench-{index}" for index in range(number)]
+        jobs = bench.scaled(JOBS_IN_QUEUES) // number
+        async with bench.server("native") as server:
+            await _fill_queues(server.wire, names, jobs)
+            rates.append(await _rate(bench, server, names))
+        _add(bench, f"{number * jobs:,} jobs waiting in {number:,} queues", rates)
+
+
+def _add(bench: Bench, what: str, rates: list[float]) -> None:
+    """A figure beside the first of its kind."""
+    ratio = rates[-1] / rates[0]
+    is_first = len(rates) == 1
+    bench.add(
+        Figure(
+            "P11",
+            f"push + pull + ack, {A_CALL:,} a call, {CALLERS} callers, {what}",
+            rates[-1],
+            Unit.JOBS,
+            ratio="" if is_first else f"{ratio:.0%} of the smallest (target ≥ 80%)",
+            ratio_met=None if is_first else ratio >= 1 - SLOWER_MAX,
+        )
+    )
+
+
+async def _fill_queues(wire: Wire, names: list[str], jobs: int) -> None:
+    before = (await wire.stats()).pushed_total
+    left = iter(names)
+
+    async def caller() -> None:
+        for name in left:
+            for first in range(0, jobs, 10_000):
+                await wire.push(bodies.plain(min(10_000, jobs - first), name))
+
+    await asyncio.gather(*(caller() for _ in range(16)))
+    await wire.expect_pushed(before, jobs * len(names))
+
+
+async def _rate(bench: Bench, server: Running, names: list[str]) -> float:
+    """Cycles over the queues, one after another."""
+    payloads = job_service_pb2.PushRequest(payloads=[bodies.PAYLOAD] * A_CALL).SerializeToString()
+    # A message is the sum of its fields, so the queue can stand apart from its payloads.
+    pushes = [
+        job_service_pb2.PushRequest(queue=name).SerializeToString() for name in names[:10_000]
+    ]
+    pulls = [bodies.pull(A_CALL, runs=True, queue=name) for name in names]
+    turns = count()
+
+    async def measure() -> float:
+        cycles = 0
+        began = perf_counter()
+        end = began + bench.seconds
+
+        async def caller() -> None:
+            nonlocal cycles
+            while perf_counter() < end:
+                # Round the queues; the step is prime, so that neighbours meet other shards.
+                turn = next(turns) * 7_919 % len(names)
+                await _cycle(server.wire, pushes[turn] + payloads, pulls[turn])
+                cycles += 1
+
+        await asyncio.gather(*(caller() for _ in range(CALLERS)))
+        return cycles * A_CALL / (perf_counter() - began)
+
+    return await bench.best(server, measure)
+
+
+async def _cycle(wire: Wire, push: bytes, pull: bytes) -> None:
+    await wire.push(push)
+    ids, deliveries = leases_of(job_service_pb2.PullResponse.FromString(await wire.pull(pull)))
+    if len(ids) != A_CALL:
+        raise LoadFailed(f"a pull of {A_CALL} got {len(ids)} jobs")
+    await acked(wire, ids, deliveries)

@@ -1,0 +1,89 @@
+"""P9 and P10: what waiting jobs cost in memory, and at the next start."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+
+from benchmarks import bodies
+from benchmarks.bench import Bench, Running
+from benchmarks.figures import Figure, Target, Unit, at_most
+from benchmarks.h2load import LoadFailed
+
+PLAIN_JOBS = 1_000_000
+OPTION_JOBS = 200_000
+STORED_JOBS = 1_000_000
+# Buffers reach their size before the memory of jobs is counted.
+WARM_JOBS = 50_000
+SETTLE_SECONDS = 1.0
+
+
+async def memory(bench: Bench) -> None:
+    """P9: resident memory of the server, before and after."""
+    jobs = bench.scaled(PLAIN_JOBS)
+    async with bench.server("native") as server:
+        await server.wire.fill(WARM_JOBS)
+        before = await _memory(server)
+        await server.wire.fill(jobs)
+        value = (await _memory(server) - before) / jobs
+    what = f"memory, {jobs:,} plain jobs waiting, payload of 100 bytes included"
+    bench.add(Figure("P9", what, value, Unit.BYTES, at_most(200)))
+    await _memory_of_rows(bench, "options of their own", at_most(600), traced=False)
+    await _memory_of_rows(bench, "a trace header of its own each", None, traced=True)
+
+
+async def _memory_of_rows(bench: Bench, what: str, target: Target | None, traced: bool) -> None:
+    jobs = bench.scaled(OPTION_JOBS)
+    async with bench.server("native") as server:
+        await _push_rows(server, WARM_JOBS, traced)
+        before = await _memory(server)
+        await _push_rows(server, jobs, traced)
+        value = (await _memory(server) - before) / jobs
+    bench.add(Figure("P9", f"memory, {jobs:,} jobs with {what}", value, Unit.BYTES, target))
+
+
+async def _push_rows(server: Running, count: int, traced: bool) -> None:
+    before = (await server.wire.stats()).pushed_total
+    same = bodies.rows(1_000)
+    for first in range(before, before + count, 1_000):
+        await server.wire.push(bodies.traced_rows(1_000, first) if traced else same)
+    await server.wire.expect_pushed(before, count)
+
+
+async def _memory(server: Running) -> int:
+    await asyncio.sleep(SETTLE_SECONDS)
+    return server.process.memory_bytes()
+
+
+async def start(bench: Bench) -> None:
+    """P10: from the start of the process to SERVING, with jobs on disk."""
+    jobs = bench.scaled(STORED_JOBS)
+    empty = await _start_seconds(bench, 0, killed=False)
+    for killed, how in ((True, "kill -9: read from the journal"), (False, "a clean stop")):
+        value = await _start_seconds(bench, jobs, killed)
+        bench.add(
+            Figure(
+                "P10",
+                f"start with {jobs:,} jobs on disk, after {how}",
+                value,
+                Unit.TIME,
+                at_most(5.0),
+                ratio=f"{value - empty:.2f} s more than an empty store",
+            )
+        )
+
+
+async def _start_seconds(bench: Bench, jobs: int, killed: bool) -> float:
+    data = bench.fresh_directory()
+    try:
+        async with bench.server_on(data, "native") as server:
+            await server.wire.fill(jobs)
+            if killed:
+                server.process.kill()
+        async with bench.server_on(data, "native") as server:
+            found = (await server.wire.stats()).ready
+            if found != jobs:
+                raise LoadFailed(f"{jobs} jobs were stored, and {found} were found")
+            return server.process.start_seconds
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
