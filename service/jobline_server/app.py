@@ -66,6 +66,13 @@ class Server:
         self._stopping: asyncio.Task[None] | None = None
 
     @property
+    def background(self) -> Background:
+        """The beats of a server that was started."""
+        if self._background is None:
+            raise RuntimeError("the server was not started")
+        return self._background
+
+    @property
     def runtime(self) -> Runtime:
         """The runtime of a server that was started."""
         if self._runtime is None:

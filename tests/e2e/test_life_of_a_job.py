@@ -84,7 +84,7 @@ async def test_a_failed_job_is_retried_after_its_backoff_and_then_dies(
     last = await client.fail(second, JobError(type="Smtp", message="no route"))
     assert last.state == JobState.DEAD
     dead = await client.jobs.get(pushed.id)
-    assert dead.reason == EndReason.MAX_ATTEMPTS_EXCEEDED
+    assert int(dead.reason) == EndReason.MAX_ATTEMPTS_EXCEEDED
     assert [attempt.error.type for attempt in dead.history] == ["Smtp", "Smtp"]
 
 

@@ -54,9 +54,9 @@ def _weight(queue: str | QueueWeight) -> pb.QueueWeight:
 
 def jobs_of(response: pb.PullResponse) -> list[LeasedJob]:
     """The jobs of a pull."""
-    jobs = [LeasedJob.from_message(message) for message in response.jobs]
-    for run in response.runs:
-        jobs.extend(LeasedJob.from_run(run))
+    # Runs were handed out before the single jobs beside them.
+    jobs = [job for run in response.runs for job in LeasedJob.from_run(run)]
+    jobs.extend(LeasedJob.from_message(message) for message in response.jobs)
     return jobs
 
 

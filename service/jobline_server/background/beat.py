@@ -51,7 +51,7 @@ class Background:
 
     def __init__(self, beats: list[Beat], now: Callable[[], Now]) -> None:
         self.records = {beat.name: BeatRecord() for beat in beats}
-        self._beats = beats
+        self.beats = beats
         self._now = now
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
@@ -61,7 +61,7 @@ class Background:
         if not self._tasks:
             self._stopping.clear()
             loop = asyncio.get_running_loop()
-            self._tasks = [loop.create_task(self._run(beat)) for beat in self._beats]
+            self._tasks = [loop.create_task(self._run(beat)) for beat in self.beats]
 
     async def stop(self) -> None:
         """Lets runs that are under way finish, and starts none."""

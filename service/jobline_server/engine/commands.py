@@ -136,13 +136,17 @@ class LeasedRun:
 
 @dataclass(slots=True)
 class Leased:
-    """What one consumer was handed. Where there are jobs and runs, `in_order` holds both in the
-    order in which they were handed out; else it is empty, and their own list says it.
+    """What one consumer was handed: the runs, then the jobs. Where that is not the order in which
+    they were handed out, `in_order` holds both as they were.
     """
 
     jobs: list[LeasedJob] = field(default_factory=list)
     runs: list[LeasedRun] = field(default_factory=list)
     in_order: list[LeasedJob | LeasedRun] = field(default_factory=list)
+
+    def items(self) -> Sequence[LeasedJob | LeasedRun]:
+        """Jobs and runs in the order in which they were handed out."""
+        return self.in_order or [*self.runs, *self.jobs]
 
     def count(self) -> int:
         """Number of jobs."""

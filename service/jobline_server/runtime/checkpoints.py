@@ -16,8 +16,8 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
 from jobline_server.storage.checkpoint import Checkpoint, LastSlice
 
-# A checkpoint is worth it when a recovery would have to read this much of all shards together, or when
-# the last one is this old.
+# A checkpoint is worth it when a recovery would have to read this much of all shards together, or
+# when the last one is this old.
 JOURNAL_BYTES_MAX = 256 << 20
 CHECKPOINT_AGE_MS_MAX = 60_000
 # Rows that one truncation deletes: a few milliseconds of the store's time, between two commits.

@@ -78,7 +78,7 @@ class StreamPort:
 
     def take(self, leased: Leased) -> None:
         """Jobs were leased to it."""
-        self.session.deliver(as_jobs(leased, self.session.open.accepts_runs))
+        self.session.deliver(leased if self.session.open.accepts_runs else as_jobs(leased))
         self._wake.set()
 
     def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:

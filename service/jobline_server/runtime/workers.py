@@ -46,7 +46,7 @@ class Poll:
     ) -> None:
         self.queues = queues
         self.lease_ms = lease_ms
-        self.leased = Leased()
+        self.leased: list[Leased] = []
         self.arrived = asyncio.Event()
         self._max_jobs = max_jobs
         self._worker = worker
@@ -75,8 +75,7 @@ class Poll:
 
     def take(self, leased: Leased) -> None:
         """Jobs arrived."""
-        self.leased.jobs.extend(leased.jobs)
-        self.leased.runs.extend(leased.runs)
+        self.leased.append(leased)
         self.arrived.set()
 
     def end(self) -> None:
@@ -118,11 +117,13 @@ class Workers:
         try:
             await self._wait_for_jobs(poll, wait_ms)
         except asyncio.CancelledError:
-            self._settles.release(releases_of(poll.leased))
+            self._settles.release(releases_of(together(poll.leased)))
             raise
+        leased = together(poll.leased)
         if request_id:
-            self._remember(request_id, poll.leased)
-        return as_jobs(poll.leased, accepts_runs)
+            self._remember(request_id, leased)
+        # One reply says "runs, then jobs": another order is told job by job.
+        return leased if accepts_runs and not leased.in_order else as_jobs(leased)
 
     async def _wait_for_jobs(self, poll: Poll, wait_ms: int) -> None:
         if self._dispatcher.serve_taker(poll) or not wait_ms or self._core.draining:
@@ -196,12 +197,23 @@ class Workers:
         return await self._settles.explain_missing(leases, exceptions, repeated=NEVER)
 
 
-def as_jobs(leased: Leased, accepts_runs: bool) -> Leased:
-    """The same with runs turned into single jobs, for those who do not take runs."""
-    if accepts_runs or not leased.runs:
+def together(parts: Sequence[Leased]) -> Leased:
+    """What was leased in several parts as one, in order."""
+    items = [item for part in parts for item in part.items()]
+    runs = [item for item in items if isinstance(item, LeasedRun)]
+    jobs = [item for item in items if isinstance(item, LeasedJob)]
+    is_runs_first = all(isinstance(item, LeasedRun) for item in items[: len(runs)])
+    return Leased(jobs, runs, [] if is_runs_first else items)
+
+
+def as_jobs(leased: Leased) -> Leased:
+    """The same with runs turned into single jobs, in order."""
+    if not leased.runs:
         return leased
-    jobs = [job for run in leased.runs for job in _jobs_of(run)]
-    return Leased(jobs=[*leased.jobs, *jobs])
+    jobs: list[LeasedJob] = []
+    for item in leased.items():
+        jobs += _jobs_of(item) if isinstance(item, LeasedRun) else [item]
+    return Leased(jobs)
 
 
 def _jobs_of(run: LeasedRun) -> list[LeasedJob]:

@@ -452,7 +452,7 @@ class PullResponse(_message.Message):
 
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.LeasedRun]:
-        """Output only. Runs of plain jobs, if asked for."""
+        """Output only. Runs of plain jobs, if asked for. They were handed out before the jobs beside them."""
 
     def __init__(
         self,
@@ -1393,7 +1393,9 @@ class StreamResponse(_message.Message):
 
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.LeasedRun]:
-        """Output only. Runs of plain jobs, if `accepts_runs`."""
+        """Output only. Runs of plain jobs, if `accepts_runs`. They were handed out before the jobs beside
+        them.
+        """
 
     @_builtins.property
     def goaway(self) -> Global___StreamGoaway:

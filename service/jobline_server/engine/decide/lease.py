@@ -59,6 +59,11 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     jobs = [item for item in items if isinstance(item, Job)] if runs else items
     leased.runs = [_leased_run(run, first, lease_ms) for run in runs]
     leased.jobs = leased_jobs(cast("list[Job]", jobs))
+    if runs and not all(isinstance(item, Stretch) for item in items[: len(runs)]):
+        next_run, next_job = iter(leased.runs), iter(leased.jobs)
+        leased.in_order = [
+            next(next_run) if isinstance(item, Stretch) else next(next_job) for item in items
+        ]
     return leased
 
 

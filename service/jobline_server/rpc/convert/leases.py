@@ -46,12 +46,26 @@ class LeaseWriter:
         self._runs_tag = _tag(message, "runs")
 
     def fields(self, leased: Leased) -> Iterator[bytes]:
-        """One field a job, and one or more a run: a long run is cut."""
-        for run in leased.runs:
-            for body in _run_bodies(run):
-                yield b"".join((self._runs_tag, _varint(len(body)), body))
-        if leased.jobs:
-            yield from self._job_fields(leased.jobs)
+        """One field a job, and one or more a run: a long run is cut. In the order of hand-out."""
+        jobs: list[LeasedJob] = []
+        for item in leased.items():
+            if isinstance(item, LeasedJob):
+                jobs.append(item)
+                continue
+            if jobs:
+                yield from self._job_fields(jobs)
+                jobs = []
+            yield from self._run_fields(item)
+        if jobs:
+            yield from self._job_fields(jobs)
+
+    def is_run(self, field: bytes) -> bool:
+        """Whether a field is a run."""
+        return field.startswith(self._runs_tag)
+
+    def _run_fields(self, run: LeasedRun) -> Iterator[bytes]:
+        for body in _run_bodies(run):
+            yield b"".join((self._runs_tag, _varint(len(body)), body))
 
     def _job_fields(self, jobs: list[LeasedJob]) -> Iterator[bytes]:
         tag, shared, pushed_ms, last = self._jobs_tag, b"", -1, None
@@ -89,12 +103,15 @@ def pull_response(leased: Leased) -> bytes:
 
 def messages_of(first: bytes, fields: Iterable[bytes]) -> list[bytes]:
     """Messages that hold `first` and then the fields, each cut off when it is large: clients
-    take 4 MiB by default. A single field larger than that goes alone."""
-    messages, parts, size = [], [first], len(first)
+    take 4 MiB by default. A single field larger than that goes alone; and so that order is kept,
+    a run never follows a job: a message says "runs, then jobs"."""
+    messages, parts, size, has_jobs = [], [first], len(first), False
     for field in fields:
-        if size and size + len(field) > DELIVERY_BYTES_TARGET:
+        is_run = STREAM_WRITER.is_run(field)
+        if (is_run and has_jobs) or (size and size + len(field) > DELIVERY_BYTES_TARGET):
             messages.append(b"".join(parts))
-            parts, size = [], 0
+            parts, size, has_jobs = [], 0, False
+        has_jobs |= not is_run
         parts.append(field)
         size += len(field)
     messages.append(b"".join(parts))

@@ -1,0 +1,205 @@
+"""What operators ask, over a socket."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jobline import (
+    AsyncClient,
+    FailAction,
+    InvalidArgument,
+    JobError,
+    JobFilter,
+    JobNotFound,
+    JobOptions,
+    JobState,
+    NewJob,
+    QueueActive,
+    QueueNotFound,
+)
+from jobline.v1 import (
+    dead_letter_service_pb2,
+    event_pb2,
+    job_admin_service_pb2,
+    job_pb2,
+)
+from jobline_server.testing import RunningServer
+
+Obstacle = job_admin_service_pb2.ObstacleKind
+
+
+async def test_lists_page_through_live_and_ended_jobs_by_id(client: AsyncClient) -> None:
+    """Each job once, whatever state it is in, however small the page."""
+    lot = await client.push_payloads("mail", [b"x"] * 5)
+    rows = await client.push_many("mail", [NewJob(b"y", job_key=f"k{i}") for i in range(3)])
+    pulled = await client.pull("mail", max_jobs=3)
+    await client.ack(pulled[0], pulled[2])
+    listed = [job.id async for job in client.jobs.list(page_size=2)]
+    assert listed == sorted([*lot.ids, *(row.id for row in rows)])
+    ended = client.jobs.list(JobFilter(states=[job_pb2.JOB_STATE_COMPLETED]))
+    assert [job.id async for job in ended] == [pulled[0].id, pulled[2].id]
+
+
+async def test_a_filter_lets_through_what_it_says(client: AsyncClient) -> None:
+    """By queue, name, state and error."""
+    await client.push("mail", b"x", name="welcome")
+    bye = await client.push("mail", b"x", name="bye")
+    await client.push("other", b"x", name="bye")
+    wanted = JobFilter(queue="mail", name="bye", states=[job_pb2.JOB_STATE_READY])
+    assert [job.id async for job in client.jobs.list(wanted)] == [bye.id]
+
+
+async def test_an_empty_filter_needs_all(client: AsyncClient) -> None:
+    """Nobody cancels everything by a slip."""
+    await client.push("mail", b"x")
+    with pytest.raises(InvalidArgument):
+        await client.jobs.cancel(where=JobFilter())
+    assert (await client.jobs.cancel(where=JobFilter(), everything=True, dry_run=True)).count == 1
+    assert (await client.jobs.cancel(where=JobFilter(), everything=True)).count == 1
+
+
+async def test_a_lot_is_cancelled_in_part(client: AsyncClient) -> None:
+    """Its other members are handed out as before."""
+    lot = await client.push_payloads("mail", [b"%d" % i for i in range(6)])
+    await client.jobs.cancel(lot.first_id + 1, lot.first_id + 4)
+    pulled = await client.pull("mail", max_jobs=10)
+    assert [job.payload for job in pulled] == [b"0", b"2", b"3", b"5"]
+    counts = (await client.queues.get("mail")).counts
+    assert (counts.active, counts.cancelled) == (4, 2)
+
+
+async def test_promote_makes_a_delayed_job_ready(client: AsyncClient) -> None:
+    """Those that are not SCHEDULED are said to be skipped."""
+    later = await client.push("mail", b"x", delay=3_600)
+    done = await client.jobs.promote(later.id, 77)
+    assert (done.count, list(done.skipped_ids)) == (1, [77])
+    assert [job.id for job in await client.pull("mail", wait=5)] == [later.id]
+
+
+async def test_explain_says_what_keeps_a_job(client: AsyncClient, server: RunningServer) -> None:
+    """From the engine's own state, the first obstacle first."""
+
+    async def obstacles(job_id: int) -> list[int]:
+        return [one.kind for one in (await client.jobs.explain(job_id)).obstacles]
+
+    first = await client.push("mail", b"x")
+    second = await client.push("mail", b"x")
+    later = await client.push("mail", b"x", delay=60)
+    assert await obstacles(second.id) == [
+        Obstacle.OBSTACLE_KIND_NO_WORKER,
+        Obstacle.OBSTACLE_KIND_JOBS_AHEAD,
+    ]
+    assert await obstacles(later.id) == [Obstacle.OBSTACLE_KIND_NOT_DUE]
+    await client.queues.pause("mail", reason="stop")
+    assert Obstacle.OBSTACLE_KIND_QUEUE_PAUSED in await obstacles(first.id)
+    await client.queues.resume("mail")
+    (leased,) = await client.pull("mail")
+    assert await obstacles(first.id) == [Obstacle.OBSTACLE_KIND_RUNNING]
+    await client.ack(leased)
+    assert await obstacles(first.id) == [Obstacle.OBSTACLE_KIND_ENDED]
+
+
+async def test_a_paused_queue_takes_pushes_and_hands_out_nothing(client: AsyncClient) -> None:
+    """A pull that waits is served when it is resumed."""
+    pushed = await client.push("mail", b"x")
+    await client.queues.pause("mail")
+    assert await client.pull("mail") == []
+    waiting = asyncio.create_task(client.pull("mail", wait=20))
+    await client.push("mail", b"y")
+    await client.queues.resume("mail")
+    assert [job.id for job in await waiting] == [pushed.id]
+
+
+async def test_drain_deletes_what_waits_and_leaves_what_runs(client: AsyncClient) -> None:
+    """READY and SCHEDULED ones go; active ones finish."""
+    await client.push_payloads("mail", [b"x"] * 10)
+    await client.push("mail", b"later", delay=60)
+    (leased,) = await client.pull("mail")
+    assert (await client.queues.drain("mail", dry_run=True)).count == 10
+    assert (await client.queues.drain("mail")).count == 10
+    counts = (await client.queues.get("mail")).counts
+    assert (counts.ready, counts.scheduled, counts.active) == (0, 0, 1)
+    await client.ack(leased)
+
+
+async def test_a_queue_with_active_jobs_is_deleted_only_by_force(client: AsyncClient) -> None:
+    """Then it is gone with all its jobs, ended ones too."""
+    await client.push_payloads("mail", [b"x"] * 4)
+    first, second = await client.pull("mail", max_jobs=2)
+    await client.ack(first)
+    with pytest.raises(QueueActive):
+        await client.queues.delete("mail")
+    assert (await client.queues.delete("mail", force=True)).count == 4
+    with pytest.raises(QueueNotFound):
+        await client.queues.get("mail")
+    for job in (first, second):
+        with pytest.raises(JobNotFound):
+            await client.jobs.get(job.id)
+
+
+async def test_dead_letters_are_counted_listed_and_purged(client: AsyncClient) -> None:
+    """By queue, name, reason and type of error."""
+    await client.push_payloads("mail", [b"x"] * 3, options=JobOptions(name="welcome"))
+    for job in await client.pull("mail", max_jobs=3):
+        await client.fail(job, JobError(type="Smtp", message="no"), then=FailAction.DEAD)
+    stats = await client.dead.stats("mail")
+    assert stats.total == 3
+    assert [(one.name, one.error_type, one.count) for one in stats.counts] == [
+        ("welcome", "Smtp", 3)
+    ]
+    wanted = dead_letter_service_pb2.DeadFilter(queue="mail", error_type="Smtp")
+    assert len([job async for job in client.dead.list(wanted)]) == 3
+    assert (await client.dead.purge(wanted)).count == 3
+    assert (await client.dead.stats()).total == 0
+
+
+async def test_ended_jobs_age_and_go(client: AsyncClient, server: RunningServer) -> None:
+    """Two stages: STALE, then deleted; each is counted."""
+    pushed = await client.push("mail", b"x")
+    await client.jobs.cancel(pushed.id)
+    await _retain(server, 3_600_000)
+    job = await client.jobs.get(pushed.id)
+    assert (int(job.state), int(job.stale_from)) == (JobState.STALE, JobState.CANCELLED)
+    assert (await client.wait_one(pushed.id)).state == JobState.CANCELLED
+    await _retain(server, 3_600_000)
+    with pytest.raises(JobNotFound):
+        await client.jobs.get(pushed.id)
+    assert (await client.queues.get("mail")).counts.stale == 0
+
+
+async def _retain(server: RunningServer, milliseconds: int) -> None:
+    """Lets time pass and retention run."""
+    server.advance(milliseconds + 1)
+    background = server.server.background
+    (beat,) = [beat for beat in background.beats if beat.name == "retention"]
+    await background.run_once(beat)
+    assert background.records["retention"].failures == 0
+
+
+async def test_watch_tells_what_happened_in_order_and_resumes(client: AsyncClient) -> None:
+    """Each event once, after it is on disk; a token goes on after the last one seen."""
+    seen: list[tuple[int, int]] = []
+    token = ""
+    events = client.watch(queues=["mail"])
+    waiting = asyncio.ensure_future(anext(events))
+    await asyncio.sleep(0.1)  # the watch has no answer that says it began
+    pushed = await client.push("mail", b"x")
+    first = await waiting
+    while first.event.kind == event_pb2.EVENT_KIND_QUEUE_CREATED:
+        first = await anext(events)
+    seen.append((first.event.kind, first.event.job_id))
+    token = first.resume_token
+    await events.aclose()
+    (leased,) = await client.pull("mail")
+    await client.ack(leased)
+    async for watched in client.watch(queues=["mail"], resume_token=token):
+        seen.append((watched.event.kind, watched.event.job_id))
+        if len(seen) == 3:
+            break
+    assert seen == [
+        (event_pb2.EVENT_KIND_PUSHED, pushed.id),
+        (event_pb2.EVENT_KIND_LEASED, pushed.id),
+        (event_pb2.EVENT_KIND_COMPLETED, pushed.id),
+    ]
