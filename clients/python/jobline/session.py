@@ -17,6 +17,7 @@ import math
 from jobline.enums import LeaseReason, RevokeReason, known
 from jobline.frames import Goaway, LostLease, Received, goaway_of, interrupted_row
 from jobline.leased import LeasedJob
+from jobline.reports import Reports
 from jobline.settles import Settles
 from jobline.v1 import job_service_pb2 as pb
 
@@ -28,10 +29,6 @@ HEARTBEAT_DEFAULT = 5.0
 HEARTBEAT_SHARE = 0.8
 # A server that is silent for so many intervals is gone.
 SILENT_INTERVALS = 3
-# Extends of one frame; the rest follow in the next.
-EXTENDS_MAX = 10_000
-# Checkpoints of one frame, in bytes; the one that goes over it still goes.
-EXTEND_BYTES = 2 << 20
 
 
 class Session:
@@ -40,8 +37,7 @@ class Session:
     def __init__(self, opening: pb.StreamOpen, *, window: int, window_bytes: int) -> None:
         self._opening = opening
         self._settles = Settles()
-        self._extends: dict[int, pb.ExtendItem] = {}
-        self._checkpoints: dict[int, bytes] = {}  # the newest of each held lease that has one
+        self._reports = Reports()
         self._resent: list[pb.StreamSettle] = []
         self._window = (window, window_bytes)
         self._settled_before: dict[int, int] = {}
@@ -81,6 +77,14 @@ class Session:
         self.is_open = False
         self._must_open = False
 
+    def handle_refusal(self) -> None:
+        """The server refused something that was said. It would refuse it again, so it is
+        forgotten; the next stream finds the leases that nobody here knows any more, and gives them
+        back.
+        """
+        self._settles = Settles()
+        self._reports.forget_waiting()
+
     def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
         """Takes a frame of the server; call `frames_to_send` next."""
         received = Received()
@@ -91,12 +95,14 @@ class Session:
             received.reports.extend(self._settles.handle_confirm(confirm))
         if self._settled_before and not self._settles.has_unconfirmed:
             self._settled_before = {}
-        for revoke in frame.revokes:
-            self._handle_revoke(revoke, received)
         for run in frame.runs:
             self._take_jobs(LeasedJob.from_run(run), received)
         if frame.jobs:
             self._take_jobs([LeasedJob.from_message(message) for message in frame.jobs], received)
+        # After the jobs: a lease may be handed out and taken back before its frame is sent. An
+        # older lease that is taken back beside a newer one has been ended by the newer one by now.
+        for revoke in frame.revokes:
+            self._handle_revoke(revoke, received)
         if frame.HasField("goaway"):
             self.goaway = received.goaway = goaway_of(frame.goaway)
         return received
@@ -119,9 +125,7 @@ class Session:
                 # Handed out in a frame that never arrived: only giving it back sets it free, since
                 # every frame of this stream keeps it leased.
                 self._settles.add(interrupted_row(id_, delivery))
-        for id_, checkpoint in self._checkpoints.items():
-            # Nothing confirms a report, so the one that was under way may be lost.
-            self.report(id_, self.held[id_], checkpoint=checkpoint)
+        self._reports.say_again()
 
     def _handle_revoke(self, revoke: pb.StreamRevoke, received: Received) -> None:
         reason = known(RevokeReason, revoke.reason)
@@ -154,7 +158,7 @@ class Session:
 
     def _lose(self, id_: int, delivery: int, reason: RevokeReason, received: Received) -> None:
         del self.held[id_]
-        self._forget_reports(id_)
+        self._reports.forget(id_)
         received.lost.append(LostLease(id_, delivery, reason))
 
     # -------------------------------------------------------------------- what the worker says
@@ -164,8 +168,7 @@ class Session:
         if self.held.get(id_) != delivery:
             return False
         del self.held[id_]
-        if self._extends or self._checkpoints:
-            self._forget_reports(id_)
+        self._reports.forget(id_)
         self._settles.ack(id_, delivery, result)
         return True
 
@@ -174,7 +177,7 @@ class Session:
         if self.held.get(row.id) != row.delivery:
             return False
         del self.held[row.id]
-        self._checkpoints.pop(row.id, None)  # what is to be reported goes before the settle
+        self._reports.keep_until_sent(row.id)
         self._settles.add(row)
         return True
 
@@ -191,20 +194,8 @@ class Session:
         lease was lost meanwhile."""
         if self.held.get(id_) != delivery:
             return False
-        item = self._extends.get(id_)
-        if item is None:
-            item = self._extends[id_] = pb.ExtendItem(id=id_, delivery=delivery)
-        if progress is not None:
-            item.progress = progress
-        if message is not None:
-            item.message = message
-        if checkpoint is not None:
-            item.checkpoint = self._checkpoints[id_] = checkpoint
+        self._reports.add(id_, delivery, progress=progress, message=message, checkpoint=checkpoint)
         return True
-
-    def _forget_reports(self, id_: int) -> None:
-        self._extends.pop(id_, None)
-        self._checkpoints.pop(id_, None)
 
     def set_window(self, window: int, window_bytes: int) -> None:
         """How much may be unfinished here at any time; 0 jobs pauses."""
@@ -217,7 +208,7 @@ class Session:
     @property
     def may_half_close(self) -> bool:
         """Drained, and all that is settled has been sent."""
-        unsent = self._resent or self._extends or self._settles.has_waiting
+        unsent = self._resent or self._reports or self._settles.has_waiting
         return self._drain_sent and not self.held and not unsent
 
     @property
@@ -278,13 +269,9 @@ class Session:
     def _next_frame(self) -> pb.StreamRequest | None:
         """One frame with as much as it may carry; None if there is nothing to say."""
         frame = pb.StreamRequest()
-        if self._extends:
+        if self._reports:
             # In a frame of their own: within one, settles are handled first, and end the lease.
-            total = 0
-            while self._extends and total < EXTEND_BYTES and len(frame.extends) < EXTENDS_MAX:
-                item = self._extends.pop(next(iter(self._extends)))
-                total += len(item.checkpoint)
-                frame.extends.append(item)
+            frame.extends.extend(self._reports.take())
             return frame
         settle = self._resent.pop(0) if self._resent else self._settles.take()
         if settle is not None:

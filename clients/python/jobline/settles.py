@@ -84,6 +84,9 @@ class Settles:
         settle.ack_deliveries.extend(self._ack_deliveries[:count])
         del self._ack_ids[:count], self._ack_deliveries[:count]
         self._take_rows(settle, ITEMS_MAX - count)
+        leases = _leases(settle)
+        if len({id_ for id_, _ in leases}) < len(leases):
+            settle = _newest(settle, dict(sorted(leases)))
         self._unconfirmed[self._seq] = settle
         return settle
 
@@ -111,9 +114,7 @@ class Settles:
         leases = dict(zip(self._ack_ids, self._ack_deliveries, strict=True))
         leases.update((row.id, row.delivery) for row in self._rows)
         for settle in self._unconfirmed.values():
-            leases.update(zip(settle.ack_ids, settle.ack_deliveries, strict=True))
-            for rows in (settle.acks, settle.fails, settle.releases):
-                leases.update((row.id, row.delivery) for row in rows)
+            leases.update(_leases(settle))
         return leases
 
     def handle_confirm(self, confirm: pb.StreamConfirm) -> list[SettleReport]:
@@ -123,6 +124,28 @@ class Settles:
             return []  # a settle that was sent twice may be confirmed twice
         reports = (_report(settle, entry.index, entry.outcome) for entry in confirm.exceptions)
         return [report for report in reports if report is not None]
+
+
+def _leases(settle: pb.StreamSettle) -> list[tuple[int, int]]:
+    leases = list(zip(settle.ack_ids, settle.ack_deliveries, strict=True))
+    for rows in (settle.acks, settle.fails, settle.releases):
+        leases.extend((row.id, row.delivery) for row in rows)
+    return leases
+
+
+def _newest(settle: pb.StreamSettle, newest: dict[int, int]) -> pb.StreamSettle:
+    """A job that was lost, leased again and settled again while nothing could be sent stands there
+    twice, which the server refuses. Only its newest lease can still count.
+    """
+    kept = pb.StreamSettle(seq=settle.seq)
+    for id_, delivery in zip(settle.ack_ids, settle.ack_deliveries, strict=True):
+        if newest[id_] == delivery:
+            kept.ack_ids.append(id_)
+            kept.ack_deliveries.append(delivery)
+    kept.acks.extend(row for row in settle.acks if newest[row.id] == row.delivery)
+    kept.fails.extend(row for row in settle.fails if newest[row.id] == row.delivery)
+    kept.releases.extend(row for row in settle.releases if newest[row.id] == row.delivery)
+    return kept
 
 
 def _report(settle: pb.StreamSettle, index: int, outcome: int) -> SettleReport | None:

@@ -29,6 +29,7 @@ from jobline.times import from_timestamp
 from jobline.v1 import event_pb2, job_pb2, job_service_pb2
 
 # The server cuts at these sizes anyway; what is cut here need not travel.
+_TYPE_CHARACTERS_MAX = 256
 _MESSAGE_CHARACTERS_MAX = 4_096
 _STACK_CHARACTERS_MAX = 16_384
 
@@ -91,12 +92,8 @@ class JobError:
             return error
         if isinstance(error, BaseException):
             stack = "".join(traceback.format_exception(error))
-            return cls(
-                type=type(error).__qualname__,
-                message=str(error)[:_MESSAGE_CHARACTERS_MAX],
-                stack=stack[-_STACK_CHARACTERS_MAX:],  # the end says what happened
-            )
-        return cls(message=(error or "")[:_MESSAGE_CHARACTERS_MAX])
+            return cls(type(error).__qualname__, _text_of(error), stack)
+        return cls(message=error or "")
 
     @classmethod
     def from_message(cls, message: job_pb2.JobError) -> Self:
@@ -104,10 +101,28 @@ class JobError:
         return cls(message.type, message.message, message.stack, message.details)
 
     def to_message(self) -> job_pb2.JobError:
-        """The message of the protocol."""
+        """The message of the protocol: cut, and cleaned of what no message may hold, so that a job
+        can always fail.
+        """
+        kind = "".join(filter(str.isprintable, self.type))
         return job_pb2.JobError(
-            type=self.type, message=self.message, stack=self.stack, details=self.details
+            type=_clean(kind)[:_TYPE_CHARACTERS_MAX],
+            message=_clean(self.message[:_MESSAGE_CHARACTERS_MAX]),
+            stack=_clean(self.stack[-_STACK_CHARACTERS_MAX:]),  # the end says what happened
+            details=self.details,
         )
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001  # a user's __str__ may raise anything
+        return f"(its text cannot be read: {type(broken).__name__})"
+
+
+def _clean(text: str) -> str:
+    """File names may bring lone surrogates, which are no text."""
+    return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from grpc import aio
 
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
-from tests.client.tiny_store import Store
-from tests.client.tiny_stream import StreamPort
+from tests.client.live.tiny_store import Store
+from tests.client.live.tiny_stream import StreamPort
 
 _UNARY: dict[str, Any] = {
     "Push": pb.PushRequest,

@@ -11,10 +11,10 @@ from grpc import aio
 
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
-from tests.client.tiny_store import DONE, Job
+from tests.client.live.tiny_store import DONE, Job
 
 if TYPE_CHECKING:
-    from tests.client.tiny import TinyServer
+    from tests.client.live.tiny import TinyServer
 
 # Neighbours that share their options travel as a run when there are so many of them.
 RUN_MIN = 3

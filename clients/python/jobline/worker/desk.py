@@ -92,6 +92,12 @@ class Desk:
         self._rows.append(row)
         self.bell.ring()
 
+    def settle_now(self, row: _Row) -> None:
+        """A job that has not started will not start."""
+        with self._lock:
+            self._session.settle(row)
+        self.bell.ring()
+
     def report(
         self,
         job: LeasedJob,
@@ -123,6 +129,11 @@ class Desk:
         """The stream has ended."""
         with self._lock:
             self._session.disconnect()
+
+    def handle_refusal(self) -> None:
+        """The server ended the stream because of something that was said on it."""
+        with self._lock:
+            self._session.handle_refusal()
 
     def handle_frame(self, frame: pb.StreamResponse) -> Received:
         """Takes a frame of the server, and says what it brought."""

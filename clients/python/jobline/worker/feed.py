@@ -13,7 +13,7 @@ from jobline.leased import LeasedJob
 from jobline.worker.collect import Collector
 from jobline.worker.routes import Route, Routes
 from jobline.worker.running import Shop, Work
-from jobline.worker.settling import cancel_unstarted, release_unhandled
+from jobline.worker.settling import cancelled_row, release_unhandled
 
 _REASONS = {
     RevokeReason.CANCELLED: CancelReason.CANCELLED,
@@ -49,7 +49,7 @@ class Feed:
 
     def take(self, received: Received) -> None:
         """What one frame brought."""
-        for lost in received.lost:
+        for lost in received.lost:  # first: what is lost already need not start
             self._stop(lost)
         if self._is_closed:
             for job in received.jobs:  # handed out before the server knew that this worker stops
@@ -107,4 +107,4 @@ class Feed:
         if context is not None and context.delivery == lost.delivery:
             context.cancel(_REASONS.get(lost.reason, CancelReason.LEASE_LOST))
         elif lost.reason is RevokeReason.CANCELLED:
-            cancel_unstarted(self._shop.desk, (lost.id, lost.delivery))
+            self._shop.desk.settle_now(cancelled_row((lost.id, lost.delivery)))

@@ -10,6 +10,7 @@ from typing import Any
 from jobline.context import CancelReason, Context
 from jobline.leased import LeasedJob
 from jobline.outcomes import Outcome
+from jobline.requests import fail_item
 from jobline.worker.desk import Desk
 from jobline.worker.middleware import Middleware
 from jobline.worker.routes import Route
@@ -102,7 +103,8 @@ class Shop:
         try:
             settle_error(self.desk, context, error)
         except Exception:
-            logger.exception("the end of job %d cannot be told; its lease will run out", context.id)
+            logger.exception("the error of job %d cannot be told: it fails without", context.id)
+            self.desk.settle(fail_item(context.job, type(error).__name__))
 
     def cancel_all(self, reason: CancelReason) -> None:
         """Every handler that runs should stop."""

@@ -13,6 +13,7 @@ from jobline.errors import CodecError
 from jobline.leased import LeasedJob
 from jobline.outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
 from jobline.requests import fail_item, release_item
+from jobline.v1 import job_service_pb2 as pb
 from jobline.values import JobError
 from jobline.worker.desk import Desk
 
@@ -77,15 +78,15 @@ def settle_outcome(desk: Desk, context: Context, outcome: Outcome) -> None:
 def settle_stopped(desk: Desk, context: Context) -> None:
     """A handler ended because it was asked to."""
     if context.cancel_reason is CancelReason.CANCELLED:
-        cancel_unstarted(desk, context.job)
+        desk.settle(cancelled_row(context.job))
     elif context.cancel_reason is CancelReason.STOPPING:
         desk.settle(release_item(context.job, delay=None, why=ReleaseReason.INTERRUPTED))
     # Otherwise the lease is somebody else's: there is nothing to say.
 
 
-def cancel_unstarted(desk: Desk, job: LeasedJob | tuple[int, int]) -> None:
+def cancelled_row(job: LeasedJob | tuple[int, int]) -> pb.FailItem:
     """Confirms that a cancelled job does not run here."""
-    desk.settle(fail_item(job, None, then=FailAction.CANCEL))
+    return fail_item(job, None, then=FailAction.CANCEL)
 
 
 def release_unhandled(desk: Desk, job: LeasedJob) -> None:

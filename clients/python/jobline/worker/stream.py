@@ -42,6 +42,9 @@ _FATAL = (
     errors.Unauthenticated,
 )
 
+# Refusals of something on an open stream: said again, it would be refused again.
+_MISTAKES = (errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge)
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -144,6 +147,11 @@ class Stream:
                 if isinstance(error, _FATAL) and not self._opened:
                     failure = error
                     return
+                if isinstance(error, _MISTAKES) and self._opened:
+                    logger.error(
+                        "the server refused what was said; it is not said again: %s", error
+                    )
+                    self._desk.handle_refusal()
                 self._pause(error, tries)
         except Exception as error:
             logger.exception("the stream's thread broke")

@@ -1,0 +1,202 @@
+"""The worker's side over many streams: what outlives a connection, when a server is silent, how it
+ends.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from jobline.enums import RevokeReason
+from jobline.frames import LostLease
+from jobline.session import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
+from jobline.v1 import job_service_pb2 as pb
+from tests.client.pure.session_frames import (
+    INTERVAL,
+    confirm,
+    connected,
+    jobs,
+    new_session,
+    opened,
+    said,
+)
+
+
+@pytest.fixture
+def session():
+    """A session whose first stream is open."""
+    session = new_session()
+    connected(session)
+    return session
+
+
+# ---------------------------------------------------------------------- broken connections
+
+
+def test_unconfirmed_settles_are_sent_again_with_their_numbers(session):
+    """Their outcome is unknown; repeating an accepted one says ALREADY_DONE."""
+    session.handle_frame(0.0, jobs((1, 5), (2, 5)))
+    session.ack(1, 5)
+    first = said(session).settles[0]
+    session.disconnect()
+    session.ack(2, 5)
+    session.connect(1.0)
+    session.frames_to_send(1.0)
+    received = session.handle_frame(1.0, opened((1, 5), (2, 5)))
+    assert received.lost == []
+    again, second = said(session, 1.0).settles
+    assert again == first
+    assert (second.seq, list(second.ack_ids)) == (2, [2])
+    session.handle_frame(1.0, confirm(1))
+    session.handle_frame(1.0, confirm(2))
+    assert session.is_confirmed
+
+
+def test_leases_that_the_server_does_not_hold_any_more_are_dropped(session):
+    """Its grace ended before the worker came back."""
+    session.handle_frame(0.0, jobs((1, 5), (2, 5)))
+    session.disconnect()
+    received = connected(session, (2, 5), now=30.0)
+    assert received.resumed
+    assert received.lost == [LostLease(1, 5, RevokeReason.LEASE_LOST)]
+    assert session.held == {2: 5}
+
+
+def test_a_server_that_does_not_know_the_session_holds_nothing(session):
+    """A new session begins, and all handlers are told to stop."""
+    session.handle_frame(0.0, jobs((1, 5)))
+    session.disconnect()
+    received = connected(session, now=30.0)
+    assert not received.resumed
+    assert [lost.id for lost in received.lost] == [1]
+
+
+def test_leases_that_never_arrived_are_given_back(session):
+    """They were handed out in a frame that was lost, and every frame would keep them leased for
+    ever.
+    """
+    session.handle_frame(0.0, jobs((1, 5)))
+    session.disconnect()
+    session.connect(1.0)
+    session.frames_to_send(1.0)
+    session.handle_frame(1.0, opened((1, 5), (9, 3)))
+    (item,) = said(session, 1.0).settles[0].releases
+    assert (item.id, item.delivery, item.why) == (9, 3, pb.RELEASE_REASON_INTERRUPTED)
+
+
+def test_what_was_refused_is_not_said_again(session):
+    """A settle the server cannot accept would break every stream; its lease is given back
+    instead.
+    """
+    session.handle_frame(0.0, jobs((1, 5)))
+    session.ack(1, 5, b"too large")
+    said(session)
+    session.handle_refusal()
+    session.disconnect()
+    session.connect(1.0)
+    session.frames_to_send(1.0)
+    session.handle_frame(1.0, opened((1, 5)))
+    settle = said(session, 1.0).settles[0]
+    assert not settle.acks
+    assert [item.id for item in settle.releases] == [1]
+
+
+# ---------------------------------------------------------------------- window, heartbeat, silence
+
+
+def test_a_new_window_is_said_once_and_again_on_every_stream(session):
+    """It is an absolute number: saying it again changes nothing, not saying it loses it."""
+    session.set_window(20, 1 << 20)
+    assert said(session).window.max_in_flight == 20
+    assert not said(session).HasField("window")
+    session.connect(1.0)
+    (frame,) = session.frames_to_send(1.0)
+    assert frame.window.max_in_flight == 20
+
+
+def test_a_quiet_worker_still_says_that_it_lives(session):
+    """An empty frame at least every interval, counted from the last one."""
+    due = HEARTBEAT_SHARE * INTERVAL
+    assert session.next_deadline() == due
+    assert session.frames_to_send(due - 0.1) == []
+    assert session.frames_to_send(due) == [pb.StreamRequest()]
+    assert session.next_deadline() == 2 * due
+
+
+def test_three_silent_intervals_are_the_end(session):
+    """The server may be gone without a word."""
+    end = SILENT_INTERVALS * INTERVAL
+    for now in range(0, int(end), 5):
+        assert not session.is_silent(now)
+    assert session.next_look() == end
+    assert session.is_silent(end)
+    session.disconnect()
+    assert not session.is_silent(end)
+    assert session.next_look() == session.next_deadline() == math.inf
+
+
+def test_any_frame_of_the_server_breaks_the_silence(session):
+    """An empty one too."""
+    session.is_silent(20.0)
+    session.handle_frame(25.0, pb.StreamResponse())
+    for now in (25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 54.9):
+        assert not session.is_silent(now)
+    assert session.is_silent(55.0)
+
+
+def test_a_program_that_did_not_run_does_not_blame_the_server(session):
+    """After a stop of its own the server's frames may still be waiting to be read."""
+    assert not session.is_silent(5.0)
+    assert not session.is_silent(1000.0)
+    assert not session.is_silent(1005.0)
+
+
+def test_a_server_that_never_answers_open_is_silent():
+    """A connection that is accepted and then ignored ends too."""
+    session = new_session()
+    session.connect(100.0)
+    session.frames_to_send(100.0)
+    assert not session.is_silent(103.0)
+    assert not session.is_silent(107.0)
+    assert session.is_silent(100.0 + OPEN_TIMEOUT)
+
+
+# ---------------------------------------------------------------------- goaway and drain
+
+
+def test_goaway_says_when_and_for_how_long(session):
+    """Wall time for the end, seconds for the pause."""
+    frame = pb.StreamResponse()
+    frame.goaway.reason = "rotation"
+    frame.goaway.close_time.FromMilliseconds(1_500)
+    frame.goaway.retry_delay.FromMilliseconds(250)
+    goaway = session.handle_frame(0.0, frame).goaway
+    assert (goaway.reason, goaway.close_at, goaway.retry_delay) == ("rotation", 1.5, 0.25)
+
+
+def test_a_drain_ends_when_all_is_said_and_confirmed(session):
+    """Drain, settle what is held, half-close, last confirm."""
+    session.handle_frame(0.0, jobs((1, 5)))
+    session.drain()
+    assert said(session).drain
+    assert not session.may_half_close
+    session.ack(1, 5)
+    assert not session.may_half_close
+    said(session)
+    assert session.may_half_close
+    assert not session.is_confirmed
+    session.handle_frame(0.0, confirm(1))
+    assert session.is_confirmed
+
+
+def test_a_drain_survives_a_broken_connection(session):
+    """The next stream says it again."""
+    session.drain()
+    said(session)
+    session.disconnect()
+    assert not connected(session, now=1.0).jobs
+    session.connect(2.0)
+    session.frames_to_send(2.0)
+    session.handle_frame(2.0, opened())
+    assert said(session, 2.0).drain
