@@ -5,6 +5,10 @@ from __future__ import annotations
 from jobline_server.engine import limits
 from jobline_server.engine.values import BackoffKind, JobOptions, JobState, QueueSettings
 
+# Looking a member up on its enum is dear before Python 3.12.
+_EXPONENTIAL = BackoffKind.EXPONENTIAL
+_COMPLETED, _DEAD = JobState.COMPLETED, JobState.DEAD
+
 
 def lease_ms(options: JobOptions, settings: QueueSettings) -> int:
     """How long a worker may stay silent."""
@@ -26,10 +30,11 @@ def backoff_ms(options: JobOptions, settings: QueueSettings, job_id: int, attemp
     own, queue = options.backoff, settings.backoff
     base = _first(own.base_ms, queue.base_ms, limits.BACKOFF_BASE_MS_DEFAULT)
     ceiling = _first(own.max_delay_ms, queue.max_delay_ms, limits.BACKOFF_MAX_DELAY_MS_DEFAULT)
-    kind = own.kind or queue.kind or BackoffKind.EXPONENTIAL
-    if kind is BackoffKind.EXPONENTIAL:
-        base <<= min(attempt - 1, limits.BACKOFF_DOUBLINGS_MAX)
-    delay = min(base, ceiling)
+    if (own.kind or queue.kind or _EXPONENTIAL) is _EXPONENTIAL:
+        doublings = attempt - 1
+        most = limits.BACKOFF_DOUBLINGS_MAX
+        base <<= min(most, doublings)
+    delay = min(ceiling, base)
     jitter = own.jitter if own.jitter is not None else queue.jitter
     share = limits.BACKOFF_JITTER_DEFAULT if jitter is None else jitter
     return delay + round(delay * share * (2.0 * _unit(job_id, attempt) - 1.0))
@@ -38,11 +43,11 @@ def backoff_ms(options: JobOptions, settings: QueueSettings, job_id: int, attemp
 def is_kept(options: JobOptions, settings: QueueSettings, state: JobState) -> bool:
     """Whether a job that ended in this state goes to the finished file."""
     own, queue = options.retention, settings.retention
-    if state is JobState.COMPLETED:
+    if state is _COMPLETED:
         return not (
             queue.remove_on_complete if own.remove_on_complete is None else own.remove_on_complete
         )
-    if state is JobState.DEAD:
+    if state is _DEAD:
         return not (queue.remove_on_fail if own.remove_on_fail is None else own.remove_on_fail)
     return True
 

@@ -25,6 +25,9 @@ from jobline_server.engine.lot import LotIndex, RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, RevokeReason
 
+# Looking a member up on its enum is dear before Python 3.12.
+_ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
+
 
 @dataclass(slots=True)
 class Load:
@@ -146,7 +149,7 @@ class Shard:
         """The job or the run that holds this id as ACTIVE, and whether the id is live at all."""
         job = self.jobs.get(job_id)
         if job is not None:
-            return (job if job.state is JobState.ACTIVE else None), True
+            return (job if job.state is _ACTIVE else None), True
         lot = self.lots.find(job_id)
         if lot is None:
             return None, False
@@ -167,10 +170,10 @@ class Shard:
         index = job_id - lot.first_id
         lease = lot.lease_at(index)
         if lease is not None:
-            return JobState.ACTIVE if lease.is_open(index) else None
+            return _ACTIVE if lease.is_open(index) else None
         if not lot.is_waiting(index):
             return None
-        return JobState.SCHEDULED if lot.run_at_ms else JobState.READY
+        return _SCHEDULED if lot.run_at_ms else _READY
 
     def first_delivery(self) -> int:
         """The counter of a job's first lease in this epoch, above those of all earlier epochs."""

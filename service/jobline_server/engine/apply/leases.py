@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 # Looking a member up on its enum is dear before Python 3.12.
 _READY = JobState.READY
 _ACTIVE = JobState.ACTIVE
+_SCHEDULED = JobState.SCHEDULED
+_FAILED, _FAILED_RETRY_NOW = Move.FAILED, Move.FAILED_RETRY_NOW
+_ATTEMPT_FAILED = AttemptOutcome.FAILED
+_RETRY = LeaseReason.RETRY
 
 
 def apply_jobs_leased(shard: Shard, fact: JobsLeased, _offset: int) -> None:
@@ -132,11 +136,11 @@ def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job],
 def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:
     """An attempt is used up; the job waits for the next one."""
     job = single(shard, fact.id)
-    note_attempt(job, fact.at_ms, AttemptOutcome.FAILED, fact.error)
-    move = Move.FAILED if fact.run_at_ms else Move.FAILED_RETRY_NOW
+    note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
+    move = _FAILED if fact.run_at_ms else _FAILED_RETRY_NOW
     _give_back(shard, job, move, fact.run_at_ms, offset)
     job.attempts += 1
-    job.lease_reason = LeaseReason.RETRY
+    job.lease_reason = _RETRY
     job.queue.failed_total += 1
 
 
@@ -169,16 +173,12 @@ def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
 def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None) -> None:
     """Adds the hand-out that ends now to the job's history."""
     details = job.own_details()
-    attempt = Attempt(
-        attempt=job.attempts + 1,
-        delivery=job.delivery,
-        worker=job.holder.worker if job.holder else "",
-        leased_ms=job.leased_ms,
-        ended_ms=at_ms,
-        outcome=outcome,
-        error=error,
-    )
-    details.history = (*details.history[1 - limits.HISTORY_MAX :], attempt)
+    worker = job.holder.worker if job.holder else ""
+    attempt = Attempt(job.attempts + 1, job.delivery, worker, job.leased_ms, at_ms, outcome, error)
+    history = details.history
+    if len(history) >= limits.HISTORY_MAX:
+        history = history[1:]
+    details.history = (*history, attempt)
 
 
 def _give_back(
@@ -190,7 +190,7 @@ def _give_back(
     queue = job.queue
     queue.active -= 1
     job.state = state
-    if state is JobState.SCHEDULED:
+    if state is _SCHEDULED:
         job.run_at_ms = run_at_ms
         queue.scheduled += 1
         shard.schedule(run_at_ms, job.id)

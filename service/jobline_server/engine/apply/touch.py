@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from jobline_server.engine.queue import Queue
     from jobline_server.engine.shard import Shard
 
+# Looking a member up on its enum is dear before Python 3.12.
+_ACTIVE, _SCHEDULED = JobState.ACTIVE, JobState.SCHEDULED
+
 
 def run_key(lease: RunLease) -> int:
     """Where a holder keeps a run: below zero, so that it never meets the job with the same id."""
@@ -110,9 +113,11 @@ def _count_settled(lease: RunLease, count: int) -> None:
 
 def unlease(job: Job) -> None:
     """A job is not leased any more."""
-    if job.holder is None:
+    holder = job.holder
+    if holder is None:
         raise IllegalMove(f"job {job.id} is not leased")
-    unlease_all([job])
+    del holder.leases[job.id]
+    holder.settle(1, len(job.payload))
     job.holder = None
 
 
@@ -150,7 +155,7 @@ def _split(shard: Shard, lot: Lot, index: int) -> Job:
     job.volatile = lot.volatile
     lease = lot.lease_at(index)
     if lease is not None and lease.is_open(index):
-        job.state = JobState.ACTIVE
+        job.state = _ACTIVE
         job.delivery = lease.delivery
         job.lease_ms = lease.lease_ms
         job.leased_ms = lease.leased_ms
@@ -159,7 +164,7 @@ def _split(shard: Shard, lot: Lot, index: int) -> Job:
         settle_member(lease, index)
         job.holder.add(job, job.id, 1, len(job.payload))
     elif lot.is_waiting(index) and lot.run_at_ms:
-        job.state = JobState.SCHEDULED
+        job.state = _SCHEDULED
         job.run_at_ms = lot.run_at_ms
         lot.gone.add(index)
     else:

@@ -23,17 +23,25 @@ from jobline_server.engine.entries import (
     JobsReleased,
 )
 from jobline_server.engine.job import Job
-from jobline_server.engine.lot import RunLease
+from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (
     EndReason,
     FailAction,
     JobError,
+    JobOptions,
     JobState,
     Now,
+    QueueSettings,
     ReleaseReason,
     SettleOutcome,
 )
+
+# Looking a member up on its enum is dear before Python 3.12.
+_THEN_DEAD, _THEN_CANCEL = FailAction.DEAD, FailAction.CANCEL
+_DONE, _CANCELLED = SettleOutcome.DONE, SettleOutcome.CANCELLED
+_LEASE_LOST, _NOT_FOUND = SettleOutcome.LEASE_LOST, SettleOutcome.NOT_FOUND
+_READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
 
 RELEASES_USED_UP = JobError(type="ReleasesUsedUp", message="the job was given back too often")
 
@@ -42,11 +50,11 @@ def held(shard: Shard, job_id: int, delivery: int) -> Job | RunLease | SettleOut
     """The job or the run that this lease is on, or why it is not valid."""
     lease, live = shard.find_lease(job_id)
     if lease is None:
-        return SettleOutcome.LEASE_LOST if live else SettleOutcome.NOT_FOUND
+        return _LEASE_LOST if live else _NOT_FOUND
     if lease.delivery != delivery:
-        return SettleOutcome.LEASE_LOST
+        return _LEASE_LOST
     if isinstance(lease, RunLease) and not lease.is_open(job_id - lease.lot.first_id):
-        return SettleOutcome.NOT_FOUND
+        return _NOT_FOUND
     return lease
 
 
@@ -59,45 +67,40 @@ def _fail(shard: Shard, now: Now, item: FailItem) -> FailResult:
     lease = held(shard, item.id, item.delivery)
     if isinstance(lease, SettleOutcome):
         return FailResult(lease)
-    volatile = lease.volatile if isinstance(lease, Job) else lease.lot.volatile
-    cancelled = isinstance(lease, Job) and lease.cancel_requested
-    if cancelled or item.then is FailAction.CANCEL:
+    if isinstance(lease, Job):
+        owner: Job | Lot = lease
+        attempt, cancelled = lease.attempts + 1, lease.cancel_requested
+    else:
+        owner = lease.lot
+        attempt, cancelled = 1, False
+    volatile, queue, options = owner.volatile, owner.queue, owner.options
+    if cancelled or item.then is _THEN_CANCEL:
         shard.emit(JobsCancelled(now.wall_ms, [item.id], [1]), volatile=volatile)
-        outcome = SettleOutcome.CANCELLED if cancelled else SettleOutcome.DONE
-        return FailResult(outcome, JobState.CANCELLED)
-    attempt = lease.attempts + 1 if isinstance(lease, Job) else 1
-    reason = _death_of(lease, item, attempt)
+        return FailResult(_CANCELLED if cancelled else _DONE, JobState.CANCELLED)
+    reason = _death_of(item, options, queue.settings, attempt)
     if reason is not None:
         shard.emit(JobDied(now.wall_ms, item.id, reason, item.error), volatile=volatile)
-        return FailResult(SettleOutcome.DONE, JobState.DEAD)
-    owner = lease if isinstance(lease, Job) else lease.lot
+        return FailResult(_DONE, JobState.DEAD)
     delay = item.retry_after_ms
     if delay is None:
-        delay = effective.backoff_ms(owner.options, owner.queue.settings, item.id, attempt)
+        delay = effective.backoff_ms(options, queue.settings, item.id, attempt)
     run_at_ms = now.wall_ms + delay if delay else 0
+    # By position, which takes half the time of keywords.
+    at_ms, name, worker = now.wall_ms, options.name, lease.holder.worker if lease.holder else ""
     fact = JobFailed(
-        at_ms=now.wall_ms,
-        id=item.id,
-        run_at_ms=run_at_ms,
-        error=item.error,
-        queue=owner.queue.name,
-        name=owner.options.name,
-        delivery=item.delivery,
-        attempt=attempt,
-        worker=lease.holder.worker if lease.holder else "",
+        at_ms, item.id, run_at_ms, item.error, queue.name, name, item.delivery, attempt, worker
     )
     shard.emit(fact, volatile=volatile)
-    state = JobState.SCHEDULED if run_at_ms else JobState.READY
-    return FailResult(SettleOutcome.DONE, state, run_at_ms)
+    return FailResult(_DONE, _SCHEDULED if run_at_ms else _READY, run_at_ms)
 
 
-def _death_of(lease: Job | RunLease, item: FailItem, attempt: int) -> EndReason | None:
+def _death_of(
+    item: FailItem, options: JobOptions, settings: QueueSettings, attempt: int
+) -> EndReason | None:
     """Why this failure is the last one, if it is."""
-    owner = lease if isinstance(lease, Job) else lease.lot
-    settings = owner.queue.settings
-    if item.then is FailAction.DEAD or item.error.type in settings.non_retryable_error_types:
+    if item.then is _THEN_DEAD or item.error.type in settings.non_retryable_error_types:
         return EndReason.EXPLICIT_FAIL
-    most = effective.max_attempts(owner.options, settings)
+    most = effective.max_attempts(options, settings)
     if most and attempt >= most:
         return EndReason.MAX_ATTEMPTS_EXCEEDED
     return None
@@ -118,7 +121,7 @@ def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptio
             exceptions.append((index, lease))
         elif isinstance(lease, Job) and lease.cancel_requested:
             shard.emit(JobsCancelled(now.wall_ms, [item.id], [1]), volatile=lease.volatile)
-            exceptions.append((index, SettleOutcome.CANCELLED))
+            exceptions.append((index, _CANCELLED))
         elif isinstance(lease, Job) and lease.releases >= limits.RELEASES_MAX:
             died = JobDied(now.wall_ms, item.id, EndReason.MAX_ATTEMPTS_EXCEEDED, RELEASES_USED_UP)
             shard.emit(died, volatile=lease.volatile)
@@ -172,5 +175,5 @@ def decide_extend(shard: Shard, now: Now, items: list[ExtendItem]) -> Exceptions
             )
             shard.emit(fact, volatile=owner.volatile)
         if isinstance(lease, Job) and lease.cancel_requested:
-            exceptions.append((index, SettleOutcome.CANCELLED))
+            exceptions.append((index, _CANCELLED))
     return exceptions
