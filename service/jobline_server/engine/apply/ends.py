@@ -237,11 +237,15 @@ def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> Non
     """Waiting jobs were cancelled, or active ones whose worker has settled them since."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
     jobs, runs = _singles_and_runs(shard, fact.starts, fact.counts)
+    # A member that is leased was failed with `then: CANCEL`: it ends as a job of its own.
+    leased = [first_id for first_id, _ in runs if shard.find_lease(first_id)[0] is not None]
+    jobs += [single(shard, first_id) for first_id in leased]
     if jobs:
         reason = EndReason.CANCELLED
         end_jobs(shard, jobs, Move.CANCELLED, fact.at_ms, results=results, reason=reason)
     for first_id, count in runs:
-        _cancel_members(shard, first_id, count, fact.at_ms)
+        if first_id not in leased:
+            _cancel_members(shard, first_id, count, fact.at_ms)
 
 
 def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None:

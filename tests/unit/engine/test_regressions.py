@@ -1,0 +1,74 @@
+"""Bugs that random histories found, each told in its shortest form."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.engine import invariants
+from jobline_server.engine.commands import FailItem, NewJob, Push
+from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.decide.settle import decide_fail
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.image import image_of
+from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    AckLevel,
+    FailAction,
+    JobError,
+    JobState,
+    Now,
+)
+
+NOW = Now(wall_ms=1_800_000_000_000, mono_ms=1_000)
+
+
+@pytest.fixture
+def shard():
+    return Shard(0, epoch=7, load=Load())
+
+
+def commit(shard):
+    """What was decided is on disk."""
+    facts = shard.take_entries()
+    shard.committed = shard.next_offset - 1
+    return facts
+
+
+def lease(shard, holder, max_jobs=10):
+    return decide_lease(
+        shard,
+        NOW,
+        shard.queues["q"],
+        holder,
+        max_jobs=max_jobs,
+        max_bytes=1_000,
+        names=None,
+        lease_ms=0,
+    )
+
+
+def test_key_of_a_volatile_job_is_not_kept(shard):
+    """A job that is never written goes with the process; its key must not outlive it, or the push
+    that replaces it would be answered with an id that no longer stands for anything.
+    """
+    push = Push("q", DEFAULT_OPTIONS, [NewJob(b"x", DEFAULT_OPTIONS, "key")], level=AckLevel.MEMORY)
+    first = decide_push(shard, NOW, push)
+    assert not shard.keys.unsaved
+    assert not image_of(shard)["keys"]
+    again = decide_push(shard, NOW, push)
+    assert again.exceptions[0][2] == first.first_id
+
+
+def test_member_of_a_lot_that_is_failed_for_good_is_cancelled(shard):
+    """`then: CANCEL` ends a leased member of a lot like any other job."""
+    decide_push(shard, NOW, Push("q", DEFAULT_OPTIONS, payloads=[b"a", b"b"]))
+    commit(shard)
+    run = lease(shard, Holder("w", "")).runs[0]
+    item = FailItem(run.first_id, run.delivery, JobError("Boom"), FailAction.CANCEL)
+    (result,) = decide_fail(shard, NOW, [item])
+    assert result.state is JobState.CANCELLED
+    assert shard.state_of(run.first_id) is None
+    assert shard.queues["q"].ended == {JobState.CANCELLED: 1}
+    invariants.check(shard)
