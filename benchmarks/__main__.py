@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter
 
+import grpc
 import uvloop
 from rich.console import Console
 
@@ -54,6 +55,7 @@ BENCHMARKS: dict[str, Benchmark] = {
 DIRECTORY = report.ROOT / ".bench"
 
 CANNOT_MEASURE = (
+    grpc.RpcError,
     h2load.LoadFailed,
     machine.TooFewCores,
     profiling.NoProfiler,

@@ -50,8 +50,10 @@ class Core:
         earlier.
         """
         self.draining = False
-        self.hand_out: Callable[[Shard, Queue], None] = _nobody
-        """Serves those who wait at a queue; set by the dispatcher."""
+        self.hand_out: Callable[[Shard, Queue], bool] = _nobody
+        """Serves those who wait at a queue; returns whether somebody there wants more of what is
+        left. Set by the dispatcher.
+        """
         self.listeners: list[Listener] = []
 
     def now(self) -> Now:
@@ -116,11 +118,12 @@ class Core:
         for queue in shard.take_woken():
             if not queue.ready or queue.paused:
                 continue
-            self.hand_out(shard, queue)
-            if queue.ready and shard.next_offset > shard.committed + 1:
-                # What is left may only wait for its commit.
+            wanted = self.hand_out(shard, queue)
+            if wanted and (shard.entries or shard.next_offset > shard.committed + 1):
+                # What is left may only wait for its commit: the one under way, or the next.
                 shard.wake(queue)
 
 
-def _nobody(_shard: Shard, _queue: Queue) -> None:
+def _nobody(_shard: Shard, _queue: Queue) -> bool:
     """Before the dispatcher is there, nobody waits."""
+    return False

@@ -29,12 +29,12 @@ class Dispatcher:
         """A consumer waits no more."""
         self._core.turns.leave(taker)
 
-    def serve_queue(self, shard: Shard, queue: Queue) -> None:
+    def serve_queue(self, shard: Shard, queue: Queue) -> bool:
         """Gives what is ready at a queue to those who wait there, in equal parts, as long as
-        somebody takes anything.
+        somebody takes anything. Returns whether something is left and somebody has room for it.
         """
         turns = self._core.turns
-        given = 1
+        most, given = 0, 1
         while given and queue.ready:
             given = 0
             most = turns.share_of(queue.name, queue.ready)
@@ -42,6 +42,7 @@ class Dispatcher:
                 given += self.give(shard, queue, taker, most)
                 if not queue.ready:
                     break
+        return bool(queue.ready and most)
 
     def serve_taker(self, taker: Taker) -> int:
         """Gives a consumer with room what is ready at its queues; returns how many jobs."""

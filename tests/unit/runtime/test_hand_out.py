@@ -1,0 +1,82 @@
+"""Hand-outs and commits: nothing is handed out before it is on disk, and nothing is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Push
+from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.values import JobOptions
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.commits import Place
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.workers import Poll
+from jobline_server.storage.segments import KeySegments
+
+
+class SlowDisk:
+    """A store whose commit returns when the test says so."""
+
+    def __init__(self) -> None:
+        self.written = asyncio.Event()
+
+    async def commit(self, _rows: Sequence[object], _ceilings: Mapping[int, int]) -> None:
+        await self.written.wait()
+
+
+class World:
+    """One shard, one queue, somebody who waits at it."""
+
+    def __init__(self) -> None:
+        self.disk: Any = SlowDisk()
+        load = Load()
+        self.shard = Shard(0, epoch=1, load=load)
+        place = Place(0, limits.ID_BLOCK, 0, 0, 0, KeySegments(0))
+        self.core = Core(self.disk, [self.shard], [place], ManualClock(), load)
+        self.taker = Poll((("mail", 1),), max_jobs=10, lease_ms=0, worker="", names=frozenset())
+        Dispatcher(self.core).join(self.taker)
+
+    def push(self, payload: bytes) -> None:
+        """Decides a push, and leaves it to the next commit."""
+        command = Push("mail", JobOptions(), payloads=[payload])
+        decide_push(self.shard, self.core.now(), command)
+        self.core.decided(self.shard)
+
+    def handed_out(self) -> list[bytes]:
+        """Payloads in the order in which they came."""
+        runs = [run for leased in self.taker.leased for run in leased.runs]
+        return [payload for run in runs for payload in run.payloads]
+
+    async def commit(self, meanwhile: bytes = b"") -> None:
+        """One commit, and a push while it is on its way to the disk."""
+        self.disk.written.clear()
+        commit = asyncio.create_task(self.core.commits.commit_once())
+        await asyncio.sleep(0)
+        if meanwhile:
+            self.push(meanwhile)
+        self.disk.written.set()
+        await commit
+
+
+async def test_a_job_is_handed_out_after_its_commit_and_not_before() -> None:
+    """What a worker has is on disk."""
+    world = World()
+    world.push(b"first")
+    assert world.handed_out() == []
+    await world.commit()
+    assert world.handed_out() == [b"first"]
+
+
+async def test_a_job_pushed_during_another_commit_is_handed_out_after_its_own() -> None:
+    """The commit under way wakes its queue too early for it; its own must wake it again."""
+    world = World()
+    world.push(b"first")
+    await world.commit(meanwhile=b"second")
+    assert world.handed_out() == [b"first"]
+    await world.commit()
+    assert world.handed_out() == [b"first", b"second"]
