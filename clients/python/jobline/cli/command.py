@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-# How long one call with its retries may take; bulk calls on many jobs need their time.
-_CALL_SECONDS = 300.0
+# How long one call may take; bulk calls on many jobs need their time.
+_CALL_SECONDS = 60.0
 _CONNECT_SECONDS = 5.0
 
 

@@ -17,6 +17,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import IO
 
 from jobline.context import Context
 from jobline.outcomes import Dead, Snooze
@@ -34,28 +35,32 @@ class ExitStatus(Exception):
     """A command ended with an exit code, or of a signal; the message ends with its last words."""
 
 
+PIPE = asyncio.subprocess.PIPE
+
 Handler = Callable[[bytes, Context], Awaitable[bytes | None]]
 
 
-def handler(arguments: Sequence[str], *, keep_result: bool) -> Handler:
-    """A handler that runs a command for each job."""
+def handler(arguments: Sequence[str], *, stdout: int | IO[str] | None) -> Handler:
+    """A handler that runs a command for each job. `stdout`: where the command's goes; `PIPE` keeps
+    it as the job's result.
+    """
 
     async def run(payload: bytes, context: Context) -> bytes | None:
         process = await asyncio.create_subprocess_exec(
             *arguments,
             stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE if keep_result else None,
+            stdout=stdout,
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **environment(context)},
             start_new_session=True,
         )
         try:
-            stdout, stderr = await process.communicate(payload)
+            said, stderr = await process.communicate(payload)
         except asyncio.CancelledError:
             await _end(process)
             raise
         _judge(process.returncode or 0, stderr)
-        return _result(stdout) if keep_result else None
+        return _result(said) if stdout == PIPE else None
 
     return run
 

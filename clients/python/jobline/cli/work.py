@@ -20,7 +20,7 @@ from jobline.cli.exits import Mistake
 from jobline.cli.work_report import WorkReport
 
 if TYPE_CHECKING:
-    from jobline import Worker
+    from jobline import JobType, Worker
 
 _LOOK_SECONDS = 0.1
 
@@ -54,16 +54,19 @@ def work(  # noqa: PLR0913  # one argument an option of the command
     letters; 75: given back for 30 s; any other: failed, tried again. SIGTERM or ^C: finish, then
     end; once more: give back what runs.
     """
-    from jobline import ANY, JobType, Worker
+    from jobline import ANY, Worker
 
-    do = _chosen(arguments or [], shell_line, function, keep_result=result)
+    job_type = _chosen(queue, name or ANY, function)
+    run = None if job_type else _command(cli, arguments or [], shell_line, keep_result=result)
+    if bool(job_type) == bool(run):
+        raise Mistake("give one of: -- COMMAND ARGUMENTS…, --shell LINE, --function MODULE:NAME")
     _ = cli.client  # nobody listens: say so now instead of trying for ever
     middleware = () if quiet else (WorkReport(cli.out),)
     worker = Worker(cli.server, concurrency=concurrency, lease=lease, middleware=middleware)
-    if isinstance(do, JobType):  # declared with @job
-        worker.add(do)
-    else:
-        worker.handler(queue, name or ANY)(do)
+    if job_type is not None:
+        worker.add(job_type)
+    elif run is not None:
+        worker.handler(queue, name or ANY, payload=bytes)(run)
     cli.out.note(f"working on {queue} at {cli.server} as {os.getpid()}; ^C to finish and end")
     if patience is not None:
         threading.Thread(target=_stop_when_idle, args=(worker, patience), daemon=True).start()
@@ -72,19 +75,30 @@ def work(  # noqa: PLR0913  # one argument an option of the command
     cli.out.note(f"{stats.done:,} done, {stats.failed:,} failed, {stats.released:,} given back")
 
 
-def _chosen(
-    arguments: Sequence[str], shell_line: str, function: str, *, keep_result: bool
-) -> Callable[..., Any]:
-    """The handler that the command line asks for. Raises Mistake."""
-    if bool(arguments) + bool(shell_line) + bool(function) != 1:
-        raise Mistake("give one of: -- COMMAND ARGUMENTS…, --shell LINE, --function MODULE:NAME")
-    if function:
-        return load(function)
-    if shell_line:
-        return shell.handler(["/bin/sh", "-c", shell_line], keep_result=keep_result)
-    if shutil.which(arguments[0]) is None:
+def _chosen(queue: str, name: str, function: str) -> JobType[Any, Any] | None:
+    """The Python function that the command line asks for, if it does. Raises Mistake."""
+    from jobline import JobType
+
+    if not function:
+        return None
+    found = load(function)
+    if isinstance(found, JobType):  # declared with @job: it knows its queue and name
+        return found
+    return JobType(queue=queue, name=name, function=found)
+
+
+def _command(
+    cli: Cli, arguments: Sequence[str], shell_line: str, *, keep_result: bool
+) -> shell.Handler | None:
+    """The command that the command line asks for, if it does. Raises Mistake."""
+    if bool(arguments) == bool(shell_line):
+        return None
+    if arguments and shutil.which(arguments[0]) is None:
         raise Mistake(f"there is no command {arguments[0]!r}")
-    return shell.handler(arguments, keep_result=keep_result)
+    words = arguments or ["/bin/sh", "-c", shell_line]
+    # With --json our stdout is for lines of JSON alone.
+    stdout = shell.PIPE if keep_result else sys.stderr if cli.out.as_json else None
+    return shell.handler(words, stdout=stdout)
 
 
 def load(place: str) -> Callable[..., Any]:

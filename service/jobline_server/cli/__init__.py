@@ -1,0 +1,22 @@
+"""The commands that a server adds to `jobline`: `serve` and `dev`; and the demo.
+
+The command line itself belongs to the client's distribution, which finds `register` through the
+entry-point group `jobline.commands`. A command reads flags, calls `app`, and prints; it holds no
+rule of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the server's commands to a command line."""
+    from jobline_server.cli.dev import register as register_dev
+    from jobline_server.cli.serve import register as register_serve
+
+    register_serve(app)
+    register_dev(app)

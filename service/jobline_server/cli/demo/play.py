@@ -1,0 +1,190 @@
+"""The play: who does what, when, and who is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobline_server.cli.demo import verdict
+from jobline_server.cli.demo.files import Listed, checksum, find, listed
+from jobline_server.cli.demo.journal import Journal, Reader, What, read
+from jobline_server.cli.demo.processes import Crew, DemoFailed, ServerProcess
+from jobline_server.cli.demo.producer import Producer
+from jobline_server.cli.demo.screen import ResultRow, Screen, WorkerRow
+
+# Unless told otherwise, the work is stretched to about this long, within the bounds a file.
+_SHOW_SECONDS = 6.0
+_PACE_SECONDS_MAX = 0.4
+_PACE_SECONDS_MIN = 0.002
+_LOOK_SECONDS = 0.05
+# Nothing at all happened for so long: something is broken.
+_SILENCE_SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """How many play, and what happens to them."""
+
+    workers: int
+    concurrency: int
+    pace: float | None
+    kills_server: bool
+
+    def pace_for(self, files: int) -> float:
+        """Least seconds a file."""
+        if self.pace is not None:
+            return self.pace
+        slots = self.workers * self.concurrency
+        return min(max(_SHOW_SECONDS * slots / files, _PACE_SECONDS_MIN), _PACE_SECONDS_MAX)
+
+
+class Stage:
+    """The play while it runs: what the journal has told so far, and who was killed."""
+
+    def __init__(self, files: list[Listed], folder: Path, cast: Cast, screen: Screen) -> None:
+        self.files = files
+        self.cast = cast
+        self.screen = screen
+        self.journal = Journal(folder / "journal.jsonl")
+        self.server = ServerProcess(folder, self.journal)
+        self.crew = Crew(
+            folder, self.journal, concurrency=cast.concurrency, pace=cast.pace_for(len(files))
+        )
+        self.rows = {f"worker-{n}": WorkerRow(f"worker-{n}") for n in range(1, cast.workers + 1)}
+        self.begun = 0
+        self._reader = Reader(self.journal.path)
+        self._heard_at = time.monotonic()
+        self._worker_killed = self._server_killed = False
+
+    def run(self) -> Producer:
+        """Until every job has ended; the processes are stopped in any case."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._reader.close)
+            stack.callback(self.server.stop)
+            self.server.start()
+            self.screen.say(f"server at {self.server.address}, data in a fresh directory", "dim")
+            stack.callback(self.crew.stop)
+            for name in self.rows:
+                self.crew.start(name, self.server.address)
+            producer = Producer(self.server.address, self.files, self.journal)
+            stack.callback(producer.stop)
+            producer.start()
+            with self.screen.running():
+                self._watch(producer)
+            return producer
+
+    def _watch(self, producer: Producer) -> None:
+        while not producer.is_done:
+            if producer.failure is not None:
+                raise DemoFailed(f"the producer failed: {producer.failure}")
+            self.crew.check()
+            for line in self._reader.new():
+                self._heard_at = time.monotonic()
+                self._hear(line)
+            self.screen.update(
+                self.rows.values(), pushed=len(producer.pushed), ended=len(producer.ends)
+            )
+            if time.monotonic() - self._heard_at > _SILENCE_SECONDS_MAX:
+                raise DemoFailed(f"nothing happened for {_SILENCE_SECONDS_MAX:.0f} s")
+            time.sleep(_LOOK_SECONDS)
+
+    def _hear(self, line: dict[str, Any]) -> None:
+        row = self.rows.get(line.get("worker", ""))
+        if row is None:
+            return
+        if line["what"] == What.WORKER_STARTED:
+            row.doing = "waiting"
+        elif line["what"] == What.HANDED:
+            self.begun += 1
+            row.begun += 1
+            row.doing = line["path"]
+            self._maybe_kill(row)
+        elif line["what"] == What.FINISHED:
+            row.finished += 1
+            row.payload_bytes += line["size"]
+
+    def _maybe_kill(self, row: WorkerRow) -> None:
+        """Half-way, kills the worker that has just begun a file: that one is surely in its hands.
+        The server goes at a quarter, so that workers and producer find it again before that.
+        """
+        if self.cast.kills_server and not self._server_killed and self.begun * 4 >= len(self.files):
+            self._server_killed = True
+            self.server.kill()
+            self.screen.say("kill -9 of the server", "bold red")
+            self.server.start()
+            self.screen.say(f"server again at {self.server.address}, on the same data", "dim")
+        elif not self._worker_killed and self.begun * 2 >= len(self.files):
+            self._worker_killed = row.killed = True
+            self.crew.kill(row.name)
+            self.screen.say(f"kill -9 of {row.name}, with files in its hands", "bold red")
+
+
+def play(tree: Path, folder: Path, cast: Cast) -> bool:
+    """Everything, and whether it went right."""
+    files = find(tree) if tree.is_dir() else []
+    if not files:
+        raise DemoFailed(f"{tree} has no files")
+    screen = Screen(len(files), tree)
+    size = sum(one.size for one in files)
+    screen.say(f"{len(files):,} files below {tree}, {size / (1 << 20):,.1f} MiB", "bold")
+    began = time.monotonic()
+    stage = Stage(files, folder, cast, screen)
+    producer = stage.run()
+    took = time.monotonic() - began
+    told = verdict.told_by(read(stage.journal.path))
+    rows = results(files, producer)
+    screen.results(rows)
+    problems = [*verdict.broken_promises(told), *wrong_rows(rows), *_missing_kills(told, cast)]
+    screen.totals(rows, took=took, killed=told.killed, taken_over=verdict.taken_over(told))
+    screen.verdict(problems, calls=len(told.calls), hand_outs=sum(told.handed.values()))
+    return not problems
+
+
+def results(files: list[Listed], producer: Producer) -> list[ResultRow]:
+    """What became of each file, compared with its checksum as it is computed here and now."""
+    ids = {path: job_id for job_id, path in producer.pushed.items()}
+    return [_result(one, producer, ids.get(one.path)) for one in files]
+
+
+def _result(file: Listed, producer: Producer, job_id: int | None) -> ResultRow:
+    end = producer.ends.get(job_id) if job_id is not None else None
+    said: dict[str, Any] = end.value() if end is not None and end.ok else {}
+    return ResultRow(
+        path=file.path,
+        size=said.get("size", file.size),
+        sha256=said.get("sha256", ""),
+        worker=said.get("worker", ""),
+        reason=said.get("reason", ""),
+        verdict=_verdict(file, said),
+    )
+
+
+def _verdict(file: Listed, said: dict[str, Any]) -> str:
+    if not said:
+        return "no result"
+    try:
+        digest, size = checksum(Path(file.path))
+        if (digest, size) == (said["sha256"], said["size"]):
+            return "right"
+        has_changed = listed(Path(file.path)) != file
+    except OSError:
+        has_changed = True
+    return "changed meanwhile" if has_changed else "WRONG"
+
+
+def wrong_rows(rows: list[ResultRow]) -> list[str]:
+    """What is wrong with the results."""
+    return [f"{row.path}: {row.verdict}" for row in rows if row.verdict in {"WRONG", "no result"}]
+
+
+def _missing_kills(told: verdict.Told, cast: Cast) -> list[str]:
+    """A demo in which nobody was killed shows nothing."""
+    problems = []
+    if not verdict.taken_over(told):
+        problems.append("no worker was killed with a job in its hands that another then did")
+    if cast.kills_server and not told.server_kills:
+        problems.append("the server was not killed")
+    return problems

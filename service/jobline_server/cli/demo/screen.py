@@ -1,0 +1,177 @@
+"""What the demo shows: a live table on a terminal, plain lines elsewhere, results at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+# A line for each of so many parts of the work, where nothing can be drawn over.
+_PLAIN_PARTS = 10
+_LINES_WITHOUT_TERMINAL = 24
+_WIDTH_WITHOUT_TERMINAL = 120
+# Of a screen: what stands around the table of results.
+_LINES_AROUND = 14
+_SHA256_SHOWN = 12
+_PROBLEMS_SHOWN = 20
+_LOG_LINES_SHOWN = 20
+
+
+@dataclass(slots=True)
+class WorkerRow:
+    """What is known of a worker, from the journal."""
+
+    name: str
+    begun: int = 0
+    finished: int = 0
+    payload_bytes: int = 0
+    doing: str = "starting"
+    killed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A file, what a worker said of it, and whether that is so."""
+
+    path: str
+    size: int
+    sha256: str
+    worker: str
+    reason: str
+    verdict: str
+
+
+class Screen:
+    """Shows how far the work is."""
+
+    def __init__(self, total: int, tree: Path) -> None:
+        width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
+        self.console = Console(highlight=False, width=width)
+        self._total = total
+        self._tree = tree
+        self._live: Live | None = None
+        self._parts_said = 0
+
+    def running(self) -> AbstractContextManager[object]:
+        """While the work goes on."""
+        if not self.console.is_terminal:
+            return nullcontext()
+        self._live = Live(console=self.console, refresh_per_second=10, transient=True)
+        return self._live
+
+    def say(self, text: str, style: str = "") -> None:
+        """A line that stays."""
+        self.console.print(Text(text, style=style))
+
+    def update(self, workers: Iterable[WorkerRow], *, pushed: int, ended: int) -> None:
+        """How far it is now."""
+        if self._live is not None:
+            self._live.update(self._view(workers, pushed, ended))
+            return
+        part = ended * _PLAIN_PARTS // self._total
+        if part > self._parts_said:
+            self._parts_said = part
+            each = ", ".join(f"{row.name} {row.finished}" for row in workers)
+            self.say(f"{ended:>6,} of {self._total:,} done ({each})")
+
+    def _view(self, workers: Iterable[WorkerRow], pushed: int, ended: int) -> RenderableType:
+        shown = Table(box=None, pad_edge=False, header_style="bold")
+        for title, right in (("worker", False), ("files", True), ("MiB", True), ("doing", False)):
+            shown.add_column(title, justify="right" if right else "left", no_wrap=True)
+        for row in workers:
+            doing = "killed" if row.killed else self.short(row.doing)
+            shown.add_row(
+                row.name,
+                f"{row.finished:,}",
+                f"{row.payload_bytes / (1 << 20):,.1f}",
+                Text(doing),
+                style="red" if row.killed else "",
+            )
+        bar = ProgressBar(total=self._total, completed=ended)
+        head = f"{pushed:,} of {self._total:,} pushed, {ended:,} done"
+        return Group(Text(head), bar, "", shown)
+
+    def results(self, rows: list[ResultRow]) -> None:
+        """The table of results, cut to a screenful: what is wrong first, then from both ends."""
+        height = self.console.size.height - _LINES_AROUND
+        room = max(height if self.console.is_terminal else _LINES_WITHOUT_TERMINAL, 6)
+        chosen, left_out = screenful(rows, room)
+        shown = Table(box=None, pad_edge=False, header_style="bold")
+        shown.add_column("path", overflow="ellipsis", no_wrap=True)
+        for title in ("size", "sha256", "worker", "handed out", ""):
+            shown.add_column(title, justify="right" if title == "size" else "left", no_wrap=True)
+        for row in chosen:
+            shown.add_row(
+                Text(self.short(row.path)),
+                f"{row.size:,}",
+                row.sha256[:_SHA256_SHOWN],
+                row.worker,
+                row.reason.lower(),
+                Text(row.verdict, style="green" if row.verdict == "right" else "bold red"),
+            )
+        self.console.print(shown)
+        if left_out:
+            self.say(f"… and {left_out:,} more", "dim")
+
+    def totals(
+        self, rows: list[ResultRow], *, took: float, killed: list[str], taken_over: int
+    ) -> None:
+        """Sums, and what became of the killed worker's jobs."""
+        size = sum(row.size for row in rows) / (1 << 20)
+        self.say(f"\n{len(rows):,} files, {size:,.1f} MiB in {took:.1f} s", "bold")
+        done = Counter(row.worker for row in rows if row.worker)
+        self.say(", ".join(f"{name} {count:,}" for name, count in sorted(done.items())))
+        for name in killed:
+            again = sum(row.reason == "STALLED" for row in rows)
+            self.say(
+                f"{name} was killed with {taken_over:,} files begun; {again:,} jobs that it had "
+                "were done by others"
+            )
+
+    def verdict(self, problems: list[str], *, calls: int, hand_outs: int) -> None:
+        """Whether everything is as promised."""
+        if not problems:
+            self.say(
+                f"Every checksum is right. The journal of {calls:,} pushes and {hand_outs:,} "
+                "hand-outs shows no job lost, none handed out twice under one delivery.",
+                "bold green",
+            )
+            return
+        self.say(f"{len(problems):,} problems:", "bold red")
+        for problem in problems[:_PROBLEMS_SHOWN]:
+            self.say(f"  {problem}", "red")
+
+    def short(self, path: str) -> str:
+        """A path as seen from the tree."""
+        found = Path(path)
+        return str(found.relative_to(self._tree)) if found.is_relative_to(self._tree) else path
+
+
+def screenful(rows: list[ResultRow], room: int) -> tuple[list[ResultRow], int]:
+    """So many rows as fit: first those that are wrong, then those that took more than one hand-out,
+    then the others; and how many were left out.
+    """
+    if len(rows) <= room:
+        return rows, 0
+    ranked = sorted(rows, key=lambda row: (row.verdict == "right", row.reason == "FIRST"))
+    chosen = set(map(id, ranked[:room]))
+    return [row for row in rows if id(row) in chosen], len(rows) - room
+
+
+def say_failure(why: str, folder: Path) -> None:
+    """The demo could not be played to its end; the logs' last lines may say more."""
+    console = Console(stderr=True, highlight=False)
+    console.print(Text(f"the demo failed: {why}", style="bold red"))
+    for log in sorted(folder.glob("*.log")):
+        lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]
+        console.print(Text(f"--- {log.name}", style="dim"))
+        console.print(Text("\n".join(lines)))

@@ -1,0 +1,93 @@
+"""`jobline dev`: a server to try things, and the lines to paste that try them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from jobline_server.cli.flags import with_settings
+from jobline_server.cli.serve import ConfigFile, settings_of
+from jobline_server.config import Settings
+
+if TYPE_CHECKING:
+    from jobline_server.app import Server
+
+# Nobody wants to wait for workers when a server to try things is stopped.
+_DRAIN_SECONDS = 2
+_DEFAULT_TARGET = "127.0.0.1:7070"
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `dev`."""
+    app.command("dev")(with_settings(dev))
+
+
+def dev(*, config: ConfigFile = None, as_json: AsJson = False, given: dict[str, Any]) -> None:
+    """Run a server to try things.
+
+    Its directory is removed at the end, unless --data names one. The usual ports if they are free,
+    others if not. It is the real server: nothing is simulated.
+    """
+    from jobline_server.serving import print_ready, run
+
+    given = {
+        "log_level": "warning",
+        "log_format": "console",
+        "drain_seconds": _DRAIN_SECONDS,
+    } | given
+    for name in ("listen", "http"):
+        given.setdefault(name, free_address(Settings.model_fields[name].default))
+    with tempfile.TemporaryDirectory(prefix="jobline-dev-") as folder:
+        is_kept = "data" in given
+        settings = settings_of(given if is_kept else given | {"data": Path(folder)}, config)
+
+        def announce(server: Server) -> None:
+            if as_json:
+                print_ready(server)
+            else:
+                show_ready(server.addresses[0], server.http, settings.data, is_kept=is_kept)
+
+        code = run(settings, announce)
+    raise typer.Exit(code)
+
+
+def free_address(usual: str) -> str:
+    """The usual address if nobody listens there, else the same host and any free port."""
+    host, _, port = usual.rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+        except OSError:
+            return f"{host}:0"
+    return usual
+
+
+def show_ready(address: str, http: str, data: Path, *, is_kept: bool) -> None:
+    """Where it is, and what to paste."""
+    console = Console(highlight=False, soft_wrap=True)
+    target = "" if address == _DEFAULT_TARGET else f" -s {address}"
+    payload = shlex.quote(json.dumps({"to": "a@b.c"}, separators=(",", ":")))
+    rows = [
+        ("data", f"{data}{'' if is_kept else ' (removed at the end)'}"),
+        ("metrics", f"http://{http}/metrics" if http else "no HTTP port"),
+        ("push", f"jobline push emails {payload}{target}"),
+        ("work", f"jobline work emails --shell 'cat; echo'{target}"),
+        ("watch", f"jobline top{target}"),
+        ("grpcurl", f"grpcurl -plaintext {address} list"),
+    ]
+    console.print(Text.assemble(("Jobline is ready", "bold green"), f" at {address}; ^C ends it"))
+    for name, value in rows:
+        console.print(Text.assemble((f"  {name:<8}", "dim"), value))
+    sys.stdout.flush()

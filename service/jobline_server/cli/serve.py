@@ -1,0 +1,46 @@
+"""`jobline serve`: runs a server. Every setting is a flag."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jobline_server.cli.flags import with_settings
+from jobline_server.config import ConfigurationError, Settings, load_settings
+
+EPILOG = (
+    "The ready line on stdout is JSON: grpc, http, addresses, transport, version, pid. The log goes"
+    " to stderr.\n\nExit codes: 0 stopped by SIGTERM or SIGINT (a second one hastens) · 1 the disk "
+    "failed · 2 cannot start: the log says why."
+)
+CANNOT_START = 2
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `serve`."""
+    app.command("serve", epilog=EPILOG)(with_settings(serve))
+
+
+def serve(*, config: ConfigFile = None, given: dict[str, Any]) -> None:
+    """Run a server until it is told to stop.
+
+    Flags win over the environment (JOBLINE_…), the environment over the file, the file over the
+    defaults. What cannot be applied stops the start.
+    """
+    from jobline_server.serving import run
+
+    raise typer.Exit(run(settings_of(given, config)))
+
+
+def settings_of(given: dict[str, Any], config: Path | None) -> Settings:
+    """The settings; what is wrong with them ends the command as it ends `python -m`."""
+    try:
+        return load_settings(given, config)
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(CANNOT_START) from None
