@@ -104,6 +104,10 @@ class Shard:
             self.next_offset += 1
         return entries
 
+    def has_uncommitted(self) -> bool:
+        """Whether anything that was decided is not on disk yet."""
+        return bool(self.entries) or self.next_offset > self.committed + 1
+
     def take_ended(self) -> list[Ending]:
         """Hands over what ended, in order."""
         ended, self.ended = self.ended, []

@@ -120,8 +120,10 @@ class Commits:
         except Exception as error:  # noqa: BLE001  # whatever it was, nobody may be answered now
             self.fail(error)
 
-    async def close(self) -> None:
-        """Commits what is left and ends the loop."""
+    def close(self) -> None:
+        """Has the loop commit what is left, and end. It does not wait for room any more: what nobody
+        was told of may go.
+        """
         self._closing = True
         self._wake.set()
 
@@ -201,6 +203,8 @@ class Commits:
             try:
                 await write()
             except DiskFull:
+                if self._closing:
+                    raise
                 self.disk_full = True
                 await asyncio.sleep(FULL_RETRY_SECONDS)
             else:

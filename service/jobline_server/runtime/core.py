@@ -119,7 +119,7 @@ class Core:
             if not queue.ready or queue.paused:
                 continue
             wanted = self.hand_out(shard, queue)
-            if wanted and (shard.entries or shard.next_offset > shard.committed + 1):
+            if wanted and shard.has_uncommitted():
                 # What is left may only wait for its commit: the one under way, or the next.
                 shard.wake(queue)
 

@@ -43,6 +43,7 @@ class EndedJobs:
         self.finished = finished
         self._shelf = Shelf()
         self._writing = asyncio.Lock()
+        self._stopping = asyncio.Event()
         self.changing = asyncio.Lock()
 
     # Keeping.
@@ -54,21 +55,39 @@ class EndedJobs:
                 self._shelf.add(turn.endings)
 
     async def run(self) -> None:
-        """Writes a few times a second, until cancelled."""
-        while True:
-            await asyncio.sleep(WRITE_SECONDS)
-            await self.write()
+        """Writes a few times a second, until `stop`."""
+        while not self._stopping.is_set():
+            try:
+                async with asyncio.timeout(WRITE_SECONDS):
+                    await self._stopping.wait()
+            except TimeoutError:
+                await self.write()
+
+    def stop(self) -> None:
+        """Ends the loop after the write that is under way."""
+        self._stopping.set()
 
     async def write(self) -> None:
-        """Writes what is on the shelf. Completed jobs that are more than their queue keeps never
-        reach the file: the engine is told that they are deleted.
+        """Writes what is on the shelf, before it returns. A caller that is cancelled stops waiting,
+        but not the write: what was taken off the shelf is nowhere else.
+        """
+        await asyncio.shield(asyncio.get_running_loop().create_task(self._write()))
+
+    async def _write(self) -> None:
+        """Completed jobs that are more than their queue keeps never reach the file: the engine is
+        told that they are deleted.
         """
         async with self._writing:
             ops, trimmed = self._shelf.take()
             for trim in trimmed:
                 self._decide_deleted(trim.queue, trim.state, trim.runs)
-            if ops:
+            if not ops:
+                return
+            try:
                 await self._core.commits.until_room(lambda: self.finished.write(ops))
+            except Exception as error:
+                self._core.commits.fail(error)
+                raise
 
     async def sync(self) -> None:
         """Makes everything that has ended so far durable in the finished file."""

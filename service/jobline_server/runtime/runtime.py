@@ -153,11 +153,11 @@ class Runtime:
 
     async def stop(self) -> None:
         """Commits what is left, takes a last checkpoint, and closes the files."""
-        committing, *others = self._tasks
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await self.core.commits.close()
+        committing, keeping_time, keeping_ended = self._tasks
+        keeping_time.cancel()
+        self.ended.stop()
+        await asyncio.gather(keeping_time, keeping_ended, return_exceptions=True)
+        self.core.commits.close()
         await committing
         if not self.failed.done():
             await self.checkpoints.take_due(everything=True)
