@@ -1,0 +1,299 @@
+"""Pushes into messages and answers back; options and times as the protocol wants them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from jobline import (
+    AckLevel,
+    Backoff,
+    BackoffKind,
+    IdempotencyMismatch,
+    Internal,
+    InvalidArgument,
+    JobOptions,
+    NewJob,
+    OutcomeUnknown,
+    Pushed,
+    PushOutcome,
+    Retention,
+)
+from jobline.batching import Batch, Gather, GatherLimits
+from jobline.errors import ErrorFacts, QueueFull, TooLarge, Unavailable
+from jobline.options import options_message
+from jobline.pushing import (
+    Lane,
+    Outgoing,
+    answers_of_batch,
+    built,
+    handle_error,
+    lane_of,
+    lot_of,
+    pushed_of,
+    request_of_jobs,
+    through,
+)
+from jobline.times import from_duration, to_duration, to_timestamp
+from jobline.v1 import job_pb2
+from jobline.v1 import job_service_pb2 as pb
+
+CREATED, FSYNCED = PushOutcome.CREATED, AckLevel.FSYNCED
+
+
+def lane(**said):
+    plain: Any = dict.fromkeys(Lane._fields) | {"queue": "q", "is_json": False, "has_key": False}
+    return Lane(**(plain | said))
+
+
+def batch(of, *payloads, job_keys=()):
+    waiters = list(range(len(payloads)))
+    size = sum(map(len, payloads))
+    return Batch(of, list(payloads), list(job_keys), waiters, size, 0.0, "" if job_keys else "r1")
+
+
+def many(jobs, *, request_id=None, atomic=True, **said: Any):
+    numbers = itertools.count(1)
+    return request_of_jobs(
+        lane_of("q", said),
+        jobs,
+        atomic=atomic,
+        request_id=request_id,
+        new_id=lambda: f"n{next(numbers)}",
+    )
+
+
+# ---------------------------------------------------------------------- one at a time
+
+
+def test_plain_pushes_travel_as_one_lot():
+    """Payloads in a column, what they share once, one request id for the call."""
+    shared = lane(
+        name="n",
+        options=JobOptions(priority=3),
+        is_json=True,
+        delay=1.5,
+        ack_level=AckLevel.BUFFERED,
+    )
+    request = built(batch(shared, b"1", b"2"))
+    assert list(request.payloads) == [b"1", b"2"]
+    assert (request.request_id, request.options.name, request.options.priority) == ("r1", "n", 3)
+    assert request.options.content_type == "application/json"
+    assert request.delay.ToMilliseconds() == 1_500
+    assert request.ack_level == job_pb2.ACK_LEVEL_BUFFERED
+
+
+def test_pushes_with_keys_are_refused_one_by_one():
+    """Not atomic, because they are different callers', and no request id, because keys say it."""
+    request = built(batch(lane(has_key=True), b"1", b"2", job_keys=["a", "b"]))
+    assert [(job.data, job.job_key) for job in request.jobs] == [(b"1", "a"), (b"2", "b")]
+    assert (request.HasField("atomic"), request.atomic, request.request_id) == (True, False, "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"delay": 1, "run_at": datetime.now(UTC)},
+        {"delay": math.nan},
+        {"run_at": datetime(2025, 1, 1)},  # noqa: DTZ001  # that is the mistake
+        {"options": JobOptions(priority=2**40)},
+        {"queue": 5},
+    ],
+)
+def test_what_does_not_fit_into_a_message_is_the_callers_mistake(said):
+    """It is told to the caller, whatever library noticed it."""
+    with pytest.raises(InvalidArgument):
+        built(batch(lane(**said), b"1"))
+
+
+def test_middleware_may_change_everything_about_a_push():
+    """The first one is outermost; the last word counts."""
+
+    def header(outgoing: Outgoing) -> Outgoing:
+        options = outgoing.options.merged(JobOptions(headers={"trace": "1"}))
+        return Outgoing(outgoing.queue, outgoing.payload + b"!", options, outgoing.job_key)
+
+    def key(outgoing: Outgoing) -> Outgoing:
+        return Outgoing("r", outgoing.payload, outgoing.options, f"{outgoing.payload.decode()}")
+
+    changed, payload, job_key = through([header, key], lane(is_json=True, name="n"), b"1", "")
+    assert (changed.queue, payload, job_key, changed.has_key) == ("r", b"1!", "1!", True)
+    assert changed.options == JobOptions(
+        name="n", content_type="application/json", headers={"trace": "1"}
+    )
+
+
+# ---------------------------------------------------------------------- many at a time
+
+
+def test_many_payloads_of_one_kind_are_a_lot():
+    """Nothing of their own: the server stores them once."""
+    request = many([{"a": 1}, "b", 3], name="n")
+    assert list(request.payloads) == [b'{"a":1}', b'"b"', b"3"]
+    assert (request.options.content_type, request.request_id) == ("application/json", "n1")
+    assert not request.jobs
+
+
+def test_bytes_and_json_together_are_rows():
+    """Each says what it is."""
+    request = many([b"raw", {"a": 1}])
+    assert [job.options.content_type for job in request.jobs] == ["", "application/json"]
+    assert not request.HasField("options")
+
+
+def test_what_a_job_says_of_its_own_travels_with_it():
+    """Options override the shared ones at the server, field by field."""
+    request = many(
+        [NewJob(b"1", options=JobOptions(priority=5), delay=timedelta(minutes=1)), b"2"],
+        options=JobOptions(max_attempts=9),
+        atomic=False,
+    )
+    first, second = request.jobs
+    assert (first.options.priority, first.delay.seconds) == (5, 60)
+    assert not second.HasField("options")
+    assert (request.options.max_attempts, request.atomic) == (9, False)
+
+
+def test_jobs_beside_keyed_ones_get_a_key():
+    """A retry must be safe for all of them, and a request id is not allowed beside keys."""
+    request = many([NewJob(b"1", job_key="mine"), b"2"])
+    assert [job.job_key for job in request.jobs] == ["mine", "n1"]
+    assert request.request_id == ""
+    with pytest.raises(InvalidArgument, match="not both"):
+        many([NewJob(b"1", job_key="mine")], request_id="r")
+
+
+# ---------------------------------------------------------------------- answers
+
+
+def answer(count, first_id=100, **exceptions):
+    rows = [
+        pb.PushException(index=int(index[1:]), outcome=pb.PushOutcome.ValueType(outcome), id=id_)
+        for index, (outcome, id_) in exceptions.items()
+    ]
+    return pb.PushResponse(
+        first_id=first_id, count=count, exceptions=rows, ack_level=job_pb2.ACK_LEVEL_FSYNCED
+    )
+
+
+def test_ids_follow_the_order_of_the_push():
+    """Those that were created have consecutive ids; the others say which they stand for."""
+    pushed = pushed_of(answer(2, i1=(PushOutcome.DUPLICATE, 7)), 3)
+    assert pushed == [
+        Pushed(100, CREATED, FSYNCED),
+        Pushed(7, PushOutcome.DUPLICATE, FSYNCED),
+        Pushed(101, CREATED, FSYNCED),
+    ]
+    assert [entry.created for entry in pushed] == [True, False, True]
+    assert pushed[1].duplicate
+
+
+def test_an_answer_that_does_not_fit_is_not_believed():
+    """And not asked for again."""
+    with pytest.raises(Internal) as caught:
+        pushed_of(answer(1), 2)
+    assert not caught.value.retryable
+
+
+def test_a_key_that_does_not_match_is_its_own_callers_error():
+    """The others in the batch are stored."""
+    keyed = batch(lane(has_key=True), b"1", b"2", job_keys=["a", "b"])
+    first, second = answers_of_batch(answer(1, i1=(PushOutcome.REFUSED, 0)), keyed)
+    assert isinstance(first, Pushed)
+    assert isinstance(second, IdempotencyMismatch)
+    assert second.reason == "IDEMPOTENCY_MISMATCH"
+    assert "'b'" in second.message
+
+
+def test_a_lot_knows_its_ids():
+    """They are consecutive."""
+    assert list(lot_of(answer(3)).ids) == [100, 101, 102]
+
+
+# ---------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("error", "done", "left"),
+    [
+        (QueueFull("full"), True, 0),
+        (Unavailable("gone"), False, 2),
+        (InvalidArgument("no", ErrorFacts(fields={"queue": "bad"})), True, 0),
+        (InvalidArgument("no", ErrorFacts(fields={"payloads[1]": "bad"})), False, 2),
+        (TooLarge("no"), False, 2),
+        (Internal("bug", ErrorFacts(reason="BUG")), True, 0),
+        (OutcomeUnknown("lost"), False, 2),
+    ],
+)
+def test_what_a_batch_does_after_an_error(error, done, left):
+    """Refused for all, again, or split to find the one."""
+    gather: Gather[Lane, str] = Gather(GatherLimits(), request_ids=lambda: "r", chance=lambda: 0.5)
+    gather.add(0.0, lane(), b"1", "w1")
+    gather.add(0.0, lane(), b"2", "w2")
+    (flying,) = gather.batches_to_send(0.0)
+    assert handle_error(gather, 0.0, flying, error) is done
+    assert gather.jobs == left
+
+
+# ---------------------------------------------------------------------- options and times
+
+
+def test_options_become_the_message_of_the_protocol():
+    """Every field, and only those that were said."""
+    options = JobOptions(
+        name="n",
+        content_type="c",
+        headers={"a": "b"},
+        priority=-1,
+        lease=timedelta(seconds=2),
+        max_attempts=0,
+        backoff=Backoff(kind=BackoffKind.FIXED, base=0.25, max_delay=3, jitter=0.0),
+        max_stalls=1,
+        retention=Retention(remove_on_complete=True, age=60, count=5),
+    )
+    message = options_message(options)
+    assert (message.name, message.content_type, dict(message.headers)) == ("n", "c", {"a": "b"})
+    assert (message.priority, message.max_attempts, message.max_stalls) == (-1, 0, 1)
+    assert message.lease.seconds == 2
+    assert (message.backoff.kind, message.backoff.base.nanos) == (1, 250_000_000)
+    assert message.backoff.HasField("jitter")
+    assert (message.retention.remove_on_complete, message.retention.age.seconds) == (True, 60)
+    assert not message.retention.HasField("remove_on_fail")
+    assert not options_message(JobOptions()).ListFields()
+
+
+def test_options_are_equal_by_what_they_say():
+    """So pushes with equal options share a lane."""
+    first, second = (JobOptions(headers={"a": "b"}, lease=3) for _ in range(2))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != JobOptions(headers={"a": "c"}, lease=3)
+    with pytest.raises(TypeError):
+        first.headers["a"] = "c"  # type: ignore[index]  # that is what must not work
+
+
+def test_later_options_override_earlier_ones_field_by_field():
+    """Headers are taken together."""
+    merged = JobOptions(name="n", priority=1, headers={"a": "1", "b": "1"}).merged(
+        JobOptions(priority=2, headers={"b": "2"})
+    )
+    assert merged == JobOptions(name="n", priority=2, headers={"a": "1", "b": "2"})
+    assert merged.merged(None) is merged
+
+
+@pytest.mark.parametrize("seconds", [0, 0.1, 1.5, -1.5, 1e-9, 3600, 86_400 * 400])
+def test_spans_survive_the_wire(seconds):
+    """To the microsecond, which is what a timedelta holds."""
+    assert abs(from_duration(to_duration(seconds)).total_seconds() - seconds) < 1e-6
+    assert to_duration(timedelta(seconds=seconds)).seconds == int(seconds)
+
+
+def test_moments_need_a_time_zone():
+    """Whose midnight would it be?"""
+    assert to_timestamp(datetime(2025, 1, 1, tzinfo=UTC)).seconds == 1_735_689_600
+    with pytest.raises(InvalidArgument, match="no time zone"):
+        to_timestamp(datetime(2025, 1, 1))  # noqa: DTZ001  # that is the mistake

@@ -1,0 +1,198 @@
+"""The worker's pure parts: window, drain, batches, routes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobline import ANY, InvalidArgument, JobType
+from jobline.worker.collect import Collector
+from jobline.worker.drain import FAREWELL, Drain, Stage
+from jobline.worker.routes import Routes, route_of, route_of_type, weights_of
+from jobline.worker.window import ADAPTIVE_MAX, INTERVAL, Window
+
+# ---------------------------------------------------------------------- window
+
+
+def follow(window, rate, seconds, *, start=0.0, finished=0):
+    """Lets a worker finish `rate` jobs a second for a while; the moment, and what it has
+    finished.
+    """
+    now = start
+    while now < start + seconds:
+        now += INTERVAL
+        finished += round(rate * INTERVAL)
+        window.measure(now, finished)
+    return now, finished
+
+
+def test_slow_handlers_get_what_they_can_run():
+    """What waits at one worker cannot run at another that is idle."""
+    window = Window(0.0, runners=16)
+    follow(window, rate=4, seconds=5)
+    assert window.size == 16
+
+
+def test_fast_handlers_get_a_moment_of_work_ahead():
+    """Enough for the round trip, however fast they are, and within bounds."""
+    window = Window(0.0, runners=16)
+    now, finished = follow(window, rate=20_000, seconds=1)
+    assert 1_500 <= window.size <= 2_600
+    follow(window, rate=10**7, seconds=1, start=now, finished=finished)
+    assert window.size == ADAPTIVE_MAX
+
+
+def test_an_idle_worker_returns_to_its_runners():
+    """A burst of slow jobs after a quiet time is shared with others."""
+    window = Window(0.0, runners=16)
+    now, finished = follow(window, rate=20_000, seconds=1)
+    assert not window.is_at_rest
+    follow(window, rate=0, seconds=4, start=now, finished=finished)
+    assert window.size == 16
+    assert window.is_at_rest
+
+
+def test_a_fixed_window_never_moves():
+    """Whoever names a number gets it."""
+    window = Window(0.0, runners=16, fixed=3)
+    follow(window, rate=20_000, seconds=1)
+    assert (window.size, window.is_at_rest) == (3, True)
+
+
+# ---------------------------------------------------------------------- drain
+
+
+def stages(drain, now, *, is_idle=False, is_confirmed=False):
+    found = []
+    while (stage := drain.step(now, is_idle=is_idle, is_confirmed=is_confirmed)) is not None:
+        found.append(stage)
+    return found
+
+
+def test_a_drain_gives_each_stage_its_time():
+    """Finish, then cancel, then release."""
+    drain = Drain(soft_stop=20, hard_stop=5)
+    assert stages(drain, 0.0) == []
+    drain.ask()
+    assert stages(drain, 1.0) == [Stage.FINISHING]
+    assert drain.next_deadline() == 21.0
+    assert stages(drain, 20.9) == []
+    assert stages(drain, 21.0) == [Stage.CANCELLING]
+    assert stages(drain, 26.0) == [Stage.RELEASING]
+    assert stages(drain, 26.0 + FAREWELL) == [Stage.STOPPED]
+    assert stages(drain, 99.0) == []
+
+
+def test_a_worker_with_nothing_to_do_stops_at_once():
+    """No stage waits for what is not there."""
+    drain = Drain(soft_stop=20, hard_stop=5)
+    drain.ask()
+    found = stages(drain, 0.0, is_idle=True, is_confirmed=True)
+    assert found == [Stage.FINISHING, Stage.CANCELLING, Stage.RELEASING, Stage.STOPPED]
+
+
+def test_it_waits_for_the_last_confirm():
+    """Handlers have ended, but the server has not said that it knows."""
+    drain = Drain(soft_stop=20, hard_stop=5)
+    drain.ask()
+    assert stages(drain, 0.0, is_idle=True)[-1] is Stage.RELEASING
+    assert stages(drain, 1.0, is_idle=True, is_confirmed=True) == [Stage.STOPPED]
+
+
+def test_asking_again_goes_on_at_once():
+    """Whoever presses Ctrl-C twice does not want to wait."""
+    drain = Drain(soft_stop=20, hard_stop=5)
+    drain.ask()
+    drain.ask()
+    assert stages(drain, 0.0) == [Stage.FINISHING, Stage.CANCELLING]
+    drain.ask()
+    assert stages(drain, 0.0) == [Stage.RELEASING]
+
+
+# ---------------------------------------------------------------------- batches
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.5), st.sampled_from("ab")), max_size=40))
+def test_a_batch_is_full_or_its_first_job_has_waited(arrivals):
+    """Nothing is lost, nothing waits longer than it may, no batch is too large."""
+    collector: Collector[str, int] = Collector()
+    now, came, batches = 0.0, {}, []
+    for number, (pause, key) in enumerate(arrivals):
+        now += pause
+        batches += [(now, batch) for _, batch in collector.due(now)]
+        came[number] = now
+        full = collector.add(now, key, number, size=3, wait=0.3)
+        if full is not None:
+            assert len(full) == 3
+            batches.append((now, full))
+        deadline = collector.next_deadline()
+        assert deadline is None or deadline > now
+    batches += [(now + 1, batch) for _, batch in collector.due(now + 1)]
+    assert sorted(number for _, batch in batches for number in batch) == sorted(came)
+    for at, batch in batches:
+        assert len(batch) == 3 or at >= came[batch[0]] + 0.3 - 1e-9
+
+
+# ---------------------------------------------------------------------- routes
+
+
+def plain(payload):
+    return payload
+
+
+async def with_context(payload, context):
+    return context
+
+
+def test_a_handler_is_called_the_way_it_is_written():
+    """Async or plain, with a context or without; callables count as what their `__call__` is."""
+
+    class Callable:
+        async def __call__(self, payload, context):
+            return None
+
+    assert (route_of("q", "", plain).is_async, route_of("q", "", plain).wants_context) == (
+        False,
+        False,
+    )
+    for handler in (with_context, Callable(), lambda *both: both):
+        assert route_of("q", "", handler).wants_context
+    assert route_of("q", "", Callable()).is_async
+
+
+def test_a_job_goes_to_its_name_or_to_whoever_takes_any():
+    """And nobody else."""
+    routes = Routes()
+    named, anything = route_of("q", "a", plain), route_of("q", ANY, plain)
+    routes.add(named)
+    routes.add(anything)
+    assert routes.find("q", "a") is named
+    assert routes.find("q", "b") is anything
+    assert routes.find("other", "a") is None
+    assert routes.names() == []
+    with pytest.raises(InvalidArgument, match="already"):
+        routes.add(route_of("q", "a", plain))
+
+
+def test_any_name_is_for_all_queues_or_none():
+    """The server cannot be told "any" for one queue and names for another."""
+    routes = Routes()
+    routes.add(route_of("q", ANY, plain))
+    routes.add(route_of("r", "a", plain))
+    with pytest.raises(InvalidArgument, match=r"\['r'\] have not"):
+        routes.names()
+
+
+def test_weights_are_for_queues_that_have_handlers():
+    """A misspelt queue is a mistake, not a silent default."""
+    assert weights_of(["a", "b"], {"b": 3}) == [("a", 1), ("b", 3)]
+    with pytest.raises(InvalidArgument, match="there is no handler"):
+        weights_of(["a"], {"c": 1})
+
+
+def test_a_declared_job_without_a_function_needs_one():
+    """A producer's declaration says what, not how."""
+    with pytest.raises(InvalidArgument, match="has no function"):
+        route_of_type(JobType(queue="q", name="n"))
+    assert route_of_type(JobType(queue="q", name="n", payload=int), plain).payload is int
