@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Generate the Python stubs and the descriptors that reflection serves from proto/, or with --check
-# only say whether they are what they should be. `make gen` and `make gen-check` call it, and see that .gen-venv is there.
+# Generate the Python stubs, and the descriptors that reflection serves, from proto/; or with --check
+# only say whether they are what they should be. `make gen` and `make gen-check` call it, and see
+# that .gen-venv is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
