@@ -9,14 +9,13 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
-import grpc
 import typer
 
 from jobline.cli.exits import Exit, Mistake, code_of
@@ -48,13 +47,8 @@ class Cli:
         if self._client is None:
             from jobline import Client
 
-            client = Client(self.server, timeout=_CALL_SECONDS)
-            try:
-                reach(client.channel, self.server)
-            except Unavailable:
-                client.close()
-                raise
-            self._client = client
+            reach(self.server)
+            self._client = Client(self.server, timeout=_CALL_SECONDS)
         return self._client
 
     def now(self) -> datetime:
@@ -77,28 +71,25 @@ class Cli:
             self._client.close()
 
 
-def reach(channel: grpc.Channel, server: str) -> None:
-    """Waits for the connection; raises Unavailable as soon as it is refused."""
-    decided = threading.Event()
-    seen: list[grpc.ChannelConnectivity] = []
+def reach(server: str) -> None:
+    """Raises Unavailable if nobody listens there.
 
-    def changed(state: grpc.ChannelConnectivity) -> None:
-        if state in {
-            grpc.ChannelConnectivity.READY,
-            grpc.ChannelConnectivity.TRANSIENT_FAILURE,
-            grpc.ChannelConnectivity.SHUTDOWN,
-        }:
-            seen.append(state)
-            decided.set()
-
-    channel.subscribe(changed, try_to_connect=True)
+    gRPC itself would try again and again until the call's time is over, and its own way to watch a
+    connection makes every command 0.2 s slower. Targets that are not plain addresses are left to
+    gRPC.
+    """
     try:
-        decided.wait(_CONNECT_SECONDS)
-    finally:
-        channel.unsubscribe(changed)
-    if not seen or seen[-1] is not grpc.ChannelConnectivity.READY:
-        why = "refused the connection" if seen else f"did not answer in {_CONNECT_SECONDS:.0f} s"
-        raise Unavailable(f"{server} {why}")
+        if server.startswith("unix:"):
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(_CONNECT_SECONDS)
+                probe.connect(server.removeprefix("unix:").removeprefix("//"))
+            return
+        host, _, port = server.rpartition(":")
+        if host and port.isdecimal() and "/" not in host:
+            address = (host.strip("[]"), int(port))
+            socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise Unavailable(f"cannot connect to {server}: {error}") from None
 
 
 def command(

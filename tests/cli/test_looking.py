@@ -1,0 +1,160 @@
+"""Commands that look at the server: stats, workers, top, tail, doctor; and dev, help."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from jobline.cli.exits import MEANINGS, Exit, code_of
+from jobline.errors import (
+    DiskFull,
+    Internal,
+    InvalidArgument,
+    JobNotFound,
+    OutcomeUnknown,
+    PermissionDenied,
+    Unavailable,
+)
+from tests.cli.test_commands import push
+
+
+def test_stats_count_what_was_pushed(jobline, queue):
+    before = jobline("stats", "--json").document["pushed_total"]
+    jobline("push", queue, "x", "--count", 3)
+    after = jobline("stats", "--json").document
+    assert after["pushed_total"] == before + 3
+    assert len(after["shards"]) == 8
+    assert "commits" in jobline("stats").out
+
+
+def test_nobody_works_says_how_to_start(jobline):
+    ended = jobline("worker", "ls")
+    assert ended.code == Exit.OK
+    assert "jobline work" in ended.err
+
+
+def test_top_shows_each_look(jobline, queue):
+    push(jobline, queue, "x")
+    looks = jobline("top", queue, "--limit", 2, "--interval", "10ms", "--json").lines
+    assert [one["queues"][0]["name"] for one in looks] == [queue, queue]
+    assert "pushed_per_second" in looks[0]["queues"][0]
+    assert queue in jobline("top", queue, "--limit", 1).out
+
+
+def test_tail_goes_on_after_a_token(jobline, queue, served):
+    command = [sys.executable, "-m", "jobline.cli", "tail", queue, "--json"]
+    environment = {**os.environ, "JOBLINE_SERVER": served["grpc"]}
+    tail = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert tail.stdout is not None
+    # A watch begins at some moment after the process: events are pushed until one is seen.
+    events = _first_line_while_pushing(tail, jobline, queue)
+    assert events["kind"] in {"PUSHED", "QUEUE_CREATED"}
+    tail.send_signal(signal.SIGINT)
+    assert tail.wait(10) == Exit.INTERRUPTED
+    push(jobline, queue, "after")
+    resumed = jobline("tail", queue, "--resume", events["resume_token"], "--limit", 1, "--json")
+    assert resumed.document["queue"] == queue
+    assert "pushed" in jobline("tail", queue, "--resume", events["resume_token"], "-n", 1).out
+    assert jobline("tail", "--kind", "nonsense").code == Exit.USAGE
+
+
+def _first_line_while_pushing(tail, jobline, queue):
+    for _ in range(100):
+        push(jobline, queue, "x")
+        if select.select([tail.stdout], [], [], 0.1)[0]:
+            return json.loads(tail.stdout.readline())
+    raise AssertionError("tail printed nothing")
+
+
+def test_doctor_finds_a_well_server_well(jobline):
+    ended = jobline("doctor", "--json")
+    found = {finding["what"]: finding for finding in ended.lines}
+    assert ended.code == Exit.OK, found
+    assert found["health"]["found"] == "SERVING"
+    assert found["durable push"]["health"] == "fine"
+    assert "hand-out" in found
+    assert "clock" in found
+    assert jobline("queue", "get", "jobline.doctor").code == Exit.NOT_FOUND
+
+
+def test_doctor_pushes_nothing_if_told_so(jobline):
+    found = [finding["what"] for finding in jobline("doctor", "--read-only", "--json").lines]
+    assert "durable push" not in found
+
+
+def test_doctor_says_what_to_do_when_nobody_listens(jobline):
+    ended = jobline("doctor", server="127.0.0.1:1")
+    assert ended.code == Exit.FAILED
+    assert "jobline serve" in ended.out
+
+
+def test_dev_prints_lines_that_work(tmp_path):
+    command = [sys.executable, "-m", "jobline.cli", "dev", "--data", str(tmp_path / "data")]
+    command += ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    dev = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert dev.stdout is not None
+    try:
+        shown = [dev.stdout.readline() for _ in range(7)]
+        pasted = next(line for line in shown if "jobline push" in line).split(maxsplit=1)[1]
+        pasted = pasted.replace("jobline push", f"{sys.executable} -m jobline.cli push")
+        ended = subprocess.run(pasted, shell=True, capture_output=True, text=True, check=False)
+        assert "CREATED" in ended.stdout, ended.stderr
+        assert any("/metrics" in line for line in shown)
+    finally:
+        dev.send_signal(signal.SIGINT)
+        assert dev.wait(20) == 0
+
+
+def test_serve_refuses_what_it_cannot_apply(tmp_path):
+    command = [sys.executable, "-m", "jobline.cli", "serve", "--data", str(tmp_path)]
+    ended = subprocess.run(
+        [*command, "--listen", "nowhere"], capture_output=True, text=True, check=False, timeout=20
+    )
+    assert ended.returncode == 2
+    assert "listen: " in ended.stderr
+
+
+def test_help_lists_every_exit_code_and_noun(jobline):
+    shown = jobline("--help").out
+    assert all(meaning[:30] in shown for meaning in MEANINGS.values())
+    for noun in ("job", "queue", "dead", "worker", "serve", "dev", "doctor", "top", "tail"):
+        assert noun in shown
+
+
+def test_completion_is_offered(jobline):
+    assert "--install-completion" in jobline("--help").out
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidArgument("x"), Exit.USAGE),
+        (JobNotFound("x"), Exit.NOT_FOUND),
+        (Unavailable("x"), Exit.UNREACHABLE),
+        (DiskFull("x"), Exit.REFUSED),
+        (PermissionDenied("x"), Exit.REFUSED),
+        (OutcomeUnknown("x"), Exit.UNKNOWN),
+        (Internal("x"), Exit.FAILED),
+    ],
+)
+def test_each_error_has_its_exit_code(error, code):
+    assert code_of(error) is code
+
+
+def test_every_exit_code_has_a_meaning():
+    assert set(MEANINGS) == set(Exit)
+
+
+def test_missing_extra_says_how_to_get_it():
+    code = "import sys; sys.modules['typer'] = None; from jobline.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "pip install 'jobline[cli]'" in ended.stderr

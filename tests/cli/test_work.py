@@ -1,0 +1,98 @@
+"""Work from the command line: shell commands and functions, and what becomes of their jobs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jobline.cli.exits import Exit
+from tests.cli.test_commands import push
+
+IDLE = ["--exit-when-idle", "0.5s"]
+
+
+def work(jobline, queue, *arguments):
+    return jobline("work", queue, "--json", *IDLE, *arguments)
+
+
+def test_command_gets_payload_and_environment_and_its_stdout_is_the_result(jobline, queue):
+    job_id = push(jobline, queue, "hello", "--name", "shout")
+    line = 'echo "$(tr a-z A-Z) $JOBLINE_JOB_NAME $JOBLINE_JOB_ID $JOBLINE_JOB_ATTEMPT"'
+    done = work(jobline, queue, "--result", "--shell", line)
+    assert [job["outcome"] for job in done.lines] == ["done"]
+    ended = jobline("job", "wait", job_id, "--json").document
+    assert ended["result"] == f"HELLO shout {job_id} 1"
+
+
+def test_exit_codes_say_what_becomes_of_a_job(jobline, queue):
+    jobline("queue", "set", queue, "max_attempts=1")
+    failed = push(jobline, queue, "echo first >&2; echo because >&2; exit 3")
+    bad = push(jobline, queue, "exit 65")
+    later = push(jobline, queue, "exit 75")
+    killed = push(jobline, queue, "kill -9 $$")
+    work(jobline, queue, "--result", "-c", 4, "--shell", 'sh -c "$(cat)"')
+    dead = {job["id"]: job for job in jobline("dead", "ls", f"queue:{queue}", "--json").lines}
+    assert dead[failed]["error"]["type"] == "ExitStatus"
+    assert dead[failed]["error"]["message"] == "exit code 3: because"
+    assert dead[bad]["reason"] == "EXPLICIT_FAIL"
+    assert "137" in dead[killed]["error"]["message"] or "KILL" in dead[killed]["error"]["message"]
+    assert jobline("job", "get", later, "--json").document["state"] == "SCHEDULED"
+
+
+def test_dead_jobs_are_counted_put_back_and_purged(jobline, queue):
+    jobline("queue", "set", queue, "max_attempts=1")
+    for payload in ("a", "b", "c"):
+        push(jobline, queue, payload, "--name", payload)
+    work(jobline, queue, "--", "false")
+    counts = jobline("dead", "stats", queue, "--json").document
+    assert counts["total"] == 3
+    assert "MAX_ATTEMPTS_EXCEEDED" in json.dumps(counts)
+    words = [f"queue:{queue}", "reason:max_attempts_exceeded", "name:a"]
+    assert jobline("dead", "retry", *words, "--json").document["count"] == 1
+    assert jobline("dead", "retry", f"queue:{queue} name:b", "--json").document["count"] == 1
+    assert "No such dead" in jobline("dead", "retry", f"queue:{queue} reason:stalled").out
+    assert jobline("dead", "purge", f"queue:{queue}", "--dry-run", "--json").document["count"] == 1
+    assert "1 dead jobs deleted" in jobline("dead", "purge", f"queue:{queue}", "--yes").out
+    assert jobline("dead", "purge", "5", "--yes").code == Exit.USAGE
+
+
+def test_function_gets_the_payload_as_its_type(jobline, queue, tmp_path, monkeypatch):
+    module = tmp_path / "mail_of_test.py"
+    module.write_text("def send(payload: dict) -> dict:\n    return {'sent': payload['to']}\n")
+    monkeypatch.chdir(tmp_path)
+    job_id = push(jobline, queue, '{"to":"a@b.c"}', "--name", "welcome")
+    work(jobline, queue, "--function", "mail_of_test:send")
+    assert jobline("job", "wait", job_id, "--json").document["result"] == '{"sent":"a@b.c"}'
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--shell", "true", "--", "true"],
+        ["--", "no-such-command-anywhere"],
+        ["--function", "json"],
+        ["--function", "no_such_module_anywhere:x"],
+        ["--function", "json:no_such_name"],
+        ["--function", "json:__name__"],
+    ],
+)
+def test_what_cannot_be_run_is_a_mistake(jobline, queue, arguments):
+    assert jobline("work", queue, *arguments).code == Exit.USAGE
+
+
+def test_waiting_says_how_jobs_ended_by_the_exit_code(jobline, queue):
+    jobline("queue", "set", queue, "max_attempts=1")
+    good, bad = push(jobline, queue, "true"), push(jobline, queue, "false")
+    work(jobline, queue, "--shell", 'sh -c "$(cat)"', "--result")
+    assert jobline("job", "wait", good).code == Exit.OK
+    both = jobline("job", "wait", good, bad, "--json")
+    assert both.code == Exit.NOT_DONE
+    assert {end["id"]: end["state"] for end in both.lines} == {good: "COMPLETED", bad: "DEAD"}
+    open_id = push(jobline, queue, "true", "--delay", "1h")
+    assert jobline("job", "wait", open_id, "--timeout", "50ms").code == Exit.TIMED_OUT
+
+
+def test_push_that_waits_ends_as_its_job_does(jobline, queue):
+    assert jobline("push", queue, "x", "--wait", "50ms").code == Exit.TIMED_OUT
