@@ -100,7 +100,8 @@ class Checkpoint:
         if self._to_go <= 0:
             self._to_go = self._noted()
             self._passes += 1
-            if self._passes > PASSES_MAX or self._cost() <= budget_items:
+            little = self._to_go <= budget_items and self._cost() <= budget_items
+            if little or self._passes > PASSES_MAX:
                 self._to_go = 0
                 return piece
         before = self._noted()
@@ -154,11 +155,9 @@ class Checkpoint:
     def _cost(self) -> int:
         """What the notes will cost, in items of a slice's budget: a lot costs by its payloads."""
         lots = self._shard.lots.lots
-        payloads = sum(len(lots[first_id].payloads) for first_id in self._shard.changes.lots)
-        size = sum(
-            len(lots[first_id].payloads) * lots[first_id].payload_bytes_max
-            for first_id in self._shard.changes.lots
-        )
+        noted = [lots[first_id] for first_id in self._shard.changes.lots]
+        payloads = sum(len(lot.payloads) for lot in noted)
+        size = sum(len(lot.payloads) * lot.payload_bytes_max for lot in noted)
         return self._noted() + payloads // PAYLOADS_AN_ITEM + size // BYTES_AN_ITEM
 
     def _fill(self, piece: Slice, budget: float) -> None:
