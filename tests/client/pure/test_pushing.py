@@ -56,10 +56,11 @@ def batch(of, *payloads, job_keys=()):
     return Batch(of, list(payloads), list(job_keys), waiters, size, 0.0, "" if job_keys else "r1")
 
 
-def many(jobs, *, request_id=None, atomic=True, **said: Any):
+def many(jobs, *, request_id: Any = None, atomic=True, **said: Any):
+    how: Any = said
     numbers = itertools.count(1)
     return request_of_jobs(
-        lane_of("q", said),
+        lane_of("q", how),
         jobs,
         atomic=atomic,
         request_id=request_id,

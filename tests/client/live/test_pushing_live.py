@@ -1,0 +1,188 @@
+"""Pushes over a real socket: shared calls, lost answers, full buffers, closing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import pytest
+
+from jobline import (
+    BufferFull,
+    ClientClosed,
+    IdempotencyMismatch,
+    JobOptions,
+    NewJob,
+    OutcomeUnknown,
+    Outgoing,
+    PushOutcome,
+    ResourceExhausted,
+)
+from tests.client.live.either import connected
+
+
+async def test_pushes_made_at_the_same_time_share_a_call(tiny, either):
+    """The first goes at once, those that come while it flies go together, in order."""
+    gate = tiny.hold("Push")
+    first = asyncio.create_task(either("push", "q", b"0"))
+    await tiny.until(lambda: tiny.calls["Push"])
+    others = [asyncio.create_task(either("push", "q", str(n).encode())) for n in range(1, 10)]
+    await either.gathered(10)
+    gate.set()
+    pushed = [await first, *await asyncio.gather(*others)]
+    assert [len(request.payloads) for request in tiny.pushes] == [1, 9]
+    assert sorted(entry.id for entry in pushed) == list(range(1, 11))
+    for entry, payload in zip(pushed, range(10), strict=True):
+        assert tiny.store.jobs[entry.id].payload == str(payload).encode()
+
+
+async def test_what_shares_nothing_flies_apart(tiny, either):
+    """Another queue, other options, a key: each has its own call."""
+    await asyncio.gather(
+        either("push", "q", b""),
+        either("push", "r", b""),
+        either("push", "q", b"", options=JobOptions(priority=1)),
+        either("push", "q", b"", job_key="k"),
+    )
+    assert len(tiny.pushes) == 4
+
+
+async def test_a_lost_answer_stores_nothing_twice(tiny, either):
+    """The push is repeated under its request id, or with its key."""
+    tiny.lose_answers("Push", 2)
+    pushed = await either("push", "q", b"one")
+    assert (pushed.id, pushed.outcome) == (1, PushOutcome.CREATED)
+    assert len({request.request_id for request in tiny.pushes}) == 1
+    tiny.lose_answers("Push")
+    keyed = await either("push", "q", b"two", job_key="k")
+    assert (keyed.id, keyed.outcome) == (2, PushOutcome.DUPLICATE)
+    tiny.lose_answers("Push")
+    many = await either("push_many", "q", [b"3", b"4"])
+    assert [entry.id for entry in many] == [3, 4]
+    tiny.lose_answers("Push")
+    lot = await either("push_payloads", "q", [b"5", b"6"])
+    assert list(lot.ids) == [5, 6]
+    assert len(tiny.jobs()) == 6
+
+
+@pytest.mark.parametrize("kind", ["blocking", "async"])
+async def test_without_an_answer_the_outcome_is_unknown(tiny, kind):
+    """After the client's time is over, and never as if it were refused."""
+    async with connected(kind, tiny.address, timeout=0.3) as client:
+        tiny.lose_answers("Push", 1_000)
+        with pytest.raises(OutcomeUnknown) as caught:
+            await client("push", "q", b"")
+        assert caught.value.request_id == tiny.pushes[0].request_id
+        with pytest.raises(OutcomeUnknown) as caught:
+            await client("push_many", "q", [b""], request_id="mine")
+        assert caught.value.request_id == "mine"
+
+
+async def test_a_key_that_does_not_match_is_one_callers_error(tiny, either):
+    """The others that travel with it are stored."""
+    await either("push", "q", b"a", job_key="k1")
+    gate = tiny.hold("Push")
+    blocker = asyncio.create_task(either("push", "q", b"x", job_key="k0"))
+    await tiny.until(lambda: tiny.calls["Push"] == 2)
+    same = asyncio.create_task(either("push", "q", b"a", job_key="k1"))
+    other = asyncio.create_task(either("push", "q", b"b", job_key="k1"))
+    new = asyncio.create_task(either("push", "q", b"c", job_key="k2"))
+    await either.gathered(4)
+    gate.set()
+    assert (await same).duplicate
+    assert (await new).created
+    with pytest.raises(IdempotencyMismatch, match="'k1'"):
+        await other
+    await blocker
+
+
+async def test_a_refusal_reaches_everybody_it_is_for(tiny, either):
+    """Nothing of the batch was stored, and it is not tried again."""
+    tiny.refuse("Push", grpc.StatusCode.RESOURCE_EXHAUSTED, "the queue is full")
+    with pytest.raises(ResourceExhausted):
+        await either("push", "q", b"")
+    assert tiny.calls["Push"] == 1
+
+
+@pytest.mark.parametrize("kind", ["blocking", "async"])
+async def test_a_full_buffer_refuses_the_newest(tiny, kind):
+    """What waits already is pushed."""
+    async with connected(kind, tiny.address, buffer_jobs=3) as client:
+        gate = tiny.hold("Push")
+        waiting = [asyncio.create_task(client("push", "q", b"")) for _ in range(3)]
+        await tiny.until(lambda: tiny.calls["Push"])
+        await client.gathered(3)
+        with pytest.raises(BufferFull):
+            await client("push", "q", b"")
+        gate.set()
+        assert len(await asyncio.gather(*waiting)) == 3
+
+
+async def test_close_waits_for_what_was_taken(tiny, either):
+    """And takes nothing more; closing twice does no harm."""
+    gate = tiny.hold("Push")
+    push = asyncio.create_task(either("push", "q", b""))
+    await tiny.until(lambda: tiny.calls["Push"])
+    closing = asyncio.create_task(either("close"))
+    await asyncio.sleep(0)
+    assert not closing.done()
+    gate.set()
+    assert (await push).id == 1
+    await closing
+    await either("close")
+    with pytest.raises(ClientClosed):
+        await either("push", "q", b"")
+
+
+@pytest.mark.parametrize("either", ["async"], indirect=True)
+async def test_a_cancelled_push_that_has_not_left_is_withdrawn(tiny, either):
+    """Nobody waits for it, and nobody gets it."""
+    gate = tiny.hold("Push")
+    first = asyncio.create_task(either("push", "q", b"first"))
+    await tiny.until(lambda: tiny.calls["Push"])
+    second = asyncio.create_task(either("push", "q", b"second"))
+    await either.gathered(2)
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    gate.set()
+    await first
+    await either("push", "q", b"third")
+    assert [job.payload for job in tiny.jobs()] == [b"first", b"third"]
+
+
+@pytest.mark.parametrize("kind", ["blocking", "async"])
+async def test_middleware_sees_every_push(tiny, kind):
+    """It is called with bytes and the whole of the options."""
+
+    def sign(outgoing: Outgoing) -> Outgoing:
+        options = outgoing.options.merged(JobOptions(headers={"by": "me"}))
+        return Outgoing(outgoing.queue, outgoing.payload, options, outgoing.job_key)
+
+    async with connected(kind, tiny.address, middleware=[sign]) as client:
+        pushed = await client("push", "q", {"a": 1}, name="n")
+    options = tiny.store.jobs[pushed.id].options
+    assert (dict(options.headers), options.name, options.content_type) == (
+        {"by": "me"},
+        "n",
+        "application/json",
+    )
+
+
+async def test_an_empty_push_many_asks_nobody(tiny, either):
+    """There is nothing to store."""
+    assert await either("push_many", "q", []) == []
+    assert not tiny.calls
+
+
+async def test_many_jobs_with_their_own_options(tiny, either):
+    """In one call, in order."""
+    pushed = await either(
+        "push_many",
+        "q",
+        [b"1", NewJob(b"2", options=JobOptions(name="other")), NewJob({"a": 1})],
+        name="shared",
+    )
+    jobs = [tiny.store.jobs[entry.id] for entry in pushed]
+    assert [job.options.name for job in jobs] == ["shared", "other", "shared"]
+    assert [job.payload for job in jobs] == [b"1", b"2", b'{"a":1}']
