@@ -68,6 +68,10 @@ lint: $(SETUP)  ## Run ruff, import-linter and buf (lint, format, breaking)
 	$(BIN)/buf format --diff --exit-code
 	scripts/breaking.sh
 
+.PHONY: docs
+docs: $(SETUP)  ## Write the parts of docs/ that are made from the code
+	$(BIN)/python scripts/docs_tables.py
+
 .PHONY: format
 format: $(SETUP)  ## Put code and protos into shape
 	$(BIN)/ruff check --fix --exit-zero .

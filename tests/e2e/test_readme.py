@@ -1,0 +1,108 @@
+"""What the README shows with grpcurl and in Python works, against a server of the test's own.
+
+`make readme` runs everything it shows, on the ports it names; this runs the lines that people will
+paste first, on free ports, with every run of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN_ADDRESS = "localhost:7070"
+SECONDS_MAX = 30
+
+GRPCURL = shutil.which(
+    "grpcurl",
+    path=os.pathsep.join(
+        [os.environ["PATH"], str(ROOT / ".tools/bin"), str(Path.home() / "go/bin")]
+    ),
+)
+
+
+def blocks(language: str) -> list[str]:
+    """The README's blocks of a language."""
+    return [body for found, body in BLOCK.findall(README) if found == language]
+
+
+def grpcurl_commands() -> list[str]:
+    joined = "\n".join(blocks("sh")).replace("\\\n", " ")
+    return [line.strip() for line in joined.splitlines() if line.startswith("grpcurl")]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A server that `jobline dev` runs."""
+    command = [sys.executable, "-m", "jobline.cli", "dev", "--json"]
+    command += ["--listen", "127.0.0.1:0", "--http", ""]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    yield json.loads(process.stdout.readline())["grpc"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(SECONDS_MAX) == 0
+
+
+def run(command: str) -> str:
+    ended = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.skipif(GRPCURL is None, reason="grpcurl is not installed (scripts/ci.sh brings it)")
+def test_grpcurl_lines_work_as_shown(address):
+    """list, describe and Push, exactly as they stand there but for the address."""
+    commands = grpcurl_commands()
+    assert len(commands) == 4
+    listed, *described, pushed = [
+        run(one.replace(SHOWN_ADDRESS, address).replace("grpcurl", str(GRPCURL), 1))
+        for one in commands
+    ]
+    assert "jobline.v1.JobService" in listed.split()
+    assert "grpc.health.v1.Health" in listed.split()
+    assert all("//" in one for one in described), "described with comments"
+    assert json.loads(pushed)["ackLevel"] == "ACK_LEVEL_FSYNCED"
+
+
+def test_readme_shows_the_lines_everybody_tries_first():
+    """These very lines are what people look for."""
+    commands = grpcurl_commands()
+    assert "grpcurl -plaintext localhost:7070 list" in commands
+    assert any(line.startswith("grpcurl -plaintext localhost:7070 describe") for line in commands)
+    payload = r"""-d '{"queue":"emails","jobs":[{"text":"{\"to\":\"a@b.c\"}"}]}'"""
+    assert any(payload in line and line.endswith("JobService/Push") for line in commands)
+
+
+def test_python_blocks_push_a_job_and_work_on_it(address, tmp_path):
+    """The producer's block ends by itself; the worker's runs until SIGTERM and has done the job."""
+    producer, worker = (block.replace(SHOWN_ADDRESS, address) for block in blocks("python"))
+    pushed = subprocess.run(
+        [sys.executable, "-c", producer], capture_output=True, text=True, check=True, timeout=20
+    )
+    job_id, outcome, level = pushed.stdout.split()
+    assert (outcome, level) == ("CREATED", "FSYNCED")
+    working = subprocess.Popen([sys.executable, "-c", worker])
+    try:
+        wait = [sys.executable, "-m", "jobline.cli", "job", "wait", job_id, "--json"]
+        ended = json.loads(run(" ".join([*wait, "--server", address, "--timeout", "20s"])))
+    finally:
+        working.send_signal(signal.SIGTERM)
+    assert working.wait(SECONDS_MAX) == 0
+    assert ended["state"] == "COMPLETED"
+    assert json.loads(ended["result"]) == {"sent": "a@b.c"}
