@@ -80,7 +80,8 @@ def _run(cli: Cli, verb: Verb, chosen: Chosen, *, dry_run: bool, reason: str) ->
     said: dict[str, Any] = {"dry_run": dry_run, "reason": reason}
     if not chosen.ids:
         where = chosen.where
-        tally.add(verb.call(where=where, everything=where is None, **said))
+        with cli.out.progress(verb.name, None):
+            tally.add(verb.call(where=where, everything=where is None, **said))
         return tally
     with cli.out.progress(verb.name, len(chosen.ids)) as advance:
         for start in range(0, len(chosen.ids), SLICE):

@@ -125,7 +125,7 @@ def view(before: Look, look: Look, now: datetime, *, rows_max: int) -> Renderabl
     rates = (max(pushed, 0) / seconds, max(completed, 0) / seconds) if seconds > 0 else (0.0, 0.0)
     head = Text.assemble(
         (f"jobline {stats.version}", "bold"),
-        f"  up since {show_ago(moment_of(stats, 'started_at'), now)}"
+        f"  started {show_ago(moment_of(stats, 'started_at'), now)}"
         f"  commit {span_text(stats, 'commit_time')}  loop lag {span_text(stats, 'loop_lag')}\n",
         f"{stats.ready:,} ready  {stats.scheduled:,} scheduled  {stats.active:,} active  "
         f"{stats.dead:,} dead  {stats.workers:,} workers   "
