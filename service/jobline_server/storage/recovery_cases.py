@@ -71,7 +71,7 @@ TORN_TAIL = RecoveryCase(
 PROMISED_BUT_MISSING = RecoveryCase(
     5,
     "promised but missing",
-    "the promise is of a later epoch or offset than the shard row",
+    "the promise is of a later epoch, offset or id ceiling than the shard row",
     _REFUSE,
     "the promise is written after the fsync, so acknowledged commits are gone",
 )
@@ -153,6 +153,14 @@ STRAY_EPOCH = RecoveryCase(
     "epochs only grow, and the fence lets through none but the shard row's",
 )
 
+CHECKPOINT_UNREADABLE = RecoveryCase(
+    17,
+    "checkpoint unreadable",
+    "what the shard row says of its checkpoint has a bad checksum",
+    _REFUSE,
+    "without it nobody can tell which items are there and where the journal's tail begins",
+)
+
 CASES = (
     WHOLE,
     NOTHING_TO_REPLAY,
@@ -170,6 +178,7 @@ CASES = (
     BEYOND_THE_SHARD_ROW,
     CHECKPOINT_AHEAD,
     STRAY_EPOCH,
+    CHECKPOINT_UNREADABLE,
 )
 
 
@@ -198,7 +207,9 @@ def judge_promise(
         return NOTHING_PROMISED
     if isinstance(promise, Unreadable):
         return PROMISE_UNREADABLE
-    if promise.epoch > shard.epoch or promise.offset > shard.offset:
+    promised = (promise.epoch, promise.offset, promise.id_ceiling)
+    there = (shard.epoch, shard.offset, shard.id_ceiling)
+    if any(ours > theirs for ours, theirs in zip(promised, there, strict=True)):
         return PROMISED_BUT_MISSING
     if chain_then is not None and chain_then != promise.chain:
         return NOT_WHAT_WAS_PROMISED

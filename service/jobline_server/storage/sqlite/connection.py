@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,9 @@ WAL_BYTES_DEFAULT = 8 << 20
 CACHE_BYTES_DEFAULT = 32 << 20
 # SQLite moves pages itself once the WAL is this many times larger than it should have become.
 _BACKSTOP = 8
-_PRIMARY = 0xFF
+# What reading a file with rot can raise: SQLite checks structure, not values. Text may not be UTF-8
+# any more, nor an error message that quotes it, and a number may come as NULL.
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError, TypeError, struct.error)
 
 _PRAGMAS = load("pragmas.sql")
 
@@ -99,13 +102,11 @@ class Database:
         return database
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs something that reads. A page that cannot be read is a `DataLoss`."""
+        """Runs something that reads. What cannot be read is a `DataLoss`."""
         try:
             return await self._hop(work)
-        except sqlite3.DatabaseError as error:
-            if _is_corruption(error):
-                raise DataLoss(f"the database is damaged: {error}") from error
-            raise
+        except _UNREADABLE as error:
+            raise DataLoss(f"the database cannot be read: {error}") from error
 
     async def write(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
         """Runs a transaction that writes about so many bytes. `work` translates its own errors."""
@@ -176,7 +177,7 @@ def _put_in_force(raw: sqlite3.Connection, name: str, settings: DatabaseSettings
                 raw.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         for pragma, statement in _PRAGMAS.items():
             _compare(raw, name, pragma, statement.format_map(values).split("=")[1].strip())
-    except sqlite3.Error as error:
+    except _UNREADABLE as error:
         raise StoreRefused(f"{name} cannot be opened: {error}") from error
 
 
@@ -187,8 +188,3 @@ def _compare(raw: sqlite3.Connection, name: str, pragma: str, wanted: str) -> No
         raise StoreRefused(
             f"{name}: PRAGMA {pragma} is {found} and not {wanted}; the promises rest on it"
         )
-
-
-def _is_corruption(error: sqlite3.DatabaseError) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

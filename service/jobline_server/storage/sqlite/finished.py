@@ -35,8 +35,9 @@ from jobline_server.storage.store import DataLoss, StoreRefused
 T = TypeVar("T")
 
 FINISHED_FILE = "finished.db"
-FORMAT = 1
-APPLICATION_ID = 0x4A424C46  # "JBLF"
+FORMAT = opening.Format(
+    application_id=0x4A424C46, version=1, script="finished_schema.sql"
+)  # "JBLF"
 # One transaction: a read waits for no more than this.
 _SLICE_OPS = 500
 _SLICE_BYTES = 8 << 20
@@ -159,8 +160,8 @@ class SqliteFinished:
 
 def _prepare(connection: sqlite3.Connection) -> None:
     if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
-        opening.create(connection, "finished_schema.sql", {})
-    opening.check_format(connection, FINISHED_FILE, APPLICATION_ID, FORMAT)
+        opening.create(connection, FORMAT.script, {})
+    opening.check_format(connection, FINISHED_FILE, FORMAT)
 
 
 def _commit_with_fsync(connection: sqlite3.Connection) -> None:

@@ -9,6 +9,7 @@ same moment, and are deleted from that list afterwards, in slices.
 from __future__ import annotations
 
 import sqlite3
+import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ PAGE_ROWS = 4_000
 PAGE_BYTES = 16 << 20
 
 BEFORE_ALL = (-1, -1)
+_CHECKPOINT = struct.Struct("<QQI")
+_NO_CHECKPOINT = zlib.crc32(bytes(_CHECKPOINT.size))
 _SQL = load("items.sql")
 _KINDS = {int(kind): kind for kind in ItemKind}
 
@@ -59,6 +62,11 @@ def may_stage(connection: sqlite3.Connection, shard: int, epoch: int, generation
             f"epoch {epoch} cannot stage generation {generation}"
         )
     return row
+
+
+def checkpoint_checksum_of(generation: int, offset: int, chain: int) -> int:
+    """Covers what a shard row says of its checkpoint; 0 before the first one."""
+    return zlib.crc32(_CHECKPOINT.pack(generation, offset, chain)) ^ _NO_CHECKPOINT
 
 
 def stage(
@@ -100,6 +108,7 @@ def finish(
         "generation": generation,
         "offset": offset,
         "chain": chain,
+        "checksum": checkpoint_checksum_of(generation, offset, chain),
     }
     if connection.execute(_SQL["finish_checkpoint"], flip).rowcount != 1:
         raise Fenced(f"shard {shard} cannot finish generation {generation} at offset {offset}")
@@ -116,17 +125,24 @@ def read_page(connection: sqlite3.Connection, shard: ShardRow, after: tuple[int,
     )
     last: tuple[int, int] | None = None
     for kind, key, generation, checksum, blob in cursor:
-        if checksum == checksum_of(number, kind, key, generation, blob) and kind in _KINDS:
+        if _is_good(number, kind, key, generation, checksum, blob):
             rows.append(ItemRow(number, _KINDS[kind], key, blob))
         else:
-            rows.append(BadRow(number, kind, key, blob))
+            rows.append(BadRow(number, kind, key, bytes(blob or b"")))
             bad_generations.append(generation)
-        room -= len(blob)
+        room -= len(blob or b"")
         if room <= 0 or len(rows) == PAGE_ROWS:
             last = (kind, key)
             break
     cursor.close()
     return Page(rows, bad_generations, last)
+
+
+def _is_good(shard: int, kind: int, key: int, generation: int, checksum: int, blob: bytes) -> bool:
+    try:
+        return checksum == checksum_of(shard, kind, key, generation, blob) and kind in _KINDS
+    except TypeError:  # NULL where a number or a blob was
+        return False
 
 
 def set_apart(connection: sqlite3.Connection, page: Page) -> None:

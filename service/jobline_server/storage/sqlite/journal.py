@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jobline_server.storage.sqlite.failures import autocommit, transact
 from jobline_server.storage.sqlite.statements import load, repeated
@@ -15,6 +16,9 @@ OFFSET_MAX = (1 << OFFSET_BITS) - 1
 # A page of rows held in memory at once: as many as fit, one at least.
 PAGE_ROWS = 2_000
 PAGE_BYTES = 16 << 20
+
+# No checksum is this: stands for columns that are not even of their type.
+_ROTTEN = -1
 
 _SQL = load("journal.sql")
 
@@ -63,15 +67,22 @@ def read_page(connection: sqlite3.Connection, shard: ShardRow, after: int) -> li
     rows: list[JournalRow] = []
     room = PAGE_BYTES
     cursor = connection.execute(_SQL["read_rows"], bounds)
-    for position, epoch, chain_before, chain, blob in cursor:
-        rows.append(
-            JournalRow(shard.shard, epoch, position & OFFSET_MAX, chain_before, chain, blob)
-        )
-        room -= len(blob)
+    for found in cursor:
+        row = _row(shard.shard, found)
+        rows.append(row)
+        room -= len(row.blob)
         if room <= 0 or len(rows) == PAGE_ROWS:
             break
     cursor.close()
     return rows
+
+
+def _row(shard: int, found: Sequence[Any]) -> JournalRow:
+    position, epoch, chain_before, chain, blob = found
+    offset = position & OFFSET_MAX
+    if isinstance(blob, bytes) and type(epoch) is type(chain_before) is type(chain) is int:
+        return JournalRow(shard, epoch, offset, chain_before, chain, blob)
+    return JournalRow(shard, 0, offset, _ROTTEN, _ROTTEN, b"")
 
 
 def chain_at(connection: sqlite3.Connection, shard: int, offset: int) -> int | None:

@@ -23,6 +23,7 @@ from jobline_server.storage.sqlite.files import (
     make_directory,
     sync_directory,
 )
+from jobline_server.storage.sqlite.opening import DATABASE_FILE
 from jobline_server.storage.sqlite.promise import PromiseFile
 from jobline_server.storage.store import (
     NO_CEILINGS,
@@ -40,7 +41,6 @@ from jobline_server.storage.store import (
 
 T = TypeVar("T")
 
-DATABASE_FILE = "jobline.db"
 # A slice of what an opening deletes.
 _SLICE_ROWS = 2_000
 # A commit writes about this much beside its blobs: the ends of the last page and the shard row's
@@ -89,11 +89,13 @@ class SqliteStore:
         sync_directory(self._directory)
         try:
             found = await self._database.run(partial(opening.prepare, shards=shards))
+            accept_loss = self._settings.accept_loss
+            await self._database.run(partial(opening.check_structure, accept_loss=accept_loss))
             self._promises = PromiseFile(self._directory / "promise", found)
             compare = partial(
                 opening.compare_with_promises,
                 promises=self._promises,
-                accept_loss=self._settings.accept_loss,
+                accept_loss=accept_loss,
             )
             await self._database.run(compare)
         except DataLoss as damage:

@@ -5,10 +5,15 @@ SELECT shard, epoch, offset, chain, id_ceiling, checkpoint_offset, checkpoint_ch
  WHERE shard = :shard;
 
 -- name: all_shard_rows
--- Every shard row.
-SELECT shard, epoch, offset, chain, id_ceiling, checkpoint_offset, checkpoint_chain, generation
+-- Every shard row, and the checksum of its checkpoint.
+SELECT shard, epoch, offset, chain, id_ceiling, checkpoint_offset, checkpoint_chain, generation,
+       checkpoint_checksum
   FROM shard
  ORDER BY shard;
+
+-- name: accept_checkpoint
+-- After a loss was accepted: believes the shard row as it stands.
+UPDATE shard SET checkpoint_checksum = :checksum WHERE shard = :shard;
 
 -- name: raise_epoch
 -- Takes a shard under a new epoch and sets a block of ids aside.
@@ -54,7 +59,8 @@ DELETE FROM item
 -- name: finish_checkpoint
 -- Makes a generation the visible one.
 UPDATE shard
-   SET generation = :generation, checkpoint_offset = :offset, checkpoint_chain = :chain
+   SET generation = :generation, checkpoint_offset = :offset, checkpoint_chain = :chain,
+       checkpoint_checksum = :checksum
  WHERE shard = :shard
    AND epoch = :epoch
    AND generation = :generation - 1

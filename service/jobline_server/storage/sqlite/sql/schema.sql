@@ -26,7 +26,8 @@ CREATE TABLE shard (
     id_ceiling INTEGER NOT NULL DEFAULT 1,        -- ids below may be in use; 0 means "none"
     checkpoint_offset INTEGER NOT NULL DEFAULT 0, -- items hold every fact up to here
     checkpoint_chain INTEGER NOT NULL DEFAULT 0,  -- the chain there: where the tail begins
-    generation INTEGER NOT NULL DEFAULT 0         -- of the last finished checkpoint
+    generation INTEGER NOT NULL DEFAULT 0,        -- of the last finished checkpoint
+    checkpoint_checksum INTEGER NOT NULL DEFAULT 0 -- of these three; the journal has the rest
 );
 
 -- The journal: one row a commit and shard. A rowid table, since blobs are large: in an index they
