@@ -103,8 +103,11 @@ class RunLease:
         return total
 
     def unfinished(self) -> tuple[int, int]:
-        """Jobs and payload bytes (at most) that are still leased."""
-        return self.remaining, self.remaining * self.lot.payload_bytes_max
+        """Jobs and payload bytes that are still leased."""
+        lot = self.lot
+        if lot.is_even:
+            return self.remaining, self.remaining * lot.payload_bytes_max
+        return self.remaining, sum([len(lot.payloads[index]) for index in self.open_indexes()])
 
     def open_ids(self) -> list[int]:
         """Ids that are still leased."""
@@ -133,6 +136,7 @@ class Lot:
         "gone",
         "leases",
         # bookkeeping
+        "is_even",
         "payload_bytes_max",
         "offset",
         "remaining",
@@ -160,11 +164,37 @@ class Lot:
         self.cursor = 0
         self.gone: set[int] = set()
         self.leases: list[RunLease] = []
-        self.payload_bytes_max = max(map(len, payloads))
+        sizes = set(map(len, payloads))
+        self.payload_bytes_max = max(sizes)
+        self.is_even = len(sizes) == 1
         self.offset = 0
         self.remaining = len(payloads)
         self.volatile = False
         self.stored = False
+
+    def bytes_of(self, index: int, count: int) -> int:
+        """Payload bytes of neighbours; counted one by one only where they differ."""
+        if self.is_even:
+            return count * self.payload_bytes_max
+        return sum(map(len, self.payloads[index : index + count]))
+
+    def bytes_of_runs(self, starts: list[int], counts: list[int]) -> int:
+        """Payload bytes of runs of ids."""
+        if self.is_even:
+            return sum(counts) * self.payload_bytes_max
+        first_id = self.first_id
+        runs = zip(starts, counts, strict=True)
+        return sum([self.bytes_of(start - first_id, count) for start, count in runs])
+
+    def bytes_left(self) -> int:
+        """Payload bytes of the members that are still part of it."""
+        if self.is_even:
+            return self.remaining * self.payload_bytes_max
+        payloads, gone = self.payloads, self.gone
+        waiting = sum(
+            [len(payloads[i]) for i in range(self.cursor, len(payloads)) if i not in gone]
+        )
+        return waiting + sum([lease.unfinished()[1] for lease in self.leases])
 
     def end_id(self) -> int:
         """One past the last id."""

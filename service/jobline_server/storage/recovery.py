@@ -170,7 +170,7 @@ class Recovery:
         shard.lots.add(lot)
         shard.use_ids(lot.first_id, len(lot.payloads))
         queue, waiting = lot.queue, lot.waiting()
-        payload_bytes = lot.remaining * lot.payload_bytes_max
+        payload_bytes = lot.bytes_left()
         shard.load.live_jobs += lot.remaining
         shard.load.payload_bytes += payload_bytes
         queue.payload_bytes += payload_bytes

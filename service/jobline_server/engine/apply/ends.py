@@ -110,7 +110,7 @@ def _complete_members(
     """Members of one run completed. Those that left a result end as jobs of their own."""
     lot = lease.lot
     queue, state = lot.queue, JobState.COMPLETED
-    total = settle_members(lease, starts, counts)
+    total, payload_bytes = settle_members(lease, starts, counts)
     kept = _is_kept(queue, lot, state)
     if results:
         jobs = [_member(lease, first_id, state) for first_id in starts if first_id in results]
@@ -126,7 +126,7 @@ def _complete_members(
     queue.active -= total
     queue.completed_total += total
     _count_ended(queue, state, total, kept=kept)
-    drop_members(shard, lot, total)
+    drop_members(shard, lot, total, payload_bytes)
 
 
 def _member(lease: RunLease, job_id: int, state: JobState) -> Job:
@@ -255,7 +255,7 @@ def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None
     kept = _is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
     shard.ended.append(EndedRuns(lot, state, [first_id], [count], at_ms, 0, "", kept))
-    drop_members(shard, lot, count)
+    drop_members(shard, lot, count, lot.bytes_of(first_id - lot.first_id, count))
 
 
 def _leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
@@ -299,4 +299,5 @@ def apply_jobs_deleted(shard: Shard, fact: JobsDeleted, _offset: int) -> None:
             job.state = JobState.STALE
         drop_jobs(shard, group[0].queue, group)
     for first_id, count in runs:
-        drop_members(shard, _leave_lot(shard, first_id, count, Move.DELETED), count)
+        lot = _leave_lot(shard, first_id, count, Move.DELETED)
+        drop_members(shard, lot, count, lot.bytes_of(first_id - lot.first_id, count))

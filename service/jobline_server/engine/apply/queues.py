@@ -72,9 +72,9 @@ def _drop_job(shard: Shard, job: Job) -> None:
 
 def _drop_lot(shard: Shard, lot: Lot) -> None:
     for lease in lot.leases:
-        _revoke(shard, lot, lease)
+        _revoke(shard, lease)
     shard.load.live_jobs -= lot.remaining
-    shard.load.payload_bytes -= lot.remaining * lot.payload_bytes_max
+    shard.load.payload_bytes -= lot.bytes_left()
     lot.remaining = 0
     shard.lots.remove(lot)
     shard.changes.lots.discard(lot.first_id)
@@ -82,11 +82,9 @@ def _drop_lot(shard: Shard, lot: Lot) -> None:
         shard.changes.buried_lots.append(lot.first_id)
 
 
-def _revoke(shard: Shard, lot: Lot, lease: RunLease) -> None:
+def _revoke(shard: Shard, lease: RunLease) -> None:
     holder = lease.holder
-    open_indexes = lease.open_indexes()
-    holder.settle(len(open_indexes), len(open_indexes) * lot.payload_bytes_max)
+    holder.settle(*lease.unfinished())
     del holder.leases[run_key(lease)]
-    for index in open_indexes:
-        job_id = lot.first_id + index
+    for job_id in lease.open_ids():
         shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.QUEUE_DELETED))

@@ -79,33 +79,36 @@ def drop_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
     shard.changes.buried_jobs += [job.id for job in jobs if job.stored]
 
 
-def drop_members(shard: Shard, lot: Lot, count: int) -> None:
+def drop_members(shard: Shard, lot: Lot, count: int, payload_bytes: int) -> None:
     """Members of a lot are not live in it any more; the caller has counted them out of their
     state.
     """
     lot.remaining -= count
     shard.load.live_jobs -= count
-    shard.load.payload_bytes -= count * lot.payload_bytes_max
-    lot.queue.payload_bytes -= count * lot.payload_bytes_max
+    shard.load.payload_bytes -= payload_bytes
+    lot.queue.payload_bytes -= payload_bytes
     mark_lot(shard, lot)
 
 
 def settle_member(lease: RunLease, index: int) -> None:
     """One member of a run, which the caller has seen to be open, is not leased any more."""
     lease.settle(index, 1)
-    _count_settled(lease, 1)
+    _count_settled(lease, 1, len(lease.lot.payloads[index]))
 
 
-def settle_members(lease: RunLease, starts: list[int], counts: list[int]) -> int:
-    """Members of a run, as runs of ids, are not leased any more; says how many that are."""
-    total = lease.settle_runs(starts, counts)
-    _count_settled(lease, total)
-    return total
+def settle_members(lease: RunLease, starts: list[int], counts: list[int]) -> tuple[int, int]:
+    """Members of a run, as runs of ids, are not leased any more; says how many jobs and payload
+    bytes that are.
+    """
+    count = lease.settle_runs(starts, counts)
+    payload_bytes = lease.lot.bytes_of_runs(starts, counts)
+    _count_settled(lease, count, payload_bytes)
+    return count, payload_bytes
 
 
-def _count_settled(lease: RunLease, count: int) -> None:
+def _count_settled(lease: RunLease, count: int, payload_bytes: int) -> None:
     lot, holder = lease.lot, lease.holder
-    holder.settle(count, count * lot.payload_bytes_max)
+    holder.settle(count, payload_bytes)
     if not lease.remaining:
         lot.drop_lease(lease)
         del holder.leases[run_key(lease)]
@@ -169,7 +172,7 @@ def _split(shard: Shard, lot: Lot, index: int) -> Job:
         lot.gone.add(index)
     else:
         raise IllegalMove(f"job {job.id} cannot be taken off its lot")
-    drop_members(shard, lot, 1)
+    drop_members(shard, lot, 1, len(job.payload))
     add_job(shard, job)
     mark_job(shard, job)
     return job

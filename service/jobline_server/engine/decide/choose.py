@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import merge
+from itertools import islice
 from operator import attrgetter
 
 from jobline_server.engine.job import Job
@@ -84,17 +85,28 @@ def _take_lot(lot: Lot, chosen: Chosen) -> bool:
         index, count = lot.stretch_from(index, chosen.jobs_room)
         if not count:
             return True
-        fits = count
-        size = lot.payload_bytes_max
-        if size and count * size > chosen.bytes_room:
-            least = 1 if chosen.has_nothing and not chosen.items else 0
-            fits = max(chosen.bytes_room // size, least)
+        fits, payload_bytes = _fitting(lot, index, count, chosen)
         if fits:
             stretch = Stretch(lot, index, fits, lot.first_id + index, lot.volatile)
             chosen.items.append(stretch)
             chosen.has_runs = True
-            chosen.bytes_room -= fits * size
+            chosen.bytes_room -= payload_bytes
             chosen.jobs_room -= fits
         if fits < count or not chosen.jobs_room:
             return False
         index += count
+
+
+def _fitting(lot: Lot, index: int, count: int, chosen: Chosen) -> tuple[int, int]:
+    """How many of these neighbours fit, and their payload bytes."""
+    room = chosen.bytes_room
+    size = lot.bytes_of(index, count)
+    if size <= room:
+        return count, size
+    fits = used = 0
+    for payload in islice(lot.payloads, index, index + count):
+        if used + len(payload) > room and (fits or chosen.items or not chosen.has_nothing):
+            break
+        fits += 1
+        used += len(payload)
+    return fits, used

@@ -1,7 +1,7 @@
 """Lots ↔ the blobs of a checkpoint.
 
-What a lot no longer needs, payloads before its first living job, is not written; it reads back as
-empty payloads, so that indexes stay what they were.
+What a lot no longer needs, payloads before its first living job, is not written. It reads back as
+the first payload that is, so that indexes stay what they were, and sizes even if they are.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def decode_lot(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Lot:
     message = store_pb2.StoredLot.FromString(blob)
     payloads = list(message.payloads)
     if message.first_index:
-        payloads = [b""] * message.first_index + payloads
+        payloads = payloads[:1] * message.first_index + payloads
     lot = Lot(
         message.first_id,
         queue_of(message.queue),
@@ -94,6 +94,5 @@ def _run_lease(lot: Lot, message: store_pb2.StoredRunLease, holder_of: HolderOf)
     if message.settled:
         lease.settled = bytearray(message.settled)
         lease.remaining = lease.settled.count(0)
-    jobs = lease.remaining
-    holder.add(lease, run_key(lease), jobs, jobs * lot.payload_bytes_max)
+    holder.add(lease, run_key(lease), *lease.unfinished())
     return lease
