@@ -17,7 +17,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import (
@@ -51,7 +51,7 @@ from jobline_server.engine.decide.settle import decide_extend, decide_fail, deci
 from jobline_server.engine.decide.timers import disconnect, resume, tick
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of
-from jobline_server.engine.limits import HOUR_MS
+from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -261,19 +261,17 @@ class RecoveryMachine(RuleBasedStateMachine):
         ids = [*self.shard.jobs, *(i for f, lot in lots.items() for i in range(f, lot.end_id()))]
         return [ids[-1 - pick] for pick in picked if pick < len(ids)]
 
-    @rule(picked=picks)
-    def cancel(self, picked):
-        decide_cancel(self.shard, self.now, self._live(picked))
+    @rule(picked=picks, what=st.sampled_from(["promote", "promote", "cancel", "delete"]))
+    def change_live(self, picked, what):
+        ids = self._live(picked)
+        if what == "promote":
+            decide_promote(self.shard, self.now, ids)
+        elif what == "cancel":
+            decide_cancel(self.shard, self.now, ids)
+        else:
+            decide_delete_waiting(self.shard, self.now, ids)
 
-    @rule(picked=picks)
-    def promote(self, picked):
-        decide_promote(self.shard, self.now, self._live(picked))
-
-    @rule(picked=picks)
-    def delete_waiting(self, picked):
-        decide_delete_waiting(self.shard, self.now, self._live(picked))
-
-    @rule(picked=picks, what=st.sampled_from(["retry", "stale", "delete"]))
+    @rule(picked=picks, what=st.sampled_from(["retry", "retry", "stale", "delete"]))
     def change_ended(self, picked, what):
         """As the runtime does: everything is committed and written before anybody looks."""
         self.world.commit()
@@ -336,14 +334,12 @@ class RecoveryMachine(RuleBasedStateMachine):
     def stage(self, budget):
         self.world.stage(budget)
 
-    @rule(truncate=st.booleans())
-    def finish_checkpoint(self, truncate):
-        self.world.finish_checkpoint(truncate=truncate)
-
-    @precondition(lambda self: self.world.checkpoint is not None)
-    @rule()
-    def abandon_checkpoint(self):
-        self.world.abandon_checkpoint()
+    @rule(how=st.sampled_from(["finished", "finished", "truncated", "abandoned"]))
+    def end_checkpoint(self, how):
+        if how == "abandoned":
+            self.world.abandon_checkpoint()
+        else:
+            self.world.finish_checkpoint(truncate=how == "truncated")
 
     @rule(
         ops_kept=st.integers(0, 5),
@@ -373,13 +369,20 @@ class RecoveryMachine(RuleBasedStateMachine):
         invariants.check(self.shard)
 
     def teardown(self) -> None:
+        """Whatever happened, it is there after the last restart, and time frees what waits."""
         self.crash(0, "after the commit")
+        self.time_passes(DAY_MS)
         self.invariants_hold()
+        for queue in self.shard.queues.values():
+            assert queue.active == 0, "a lease was never looked at again"
+        self.time_passes(DAY_MS)
+        for queue in self.shard.queues.values():
+            assert queue.scheduled == 0, "a delayed job was never looked at again"
 
 
 RecoveryMachine.TestCase.settings = settings(
     max_examples=EXAMPLES or 800,
-    stateful_step_count=60 if EXAMPLES else 40,
+    stateful_step_count=50,
     derandomize=not EXAMPLES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
