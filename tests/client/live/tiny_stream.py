@@ -29,6 +29,7 @@ class StreamPort:
         self.frames: list[pb.StreamRequest] = []
         self.session = ""
         self.keeps_confirms = False
+        self.refuses_settles = False
         self.half_closed = False
         self._context = context
         self._out: list[pb.StreamResponse] = []
@@ -67,6 +68,8 @@ class StreamPort:
     async def _next_frame(self, reader: asyncio.Task[None]) -> pb.StreamResponse | None:
         while True:
             self.wake.clear()
+            if self.refuses_settles and any(frame.settles for frame in self.frames):
+                await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a bad settle")
             if self._broken:
                 await self._context.abort(grpc.StatusCode.UNAVAILABLE, "the stream broke")
             if self._out and not self.server.is_silent:
@@ -121,6 +124,8 @@ class StreamPort:
         self.say(pb.StreamResponse(opened=opened))
 
     def _settle(self, settle: pb.StreamSettle) -> None:
+        if self.refuses_settles:
+            return
         store = self.server.store
         outcomes = [
             store.ack(id_, delivery)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from jobline.context import CancelReason
@@ -35,14 +36,23 @@ class Runners(Protocol):
 class Feed:
     """Finds the handler of each job, gathers batches, and stops handlers whose lease is gone.
 
-    `take` is called by the reader, `flush` by the keeper.
+    `take` is called by the reader, `flush` by the keeper, who is told by `batch_waits` that there
+    is a new deadline.
     """
 
-    def __init__(self, routes: Routes, shop: Shop, loop: Runners, threads: Runners) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        shop: Shop,
+        loop: Runners,
+        threads: Runners,
+        batch_waits: Callable[[], None],
+    ) -> None:
         self._routes = routes
         self._shop = shop
         self._loop = loop
         self._threads = threads
+        self._batch_waits = batch_waits
         self._lock = threading.Lock()  # around the batches: reader and keeper both end them
         self._batches: Collector[Route, LeasedJob] = Collector()
         self._is_closed = False
@@ -94,6 +104,8 @@ class Feed:
             batch = self._batches.add(now, route, job, size=route.size, wait=route.wait)
         if batch is not None:
             work.append((route, batch))
+        else:
+            self._batch_waits()
 
     def _put(self, work: list[Work]) -> None:
         for_loop = [entry for entry in work if entry[0].is_async]

@@ -77,7 +77,9 @@ class House:
         self._shop = Shop(self._desk, settings.middleware, state)
         self._tasks = LoopRunners(self._shop, settings.concurrency)
         self._threads = ThreadRunners(self._shop, settings.threads)
-        self._feed = Feed(routes, self._shop, self._tasks, self._threads)
+        self._feed = Feed(
+            routes, self._shop, self._tasks, self._threads, batch_waits=self._look_soon
+        )
         self._stream = Stream(settings.address, self._desk, self._take, self._handle_end)
         self.keeper = Keeper(
             shop=self._shop,
@@ -125,6 +127,9 @@ class House:
             connected=self._desk.is_open,
         )
 
+    def _look_soon(self) -> None:
+        self.keeper.look_soon()
+
     def _take(self, received: Received) -> None:
         if received.opened:
             self._call_soon(self.connected.set)
@@ -137,7 +142,7 @@ class House:
         if failure is not None:
             self._failure = failure
             self.keeper.stop_worker()
-        self.keeper.look_soon()
+        self._look_soon()
 
     def _call_soon(self, callback: Any) -> None:
         if not self._loop.is_closed():

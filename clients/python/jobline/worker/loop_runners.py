@@ -19,6 +19,9 @@ CALLS_A_TURN = 64
 # Seconds that tasks have to end when the worker has stopped.
 STOP_TIMEOUT = 1.0
 
+# What ends the loop, and with it the program, although a handler raised it.
+_ENDS_PROGRAM = (KeyboardInterrupt, SystemExit)
+
 _Task = asyncio.Task[None]
 
 
@@ -117,8 +120,10 @@ class LoopRunners:
             value = await Isolated(coroutine, self._wake_one)
         except asyncio.CancelledError as error:
             self._handle_cancelled(task, context, error)
-        except Exception as error:  # noqa: BLE001  # whatever a handler raises is its job's failure
+        except BaseException as error:  # whatever a handler raises is its job's failure
             shop.settle_error(context, error)
+            if isinstance(error, _ENDS_PROGRAM):
+                raise
         else:
             shop.settle(context, value)
         finally:
@@ -137,9 +142,11 @@ class LoopRunners:
         except asyncio.CancelledError as error:
             for item in items:
                 self._handle_cancelled(task, item.context, error)
-        except Exception as error:  # noqa: BLE001  # as above, for each job of the batch
+        except BaseException as error:  # as above, for each job of the batch
             for item in items:
                 shop.settle_error(item.context, error)
+            if isinstance(error, _ENDS_PROGRAM):
+                raise
         else:
             shop.settle_batch(items, said)
         finally:

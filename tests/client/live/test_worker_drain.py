@@ -1,0 +1,202 @@
+"""How a worker stops: finish, then cancel, then release. A polite stop costs no job more than a
+kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+
+import pytest
+
+from jobline import CancelReason, Worker
+from jobline.v1 import job_service_pb2 as pb
+from tests.client.live.either import in_thread
+from tests.client.live.tiny_store import ACTIVE, COMPLETED, READY
+from tests.client.live.working import program, working
+
+INTERRUPTED = pb.RELEASE_REASON_INTERRUPTED
+
+
+def do_nothing(payload):
+    return None
+
+
+async def test_what_runs_may_finish_and_what_waits_is_given_back_at_once(tiny):
+    """Others can have it; nothing is lost, repeated or burned."""
+    worker = Worker(tiny.address, concurrency=1, window=5)
+    started, go = asyncio.Event(), asyncio.Event()
+
+    @worker.handler("q")
+    async def handle(payload):
+        started.set()
+        await go.wait()
+
+    tiny.push("q", *[b""] * 5)
+    async with working(worker) as serving:
+        await started.wait()
+        await tiny.until(lambda: len(tiny.jobs(ACTIVE)) == 5)
+        worker.stop()
+        await tiny.until(lambda: len(tiny.jobs(READY)) == 4)
+        assert not serving.done()
+        go.set()
+        await serving
+    assert len(tiny.jobs(COMPLETED)) == 1
+    assert all(entry.releases == [INTERRUPTED] for entry in tiny.jobs(READY))
+    assert {entry.attempt for entry in tiny.jobs()} == {1}
+    assert worker.stats.released == 4
+
+
+async def test_the_stream_is_left_politely(tiny):
+    """Drain, settle, half-close: the server ends the call, and nobody is counted as lost."""
+    worker = Worker(tiny.address)
+    worker.handler("q")(do_nothing)
+    async with working(worker) as serving:
+        port = tiny.ports[0]
+        worker.stop()
+        await serving
+    assert port.frames[-1].drain
+    assert port.half_closed
+
+
+async def test_after_the_soft_stop_handlers_are_cancelled(tiny):
+    """Their jobs are given back, for others to do."""
+    worker = Worker(tiny.address, soft_stop=0.01)
+    started, started_plain = asyncio.Event(), threading.Event()
+    reasons = []
+
+    @worker.handler("q", "async")
+    async def handle(payload, context):
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            reasons.append(context.cancel_reason)
+
+    @worker.handler("q", "plain")
+    def handle_plain(payload, context):
+        started_plain.set()
+        context.wait_cancelled(20)
+        reasons.append(context.cancel_reason)
+        context.raise_if_cancelled()
+
+    tiny.push("q", b"", name="async")
+    tiny.push("q", b"", name="plain")
+    async with working(worker) as serving:
+        await started.wait()
+        await in_thread(started_plain.wait)
+        worker.stop()
+        await serving
+    assert reasons == [CancelReason.STOPPING] * 2
+    assert [entry.releases for entry in tiny.jobs()] == [[INTERRUPTED], [INTERRUPTED]]
+
+
+async def test_after_the_hard_stop_jobs_are_released_whoever_holds_on(tiny, caplog):
+    """A handler that does not heed its end is reported with its stack, and costs nobody its job."""
+    worker = Worker(tiny.address, soft_stop=0, hard_stop=0.01)
+    started, end = threading.Event(), threading.Event()
+
+    @worker.handler("q")
+    def stubborn(payload):
+        started.set()
+        end.wait(20)
+
+    tiny.push("q", b"")
+    async with working(worker) as serving:
+        await in_thread(started.wait)
+        worker.stop()
+        await serving
+        end.set()
+    assert tiny.jobs()[0].releases == [INTERRUPTED]
+    assert "did not stop in time" in caplog.text
+    assert "stubborn" in caplog.text
+
+
+async def test_stopping_twice_does_not_wait(tiny):
+    """The second call goes to the next stage."""
+    worker = Worker(tiny.address, soft_stop=3600)
+    started = asyncio.Event()
+
+    @worker.handler("q")
+    async def handle(payload):
+        started.set()
+        await asyncio.Event().wait()
+
+    tiny.push("q", b"")
+    async with working(worker) as serving:
+        await started.wait()
+        worker.stop()
+        worker.stop()
+        await serving
+    assert tiny.jobs()[0].releases == [INTERRUPTED]
+
+
+async def test_cancelling_serve_cancels_handlers_and_gives_their_jobs_back(tiny):
+    """A task group that ends does not leave leases behind."""
+    worker = Worker(tiny.address)
+    started = asyncio.Event()
+
+    @worker.handler("q")
+    async def handle(payload):
+        started.set()
+        await asyncio.Event().wait()
+
+    tiny.push("q", b"")
+    serving = asyncio.create_task(worker.serve())
+    await started.wait()
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert tiny.jobs()[0].releases == [INTERRUPTED]
+
+
+async def test_a_worker_that_is_stopped_before_it_starts_does_nothing(tiny):
+    """It connects, says goodbye, and returns."""
+    worker = Worker(tiny.address)
+    worker.handler("q")(do_nothing)
+    tiny.push("q", b"")
+    worker.stop()
+    await worker.serve()
+    assert not tiny.jobs(COMPLETED)
+
+
+async def test_a_worker_stops_although_its_server_is_gone(tiny):
+    """It has nothing to tell anybody."""
+    worker = Worker(tiny.address)
+    worker.handler("q")(do_nothing)
+    async with working(worker) as serving:
+        await tiny.stop()
+        worker.stop()
+        await serving
+
+
+PROGRAM = """
+import sys, time
+from jobline import Worker
+worker = Worker(sys.argv[1], soft_stop=0.2, hard_stop=0.2)
+
+@worker.handler("q")
+async def handle(payload):
+    print("started", flush=True)
+    time.sleep(3600) if sys.argv[2] == "blocked" else None
+
+worker.run()
+print("stopped", flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["free", "blocked"])
+async def test_sigterm_drains_even_while_a_handler_blocks_the_loop(tiny, kind):
+    """The program ends by itself, or at least has given its job back when it is killed."""
+    (id_,) = tiny.push("q", b"")
+    async with program(PROGRAM, tiny.address, kind) as process:
+        assert await process.stdout.readline() == b"started\n"
+        if kind == "free":
+            await tiny.until(lambda: tiny.jobs(COMPLETED))
+        process.send_signal(signal.SIGTERM)
+        if kind == "free":
+            assert await process.stdout.readline() == b"stopped\n"
+            assert await process.wait() == 0
+        else:
+            await tiny.until(lambda: tiny.store.jobs[id_].releases == [INTERRUPTED])

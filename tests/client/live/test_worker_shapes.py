@@ -1,0 +1,91 @@
+"""The worker over a real socket: batch handlers, middleware, lifespan."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from jobline import AsyncClient, Dead, Middleware, Worker
+from tests.client.live.tiny_store import COMPLETED, DEAD
+from tests.client.live.working import working
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_batch_handler_answers_for_each_job(tiny, is_async):
+    """Results, errors and outcomes one by one; what it forgets is failed, never assumed done."""
+    worker = Worker(tiny.address, concurrency=2)
+    sizes = []
+
+    def handle(items):
+        sizes.append(len(items))
+        said = {item.id: item.payload for item in items if item.payload > 0}
+        return said | {item.id: Dead("zero") for item in items if item.payload == 0}
+
+    async def handle_async(items):
+        await asyncio.sleep(0)
+        return handle(items)
+
+    worker.batch_handler("q", size=3, wait=0.02)(handle_async if is_async else handle)
+    tiny.push("q", b"1", b"0", b"-1", b"4", content_type="application/json", max_attempts=1)
+    async with working(worker):
+        await tiny.until(lambda: all(entry.has_ended for entry in tiny.jobs()))
+    jobs = tiny.jobs()
+    assert [entry.state for entry in jobs] == [COMPLETED, DEAD, DEAD, COMPLETED]
+    assert (jobs[0].result, jobs[1].error.type, jobs[2].error.type) == (b"1", "Dead", "Forgotten")
+    assert sizes == [3, 1]
+
+
+@pytest.mark.parametrize("said", [None, "text", KeyError("all")])
+async def test_a_batch_handler_that_answers_for_nobody_fails_all(tiny, said):
+    """A list in order would do as well; this is none."""
+    worker = Worker(tiny.address)
+
+    @worker.batch_handler("q", size=2)
+    async def handle(items):
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    tiny.push("q", b"1", b"2", max_attempts=1)
+    async with working(worker):
+        await tiny.until(lambda: len(tiny.jobs(DEAD)) == 2)
+
+
+async def test_middleware_wraps_handlers_and_the_lifespan_makes_their_state(tiny):
+    """The first is outermost; the lifespan ends after the last job."""
+    said = []
+
+    class Say(Middleware):
+        def __init__(self, word):
+            self.word = word
+
+        async def around(self, context, call_next):
+            said.append(f"{self.word} {context.name}")
+            return await call_next()
+
+        def around_plain(self, context, call_next):
+            said.append(f"{self.word} {context.name}")
+            return call_next() + 1
+
+    @asynccontextmanager
+    async def lifespan():
+        said.append("begin")
+        yield {"answer": 42}
+        said.append("end")
+
+    worker = Worker(tiny.address, middleware=[Say("outer"), Say("inner")], lifespan=lifespan)
+
+    @worker.handler("q", "async")
+    async def handle(payload, context):
+        return context.state["answer"]
+
+    @worker.handler("q", "plain")
+    def handle_plain(payload):
+        return 1
+
+    async with AsyncClient(tiny.address) as client, working(worker):
+        assert await client.push_and_wait("q", b"", name="async") == 42
+        assert await client.push_and_wait("q", b"", name="plain") == 3
+    assert said == ["begin", "outer async", "inner async", "outer plain", "inner plain", "end"]
