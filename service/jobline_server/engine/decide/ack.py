@@ -144,10 +144,10 @@ def _gather_members(shard: Shard, batch: _Batch, index: int) -> int:
                 continue
         lease = part.lease
         settled = lease.settled
-        if deliveries[index] != lease.delivery:
-            batch.exceptions.append((index, _LEASE_LOST))
-        elif settled is not None and settled[job_id - part.low]:
+        if settled is not None and settled[job_id - part.low]:
             batch.exceptions.append((index, SettleOutcome.NOT_FOUND))
+        elif deliveries[index] != lease.delivery:
+            batch.exceptions.append((index, _LEASE_LOST))
         else:
             if index + 1 < end and ids[index + 1] == job_id + 1:
                 count = _stretch(lease, batch, index)

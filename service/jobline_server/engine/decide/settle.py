@@ -7,6 +7,8 @@ this very lease is for the finished file to say.
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from jobline_server.engine import effective, limits
 from jobline_server.engine.commands import (
     Exceptions,
@@ -43,6 +45,9 @@ _DONE, _CANCELLED = SettleOutcome.DONE, SettleOutcome.CANCELLED
 _LEASE_LOST, _NOT_FOUND = SettleOutcome.LEASE_LOST, SettleOutcome.NOT_FOUND
 _READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
 
+_Kind = tuple[str, ReleaseReason, str, bool]
+"""What released jobs must share to share a fact: queue, reason, worker, durability."""
+
 RELEASES_USED_UP = JobError(type="ReleasesUsedUp", message="the job was given back too often")
 
 
@@ -51,11 +56,9 @@ def held(shard: Shard, job_id: int, delivery: int) -> Job | RunLease | SettleOut
     lease, live = shard.find_lease(job_id)
     if lease is None:
         return _LEASE_LOST if live else _NOT_FOUND
-    if lease.delivery != delivery:
-        return _LEASE_LOST
     if isinstance(lease, RunLease) and not lease.is_open(job_id - lease.lot.first_id):
         return _NOT_FOUND
-    return lease
+    return lease if lease.delivery == delivery else _LEASE_LOST
 
 
 def decide_fail(shard: Shard, now: Now, items: list[FailItem]) -> list[FailResult]:
@@ -107,18 +110,17 @@ def _death_of(
 
 
 def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptions:
-    """Gives jobs back without failing them; neighbours of the list that go the same way share a
-    fact.
+    """Gives jobs back without failing them. Those that go on at once stand at the front of their
+    lanes, in the order of the list.
     """
     exceptions: Exceptions = []
-    batch: dict[int, ReleaseItem] = {}
+    batch: dict[int, tuple[_Kind, int]] = {}
     for index, item in enumerate(items):
-        if item.id in batch:
-            exceptions.append((index, SettleOutcome.ALREADY_DONE))
-            continue
         lease = held(shard, item.id, item.delivery)
         if isinstance(lease, SettleOutcome):
             exceptions.append((index, lease))
+        elif item.id in batch:
+            exceptions.append((index, _LEASE_LOST))
         elif isinstance(lease, Job) and lease.cancel_requested:
             shard.emit(JobsCancelled(now.wall_ms, [item.id], [1]), volatile=lease.volatile)
             exceptions.append((index, _CANCELLED))
@@ -126,27 +128,28 @@ def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptio
             died = JobDied(now.wall_ms, item.id, EndReason.MAX_ATTEMPTS_EXCEEDED, RELEASES_USED_UP)
             shard.emit(died, volatile=lease.volatile)
         else:
-            batch[item.id] = item
-    _emit_released(shard, now, list(batch.values()))
+            run_at_ms = now.wall_ms + item.delay_ms if item.delay_ms else 0
+            batch[item.id] = (_kind_of(lease, item.why), run_at_ms)
+    _emit_released(shard, now, batch)
     return exceptions
 
 
-def _emit_released(shard: Shard, now: Now, batch: list[ReleaseItem]) -> None:
-    """One fact for all that share queue, reason, worker and durability; the front keeps their
-    order.
+def _kind_of(lease: Job | RunLease, why: ReleaseReason) -> _Kind:
+    owner = lease if isinstance(lease, Job) else lease.lot
+    worker = lease.holder.worker if lease.holder else ""
+    return owner.queue.name, why, worker, owner.volatile
+
+
+def _emit_released(shard: Shard, now: Now, batch: dict[int, tuple[_Kind, int]]) -> None:
+    """One fact for neighbours on the list that are alike. The last ones go to the front first, so
+    that the first ones stand before them in the end.
     """
-    groups: dict[tuple[str, ReleaseReason, str, bool], dict[int, int]] = {}
-    for item in batch:
-        lease = held(shard, item.id, item.delivery)
-        if isinstance(lease, SettleOutcome):
-            continue
-        owner = lease if isinstance(lease, Job) else lease.lot
-        worker = lease.holder.worker if lease.holder else ""
-        group = groups.setdefault((owner.queue.name, item.why, worker, owner.volatile), {})
-        group[item.id] = now.wall_ms + item.delay_ms if item.delay_ms else 0
-    for (queue, why, worker, volatile), jobs in groups.items():
-        run_at = list(jobs.values()) if any(jobs.values()) else []
-        fact = JobsReleased(now.wall_ms, queue, list(jobs), run_at, why, worker)
+    alike = groupby(batch.items(), lambda entry: entry[1][0])
+    parts = [(kind, [(job_id, due) for job_id, (_, due) in part]) for kind, part in alike]
+    for (queue, why, worker, volatile), part in reversed(parts):
+        ids, run_at_ms = [job_id for job_id, _ in part], [due for _, due in part]
+        run_at_ms = run_at_ms if any(run_at_ms) else []
+        fact = JobsReleased(now.wall_ms, queue, ids, run_at_ms, why, worker)
         shard.emit(fact, volatile=volatile)
 
 
