@@ -54,9 +54,9 @@ class Gate:
     def __len__(self) -> int:
         return len(self._inside)
 
-    def cancel_all(self) -> None:
-        """Ends the calls that are in."""
-        for task in list(self._inside):
+    def cancel_all(self, but: set[asyncio.Task[Any]]) -> None:
+        """Ends the calls that are in, except some."""
+        for task in self._inside - but:
             task.cancel()
 
 
@@ -73,6 +73,7 @@ class Admission:
         "streams",
         "waiters",
         "watchers",
+        "_writing",
     )
 
     def __init__(self, limits: CallLimits | None = None) -> None:
@@ -84,18 +85,38 @@ class Admission:
         self.pulls = Gate("long polls", self.limits.pulls)
         self.waiters = Gate("waiters", self.limits.waiters)
         self.watchers = Gate("watchers", self.limits.watchers)
+        self._writing: set[asyncio.Task[Any]] = set()
 
     def check_room(self) -> None:
         """Refuse a call where too many are open."""
         if self.calls > self.limits.calls or self.call_bytes > self.limits.call_bytes:
             raise too_many("calls")
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around a write: a call is not cancelled in the middle of one, because gRPC cannot send a
+        status then. It ends right behind it."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._writing.add(task)
+        try:
+            yield
+        finally:
+            self._writing.discard(task)
+        if self.ending:
+            raise ending()
+
     def end_waiting_calls(self) -> None:
-        """Ends the calls that only wait, with DRAINING, and none that writes anything. Streams are
-        ended by the runtime."""
+        """Ends the calls that only wait, with DRAINING. Streams are ended by the runtime, and calls
+        that change something end by themselves."""
         self.ending = True
         for gate in (self.pulls, self.waiters, self.watchers):
-            gate.cancel_all()
+            gate.cancel_all(but=self._writing)
+
+
+def ending() -> Refused:
+    """What a call is told that waits when the server stops."""
+    return Refused(RefusalKind.DRAINING, "the server stops; ask again later")
 
 
 def too_many(what: str) -> Refused:

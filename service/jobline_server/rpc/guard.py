@@ -12,8 +12,8 @@ Interceptors of grpc.aio would do the same for several awaits a call.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
@@ -23,8 +23,8 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
-from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.rpc.admission import Admission
+from jobline_server.engine.commands import Refused
+from jobline_server.rpc.admission import Admission, ending
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
 from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
 from jobline_server.telemetry.calls import CallMeter, CallMeters
@@ -45,7 +45,7 @@ HOT_METHODS = frozenset({"Push", "Ack", "Fail", "Release", "Extend", "Stream"})
 
 
 # What a call is told that waits when the server ends it.
-ENDING = status_of(Refused(RefusalKind.DRAINING, "the server stops; ask again later"))
+ENDING_STATUS = status_of(ending())
 
 
 class Malformed(Exception):
@@ -125,7 +125,7 @@ class Guard:
                 code = "CANCELLED"
                 if not admission.ending:
                     raise
-                await abort(context, ENDING)
+                await abort(context, ENDING_STATUS)
             except Exception as error:  # noqa: BLE001  # the last place before gRPC's UNKNOWN
                 status = self._status(error, meter)
                 code = status.code.name
@@ -138,12 +138,15 @@ class Guard:
         return call
 
     def _server_stream(self, function: ServerStream, decode: Decode, meter: CallMeter) -> Any:
+        admission = self.admission
+
         async def replies(raw: bytes, context: Context) -> None:
             async with aclosing(function(decode(raw), context)) as messages:
                 async for message in messages:
-                    await context.write(
-                        message if isinstance(message, bytes) else message.SerializeToString()
-                    )
+                    with admission.writing():
+                        await context.write(
+                            message if isinstance(message, bytes) else message.SerializeToString()
+                        )
 
         async def call(raw: bytes, context: Context) -> None:
             await self._long_call(replies(raw, context), context, meter)
@@ -165,7 +168,7 @@ class Guard:
             code = "CANCELLED"
             if not self.admission.ending:
                 raise
-            await abort(context, ENDING)
+            await abort(context, ENDING_STATUS)
         except (aio.UsageError, aio.InternalError):
             # A write met a call that had ended a moment before: nobody is there to be told.
             code = "CANCELLED"
@@ -210,12 +213,3 @@ async def abort(context: Context, status: Status) -> NoReturn:
     """Ends a call with a status."""
     await context.abort(status.code, status.message, status.metadata)
     raise AssertionError("abort() raises")
-
-
-@contextmanager
-def first_of_group() -> Iterator[None]:
-    """Lets the first exception of a task group through as itself."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] from None

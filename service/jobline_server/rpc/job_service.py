@@ -14,7 +14,7 @@ from jobline_server.rpc.convert.leases import pull_response
 from jobline_server.rpc.convert.push import PushReader, push_response
 from jobline_server.rpc.convert.stream import queue_weights
 from jobline_server.rpc.guard import Context, Frames
-from jobline_server.rpc.job_stream import StreamShell
+from jobline_server.rpc.job_stream import serve_stream
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import lease_ms
 from jobline_server.runtime.runtime import Runtime
@@ -107,7 +107,7 @@ class JobService:
     async def Stream(self, frames: Frames) -> None:
         """A worker pool on one call."""
         with self._admission.streams.entered():
-            await StreamShell(self._runtime, frames).run()
+            await serve_stream(self._runtime, frames)
 
     async def Wait(
         self, request: job_service_pb2.WaitRequest, _context: Context

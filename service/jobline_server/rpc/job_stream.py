@@ -2,19 +2,23 @@
 
     reader: message → frame → port.receive        writer: port.next_frame → messages → write
 
-The reader reads the first frame, opens the port and starts the writer; whichever ends first ends
-the other. grpc.aio tells a broken connection twice, first as an end of the messages and a moment
-later as a cancellation, so an end of the messages is believed only when that moment has passed: a
-half-close says goodbye, but a worker whose connection broke keeps its leases until it is back.
+The task of the call is the writer, and it is never cancelled by us: gRPC cannot send a status while
+a write is under way. A reader that found a mistake ends the port instead, the writer runs out of
+frames, and then the mistake is told.
+
+grpc.aio tells a broken connection twice, first as an end of the messages and a moment later as a
+cancellation. So an end of the messages is believed only when that moment has passed: a half-close
+says goodbye, but a worker whose connection broke keeps its leases until it is back.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.rpc.convert.stream import server_messages, worker_frame
-from jobline_server.rpc.guard import Frames, first_of_group
+from jobline_server.rpc.guard import Frames
 from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
 
@@ -24,63 +28,86 @@ OPEN_SECONDS = 10.0
 BROKEN_SECONDS = 0.1
 
 
-class StreamShell:
-    """One stream, from its first frame to its end."""
+async def serve_stream(runtime: Runtime, frames: Frames) -> None:
+    """Serves one stream, from its first frame to its end; returns when it has ended well."""
+    first = await _first_frame(frames)
+    frame = worker_frame(first)
+    if frame.open is None:
+        raise mistake("a stream begins with open")
+    port = runtime.open_stream(frame.open)
+    frame.open = None
+    try:
+        port.receive(frame)
+        await _read_and_write(frames, port)
+    except BaseException:
+        port.disconnect()
+        raise
 
-    __slots__ = ("_frames", "_port", "_runtime", "_silent")
 
-    def __init__(self, runtime: Runtime, frames: Frames) -> None:
-        self._runtime = runtime
+async def _read_and_write(frames: Frames, port: StreamPort) -> None:
+    reader = _Reader(frames, port)
+    task = asyncio.create_task(reader.run())
+    try:
+        await _write(frames, port)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    if reader.mistake is not None:
+        raise reader.mistake
+
+
+async def _write(frames: Frames, port: StreamPort) -> None:
+    while (frame := await port.next_frame()) is not None:
+        for message in server_messages(frame):
+            await frames.write(message)
+
+
+class _Reader:
+    """Takes what the worker sends. `mistake` is why it stopped, if it stopped early."""
+
+    def __init__(self, frames: Frames, port: StreamPort) -> None:
         self._frames = frames
-        self._port: StreamPort | None = None
-        self._silent = False
+        self._port = port
+        self.mistake: Exception | None = None
 
     async def run(self) -> None:
-        """Serves the stream; returns when it has ended well."""
+        """Reads to the end."""
         try:
-            with first_of_group():
-                async with asyncio.TaskGroup() as tasks:
-                    reader = tasks.create_task(self._read(tasks))
-                    self._expect_open(reader)
-        except BaseException:
-            if self._port is not None:
-                self._port.disconnect()
+            while (message := await self._frames.read()) is not None:
+                self._port.receive(worker_frame(message))
+            await _pause(BROKEN_SECONDS)
+            self._port.half_close()
+        except Exception as error:  # noqa: BLE001  # the writer's task raises it
+            self.mistake = error
+            self._port.disconnect()
+            self._port.end()
+
+
+async def _first_frame(frames: Frames) -> Any:
+    """The first message, which has to come within a time."""
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("a stream is served by a task")
+    late = False
+
+    def give_up() -> None:
+        nonlocal late
+        late = True
+        task.cancel()
+
+    timer = asyncio.get_running_loop().call_later(OPEN_SECONDS, give_up)
+    try:
+        first = await frames.read()
+    except asyncio.CancelledError:
+        if not late:
             raise
-        if self._silent:
-            raise mistake("the first frame did not come")
-
-    def _expect_open(self, reader: asyncio.Task[None]) -> None:
-        """Ends a stream whose first frame does not come."""
-
-        def give_up() -> None:
-            self._silent = self._port is None
-            if self._silent:
-                reader.cancel()
-
-        timer = asyncio.get_running_loop().call_later(OPEN_SECONDS, give_up)
-        reader.add_done_callback(lambda _: timer.cancel())
-
-    async def _read(self, tasks: asyncio.TaskGroup) -> None:
-        first = await self._frames.read()
-        if first is None:
-            raise mistake("a stream begins with open")
-        frame = worker_frame(first)
-        if frame.open is None:
-            raise mistake("a stream begins with open")
-        port = self._port = self._runtime.open_stream(frame.open)
-        reader = asyncio.current_task()
-        tasks.create_task(self._write(port)).add_done_callback(lambda _: reader and reader.cancel())
-        frame.open = None
-        port.receive(frame)
-        while (message := await self._frames.read()) is not None:
-            port.receive(worker_frame(message))
-        await _pause(BROKEN_SECONDS)
-        port.half_close()
-
-    async def _write(self, port: StreamPort) -> None:
-        while (frame := await port.next_frame()) is not None:
-            for message in server_messages(frame):
-                await self._frames.write(message)
+        task.uncancel()
+        raise mistake("the first frame did not come") from None
+    finally:
+        timer.cancel()
+    if first is None:
+        raise mistake("a stream begins with open")
+    return first
 
 
 def mistake(message: str) -> Refused:

@@ -114,6 +114,9 @@ class EndedJobs:
         return None if row is None else _view(row, job_id)
 
     async def _row_of(self, job_id: int) -> EndedRow | None:
+        if self._core.shard_of_id(job_id) is None:
+            # No shard gave this number; the largest ones do not even fit into a row.
+            return None
         await self.write()
         return await self.finished.get(job_id)
 

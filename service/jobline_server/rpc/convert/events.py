@@ -42,6 +42,8 @@ def watch_filter(request: job_service_pb2.WatchRequest) -> WatchFilter:
 
 def resume_token(request: job_service_pb2.WatchRequest) -> str:
     """The token of the last event seen; the runtime knows what it means."""
+    if not request.resume_token.isascii():
+        raise fields.invalid("resume_token", "is not one of this server's")
     return fields.word(request.resume_token, "resume_token", rpc_limits.TOKEN_CHARACTERS_MAX)
 
 

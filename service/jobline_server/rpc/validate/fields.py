@@ -146,7 +146,7 @@ def some(values: Sized, field: str, most: int) -> None:
 
 def duration_ms(value: Duration, field: str, least_ms: int, most_ms: int) -> int:
     """A length of time in milliseconds."""
-    check_own_fields(value)
+    _check_types(value, field)
     seconds, nanos = value.seconds, value.nanos
     if seconds < 0 or nanos < 0:
         raise invalid(field, "must not be negative")
@@ -160,9 +160,16 @@ def duration_ms(value: Duration, field: str, least_ms: int, most_ms: int) -> int
 
 def moment_ms(value: Timestamp, field: str) -> int:
     """A moment in milliseconds since 1970."""
-    check_own_fields(value)
+    _check_types(value, field)
     if not MOMENT_SECONDS_MIN <= value.seconds <= MOMENT_SECONDS_MAX:
         raise invalid(field, "must be in the years 0001 to 9999")
     if not 0 <= value.nanos <= NANOS_MAX:
         raise invalid(field, "nanos must be 0 to 999999999")
     return milliseconds_of(value)
+
+
+def _check_types(value: Duration | Timestamp, field: str) -> None:
+    try:
+        check_own_fields(value)
+    except Refused as refused:
+        raise within(field, refused) from None
