@@ -69,11 +69,24 @@ class Holder:
         self.tally.payload_bytes -= payload_bytes
 
     def deadline_of(self, lease: RunLease | Job) -> int:
-        """When this lease ends if nothing more is heard, in monotonic milliseconds."""
-        deadline = max(lease.deadline_ms, self.heard_ms + lease.lease_ms if self.session else 0)
-        if self.lost_ms is not None:
-            deadline = min(deadline, self.lost_ms + self.grace_ms)
-        return deadline
+        """A moment before which this lease does not end if nothing more is heard, in monotonic
+        milliseconds.
+        """
+        return self._ends_ms(lease, lease.deadline_ms)
+
+    def lost_ids(self, lease: RunLease | Job, mono_ms: int) -> list[int]:
+        """The jobs on which this lease has ended."""
+        if self.deadline_of(lease) > mono_ms:
+            return []
+        return [i for i, ends_ms in lease.open_ends() if self._ends_ms(lease, ends_ms) <= mono_ms]
+
+    def _ends_ms(self, lease: RunLease | Job, ends_ms: int) -> int:
+        """When a lease ends that would end at `ends_ms`: what is heard of a session extends all its
+        leases, and a broken stream cuts them short.
+        """
+        if self.session:
+            ends_ms = max(ends_ms, self.heard_ms + lease.lease_ms)
+        return ends_ms if self.lost_ms is None else min(ends_ms, self.lost_ms + self.grace_ms)
 
     def count_with(self, tally: Tally) -> None:
         """Counts its leases in another tally from now on: that of the stream its worker came back

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 class RunLease:
     """A lease on neighbours of one lot: indexes `start … start + count − 1`. `settled[i]` is 1
-    where index `start + i` is settled; it is None while none is.
+    where index `start + i` is settled; it is None while none is. `later` holds the ends of jobs
+    that were extended beyond `deadline_ms`, by index.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class RunLease:
         "deadline_ms",
         "delivery",
         "holder",
+        "later",
         "lease_ms",
         "leased_ms",
         "lot",
@@ -52,6 +54,7 @@ class RunLease:
         self.lease_ms = lease_ms
         self.leased_ms = 0
         self.deadline_ms = 0
+        self.later: dict[int, int] = {}
         self.settled: bytearray | None = None
         self.remaining = count
 
@@ -101,6 +104,33 @@ class RunLease:
         self.settled = settled
         self.remaining -= total
         return total
+
+    def ends_ms(self, index: int) -> int:
+        """When the lease on the job at this index ends."""
+        return self.later.get(index, self.deadline_ms)
+
+    def extend(self, index: int, until_ms: int) -> None:
+        """The lease on the job at this index does not end before `until_ms`."""
+        if until_ms > self.ends_ms(index):
+            self.later[index] = until_ms
+        if len(self.later) >= self.remaining:
+            self.fold()
+
+    def fold(self) -> None:
+        """Forgets the ends of what is settled, and those that all open jobs have reached."""
+        later = {index: self.ends_ms(index) for index in self.open_indexes()}
+        self.deadline_ms = min(later.values())
+        self.later = {index: ms for index, ms in later.items() if ms > self.deadline_ms}
+
+    def renew(self, mono_ms: int) -> None:
+        """Every job has its full time again."""
+        self.deadline_ms = mono_ms + self.lease_ms
+        self.later = {}
+
+    def open_ends(self) -> list[tuple[int, int]]:
+        """(id, end) of every job that is still leased."""
+        first_id = self.lot.first_id
+        return [(first_id + index, self.ends_ms(index)) for index in self.open_indexes()]
 
     def unfinished(self) -> tuple[int, int]:
         """Jobs and payload bytes that are still leased."""

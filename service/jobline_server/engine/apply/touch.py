@@ -156,13 +156,14 @@ def _split(shard: Shard, lot: Lot, index: int) -> Job:
     """Takes one member, ACTIVE or SCHEDULED, off its lot."""
     job = Job(lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms)
     job.volatile = lot.volatile
+    job.order = lot.order
     lease = lot.lease_at(index)
     if lease is not None and lease.is_open(index):
         job.state = _ACTIVE
         job.delivery = lease.delivery
         job.lease_ms = lease.lease_ms
         job.leased_ms = lease.leased_ms
-        job.deadline_ms = lease.deadline_ms
+        job.deadline_ms = lease.ends_ms(index)
         job.holder = lease.holder
         settle_member(lease, index)
         job.holder.add(job, job.id, 1, len(job.payload))

@@ -164,9 +164,13 @@ def decide_extend(shard: Shard, now: Now, items: list[ExtendItem]) -> Exceptions
         if isinstance(lease, SettleOutcome):
             exceptions.append((index, lease))
             continue
-        length = item.lease_ms or lease.lease_ms
-        lease.deadline_ms = max(lease.deadline_ms, now.mono_ms + length)
-        owner = lease if isinstance(lease, Job) else lease.lot
+        until_ms = now.mono_ms + (item.lease_ms or lease.lease_ms)
+        if isinstance(lease, Job):
+            owner: Job | Lot = lease
+            lease.deadline_ms = max(lease.deadline_ms, until_ms)
+        else:
+            owner = lease.lot
+            lease.extend(item.id - lease.lot.first_id, until_ms)
         if item.progress is not None or item.message is not None or item.checkpoint is not None:
             fact = JobReported(
                 at_ms=now.wall_ms,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import heapq
+from itertools import groupby
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.entries import (
@@ -17,7 +18,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
-from jobline_server.engine.lot import RunLease
+from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, JobState, Now, RevokeReason
 
@@ -47,101 +48,120 @@ def next_deadline(shard: Shard, now: Now) -> int | None:
 def _make_due_ready(shard: Shard, now: Now) -> bool:
     """Delayed jobs whose time has come go to their lanes, in the order of their time."""
     heap, jobs, lots = shard.delayed, shard.jobs, shard.lots.lots
-    ready: dict[tuple[str, bool], JobsReady] = {}
-    taken = 0
-    while heap and heap[0][0] <= now.wall_ms and taken < limits.SLICE_ITEMS:
-        run_at_ms, first_id = heapq.heappop(heap)
-        taken += 1
-        job = jobs.get(first_id)
+    ready = _Ready(now)
+    last: tuple[int, int] | None = None
+    for _ in range(limits.SLICE_ITEMS):
+        if not heap or heap[0][0] > now.wall_ms:
+            break
+        due = heapq.heappop(heap)
+        # A job that was put off twice to the same moment lies here twice.
+        if due == last:
+            continue
+        last = run_at_ms, first_id = due
         lot = lots.get(first_id)
-        if job is not None and job.state is JobState.SCHEDULED and job.run_at_ms == run_at_ms:
-            _ready_of(ready, now, job.queue.name, volatile=job.volatile).ids.append(first_id)
         if lot is not None and lot.run_at_ms == run_at_ms:
-            _ready_of(ready, now, lot.queue.name, volatile=lot.volatile).lots.append(first_id)
-    for (_, volatile), fact in ready.items():
+            ready.fact_for(lot, is_lot=True).lots.append(first_id)
+        job = jobs.get(first_id)
+        if job is not None and job.state is JobState.SCHEDULED and job.run_at_ms == run_at_ms:
+            ready.fact_for(job, is_lot=False).ids.append(first_id)
+    for fact, volatile in ready.facts:
         shard.emit(fact, volatile=volatile)
     return bool(heap) and heap[0][0] <= now.wall_ms
 
 
-def _ready_of(
-    ready: dict[tuple[str, bool], JobsReady], now: Now, queue: str, *, volatile: bool
-) -> JobsReady:
-    fact = ready.get((queue, volatile))
-    if fact is None:
-        fact = ready[queue, volatile] = JobsReady(now.wall_ms, queue, [], [])
-    return fact
+class _Ready:
+    """Facts that make jobs ready, as few as keep the order: within one, lots come first."""
+
+    def __init__(self, now: Now) -> None:
+        self._now = now
+        self._newest: dict[str, tuple[JobsReady, bool]] = {}
+        self.facts: list[tuple[JobsReady, bool]] = []
+
+    def fact_for(self, item: Job | Lot, *, is_lot: bool) -> JobsReady:
+        """The fact that this item may follow in."""
+        name = item.queue.name
+        newest = self._newest.get(name)
+        if newest is None or newest[1] is not item.volatile or (is_lot and newest[0].ids):
+            newest = JobsReady(self._now.wall_ms, name, [], []), item.volatile
+            self._newest[name] = newest
+            self.facts.append(newest)
+        return newest[0]
 
 
 def expire(shard: Shard, now: Now, holder: Holder) -> int:
     """Ends those leases of a holder whose time is up, looks at it again later, and says how many
     ended.
     """
-    lost = [lease for lease in holder.leases.values() if holder.deadline_of(lease) <= now.mono_ms]
+    lost = [
+        (lease, job_id)
+        for lease in holder.leases.values()
+        for job_id in holder.lost_ids(lease, now.mono_ms)
+    ]
     reason = EndReason.STALLED if holder.lost_ms is None else EndReason.WORKER_LOST
-    count = lose_leases(shard, now, holder, lost, reason)
+    lose_leases(shard, now, holder, lost, reason)
+    for lease in dict.fromkeys(lease for lease, _ in lost):
+        if isinstance(lease, RunLease) and lease.remaining:
+            lease.fold()
     check_ms = holder.next_check()
     if check_ms is not None:
         shard.wheel.arm(holder, max(check_ms, now.mono_ms))
     elif holder.session and (holder.lost_ms is not None):
         shard.holders.pop(holder.session, None)
-    return count
+    return len(lost)
 
 
 def lose_leases(
-    shard: Shard, now: Now, holder: Holder, lost: list[RunLease | Job], reason: EndReason
-) -> int:
-    """Takes leases away: each job uses a stall, and goes on, waits, is cancelled, or is dead."""
-    stalled: dict[tuple[str, bool], JobsStalled] = {}
-    count = 0
-    for lease in lost:
-        ids = (
-            [lease.id]
-            if isinstance(lease, Job)
-            else [lease.lot.first_id + index for index in lease.open_indexes()]
-        )
-        count += len(ids)
-        delivery = lease.delivery
-        for job_id in ids:
-            shard.revoked.append((holder, job_id, delivery, RevokeReason.LEASE_LOST))
-        _note_lost(shard, now, holder, lease, ids, reason, stalled)
-    for (_, volatile), fact in stalled.items():
-        if not any(fact.run_at_ms):
-            fact.run_at_ms = []
-        shard.emit(fact, volatile=volatile)
-    return count
-
-
-def _note_lost(
     shard: Shard,
     now: Now,
     holder: Holder,
-    lease: RunLease | Job,
-    ids: list[int],
+    lost: list[tuple[RunLease | Job, int]],
     reason: EndReason,
-    stalled: dict[tuple[str, bool], JobsStalled],
 ) -> None:
-    owner = lease if isinstance(lease, Job) else lease.lot
-    settings = owner.queue.settings
-    stalls = lease.stalls + 1 if isinstance(lease, Job) else 1
-    if isinstance(lease, Job) and lease.cancel_requested:
-        shard.emit(JobsCancelled(now.wall_ms, ids, [1]), volatile=owner.volatile)
-        return
-    if stalls > effective.max_stalls(owner.options, settings):
-        for job_id in ids:
+    """Takes leases away, given with the job that each is on: the job uses a stall, and goes on,
+    waits, is cancelled, or is dead. Those that go on at once stand at the front of their lanes, in
+    the order in which they stood there before.
+    """
+    for lease, job_id in lost:
+        shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.LEASE_LOST))
+    stalled: list[tuple[Job | Lot, int, int]] = []
+    for lease, job_id in lost:
+        owner = lease if isinstance(lease, Job) else lease.lot
+        stalls = lease.stalls + 1 if isinstance(lease, Job) else 1
+        if isinstance(lease, Job) and lease.cancel_requested:
+            shard.emit(JobsCancelled(now.wall_ms, [job_id], [1]), volatile=owner.volatile)
+        elif stalls > effective.max_stalls(owner.options, owner.queue.settings):
             shard.emit(JobDied(now.wall_ms, job_id, reason, None), volatile=owner.volatile)
-        return
-    key = (owner.queue.name, owner.volatile)
-    fact = stalled.get(key)
-    if fact is None:
-        fact = stalled[key] = JobsStalled(
-            now.wall_ms, owner.queue.name, [], [], reason, holder.worker
-        )
-    for job_id in ids:
-        pause = 0
-        if stalls > 1:
-            pause = effective.backoff_ms(owner.options, settings, job_id, stalls - 1)
-        fact.ids.append(job_id)
-        fact.run_at_ms.append(now.wall_ms + pause if pause else 0)
+        else:
+            pause = _pause_after(owner, job_id, stalls)
+            stalled.append((owner, job_id, now.wall_ms + pause if pause else 0))
+    stalled.sort(key=lambda entry: (entry[0].order, entry[1]))
+    _emit_stalled(shard, now, holder, stalled, reason)
+
+
+def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:
+    """A first stall costs no time; later ones do."""
+    if stalls == 1:
+        return 0
+    return effective.backoff_ms(owner.options, owner.queue.settings, job_id, stalls - 1)
+
+
+def _emit_stalled(
+    shard: Shard,
+    now: Now,
+    holder: Holder,
+    stalled: list[tuple[Job | Lot, int, int]],
+    reason: EndReason,
+) -> None:
+    """One fact for neighbours of one queue that are alike. The last ones go to the front first, so
+    that the first ones stand before them in the end.
+    """
+    alike = groupby(stalled, lambda entry: (entry[0].queue.name, entry[0].volatile))
+    parts = [(kind, [(job_id, due) for _, job_id, due in part]) for kind, part in alike]
+    for (queue, volatile), part in reversed(parts):
+        ids, run_at_ms = [job_id for job_id, _ in part], [due for _, due in part]
+        run_at_ms = run_at_ms if any(run_at_ms) else []
+        fact = JobsStalled(now.wall_ms, queue, ids, run_at_ms, reason, holder.worker)
+        shard.emit(fact, volatile=volatile)
 
 
 def disconnect(shard: Shard, now: Now, holder: Holder, *, grace_ms: int) -> None:
@@ -170,7 +190,7 @@ def restart_leases(shard: Shard, now: Now) -> None:
     holders: dict[int, Holder] = {}
     for lot in shard.lots.lots.values():
         for lease in lot.leases:
-            lease.deadline_ms = now.mono_ms + lease.lease_ms
+            lease.renew(now.mono_ms)
             holders[id(lease.holder)] = lease.holder
     for job in shard.jobs.values():
         if job.holder is not None:
