@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.storage.sqlite.store import SqliteStore
 from jobline_server.storage.store import Store
 from tests.storage.checkpoint_contract import CheckpointContract, Plan
+from tests.storage.sqlite_stores import SMALL
 from tests.storage.storage_contract import StoreContract
-
-# The tests run on machines with little room, and they are many.
-SMALL = SqliteSettings(ballast_bytes=1 << 16, low_space_bytes=1 << 16)
 
 
 class OneDirectory:

@@ -1,0 +1,159 @@
+"""A disk that is full: definite, and survived. Acks go on from the ballast, and it recovers by
+itself."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobline_server.storage.finished import EndedQuery
+from jobline_server.storage.sqlite.connection import DatabaseSettings
+from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.storage.store import DiskFull, JournalRow
+from tests.storage.finished_contract import ids_of, put
+from tests.storage.rows import Writer, blobs_of, checkpoint, items_of, job, opened
+from tests.storage.sqlite_stores import Make
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    mounted = subprocess.run(mount, capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("needs root to mount a small tmpfs: " + mounted.stderr.decode().strip())
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+FULL_DISK = SqliteSettings(
+    ballast_bytes=2 * MIB,
+    low_space_bytes=MIB,
+    database=DatabaseSettings(wal_bytes=MIB // 2),
+)
+
+
+def fill(disk: Path) -> Path:
+    """Somebody else takes all the room that is left."""
+    other = disk / "other"
+    with suppress(OSError), other.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4_096)
+    return other
+
+
+@pytest.mark.root
+async def test_ballast_carries_acks_over_a_full_disk(small_disk: Path, make: Make) -> None:
+    store = make(FULL_DISK, small_disk / "data")
+    writer = await opened(store)
+    assert store.space().ballast_standing
+    assert not store.space().low
+    other = fill(small_disk)
+    assert store.space().low
+    done = 0
+    while store.space().ballast_standing:
+        await store.commit([writer.row(b"ack" * 100)])
+        done += 1
+    for _ in range(20):  # acks go on
+        await store.commit([writer.row(b"ack" * 100)])
+    assert not await store.restore_ballast(), "there is no room for it yet"
+    other.unlink()
+    assert await store.restore_ballast()
+    assert store.space().ballast_standing
+    assert await blobs_of(store) == writer.blobs
+    await store.close()
+    store = make(FULL_DISK, small_disk / "data")
+    await opened(store)
+    assert len(await blobs_of(store)) == done + 20
+
+
+async def commit_until_full(store: SqliteStore, writer: Writer) -> JournalRow:
+    """The row that did not fit."""
+    while True:
+        row = writer.row(b"x" * 100_000)
+        try:
+            await store.commit([row])
+        except DiskFull:
+            return row
+
+
+@pytest.mark.root
+async def test_same_rows_are_committed_when_there_is_room_again(
+    small_disk: Path, make: Make
+) -> None:
+    store = make(FULL_DISK, small_disk / "data")
+    writer = await opened(store)
+    other = fill(small_disk)
+    row = await commit_until_full(store, writer)
+    assert not store.space().ballast_standing, "it was given up before anything was refused"
+    for _ in range(3):
+        with pytest.raises(DiskFull):
+            await store.commit([row], {0: 77_777})
+    assert await blobs_of(store) == writer.blobs[:-1], "a refused commit left nothing"
+    other.unlink()
+    await store.commit([row], {0: 77_777})
+    await store.commit([writer.row(b"after")])
+    await store.close()
+    store = make(FULL_DISK, small_disk / "data")
+    after = await opened(store)
+    assert await blobs_of(store) == writer.blobs
+    assert after.offset == writer.offset
+
+
+@pytest.mark.root
+async def test_checkpoint_on_a_full_disk_is_refused_and_can_be_repeated(
+    small_disk: Path, make: Make
+) -> None:
+    store = make(FULL_DISK, small_disk / "data")
+    writer = await opened(store)
+    await store.commit([writer.row(b"a")])
+    other = fill(small_disk)
+    rows = [job(key, b"x" * 50_000) for key in range(100)]
+    with pytest.raises(DiskFull):
+        await store.stage(0, writer.epoch, 1, rows, [])
+    assert store.space().ballast_standing, "a checkpoint can wait; the ballast is for acks"
+    await store.commit([writer.row(b"b")])
+    other.unlink()
+    await store.abandon_checkpoint(0, writer.epoch, 1)
+    await checkpoint(store, writer, rows[:20])
+    assert len(await items_of(store)) == 20
+    await store.commit([writer.row(b"c")])
+    assert await blobs_of(store) == [b"c"]
+
+
+@pytest.mark.root
+async def test_start_on_a_full_disk_goes_without_ballast(small_disk: Path, make: Make) -> None:
+    settings = replace(FULL_DISK, ballast_bytes=64 * MIB)
+    store = make(settings, small_disk / "data")
+    writer = await opened(store)
+    assert not store.space().ballast_standing
+    await store.commit([writer.row(b"a")])
+    assert [file.name for file in (small_disk / "data").glob("ballast*")] == []
+
+
+@pytest.mark.root
+async def test_finished_file_on_a_full_disk_refuses_and_goes_on(small_disk: Path) -> None:
+    finished = SqliteFinished(small_disk, DatabaseSettings(wal_bytes=MIB // 2))
+    await finished.open()
+    try:
+        await finished.write([put(1)])
+        other = fill(small_disk)
+        large = [put(i, blob=b"x" * 100_000) for i in range(10, 40)]
+        with pytest.raises(DiskFull):
+            await finished.write(large)
+        other.unlink()
+        await finished.write(large)
+        await finished.sync()
+        assert ids_of(await finished.list(EndedQuery())) == [1, *range(10, 40)]
+    finally:
+        await finished.close()
