@@ -124,7 +124,11 @@ class Server:
         settings = self.settings
         store = SqliteStore(
             settings.data,
-            SqliteSettings(ballast_bytes=settings.ballast_bytes, accept_loss=settings.accept_loss),
+            SqliteSettings(
+                ballast_bytes=settings.ballast_bytes,
+                low_space_bytes=settings.low_space_bytes,
+                accept_loss=settings.accept_loss,
+            ),
         )
         self._runtime = await open_runtime(
             store,

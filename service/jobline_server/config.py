@@ -125,11 +125,18 @@ class Settings(BaseSettings):
     max_watchers: int = Field(default=1_000, ge=1, le=100_000, description="Open Watch calls.")
 
     checkpoint_journal_bytes: ByteSize = Field(
-        default=ByteSize(128 * MIB),
+        default=ByteSize(256 * MIB),
         ge=64 * KIB,
         le=16 * GIB,
-        description="A shard's journal is folded into tables when it is this long, in bytes, "
-        "64 KiB … 16 GiB; a start reads at most about this much a shard.",
+        description="The journals are folded into tables when they are this long together, in "
+        "bytes, 64 KiB … 16 GiB; a start reads at most about this much.",
+    )
+    low_space_bytes: ByteSize = Field(
+        default=ByteSize(256 * MIB),
+        ge=0,
+        le=1_024 * GIB,
+        description="The ballast is set up only where so much stays free beside it, in bytes, "
+        "0 … 1 TiB; while it does not stand, pushes are refused.",
     )
     ballast_bytes: ByteSize = Field(
         default=ByteSize(64 * MIB),

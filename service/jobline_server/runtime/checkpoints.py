@@ -15,6 +15,7 @@ from jobline_server.runtime.commits import Commits, Place
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
 from jobline_server.storage.checkpoint import Checkpoint, LastSlice
+from jobline_server.storage.store import DiskFull
 
 # A checkpoint is worth it when a recovery would have to read this much of all shards together, or
 # when the last one is this old.
@@ -66,6 +67,10 @@ class Checkpoints:
             async with commits.exclusive:
                 await self._finish(checkpoint, shard, place)
             await self._truncate(commits, shard)
+        except DiskFull:
+            # Acks need the room that is left, and commits go on meanwhile: another time.
+            commits.disk_full = True
+            checkpoint.abandon()
         except Exception as error:  # noqa: BLE001  # a store that failed once is not written to again
             commits.fail(error)
 
@@ -81,7 +86,7 @@ class Checkpoints:
                 piece.removals,
             )
             async with commits.exclusive:
-                await commits.until_room(stage)
+                await stage()
 
     async def _finish(self, checkpoint: Checkpoint, shard: Shard, place: Place) -> None:
         commits, store = self._core.commits, self._core.store
@@ -100,7 +105,7 @@ class Checkpoints:
             last.rows,
             last.removals,
         )
-        await commits.until_room(finish)
+        await finish()
         place.generation += 1
         place.checkpoint_offset = last.offset
         place.checkpoint_ms = self._core.now().wall_ms

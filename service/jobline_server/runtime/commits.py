@@ -121,8 +121,8 @@ class Commits:
             self.fail(error)
 
     def close(self) -> None:
-        """Has the loop commit what is left, and end. It does not wait for room any more: what nobody
-        was told of may go.
+        """Has the loop commit what is left, and end. It does not wait for room any more: what
+        nobody was told of may go.
         """
         self._closing = True
         self._wake.set()
@@ -196,6 +196,9 @@ class Commits:
 
     async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
         await self.until_room(lambda: self._store.commit(rows, ceilings))
+        if not self._store.space().ballast_standing:
+            # This commit took the reserve: what is left of it belongs to acks.
+            self.disk_full = True
 
     async def until_room(self, write: Callable[[], Awaitable[None]]) -> None:
         """Tries a write again for as long as the disk is full; pushes are refused meanwhile."""

@@ -14,8 +14,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jobline_server.storage.shelf import Shelf
-
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.values import ENDED_STATES, EndReason, JobState
@@ -23,7 +21,16 @@ from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.shown import ended_view, matches
 from jobline_server.runtime.views import DeadCount, JobFilter, JobView
 from jobline_server.storage.codec.ended import decode_ended
-from jobline_server.storage.finished import EndedPart, EndedQuery, EndedRow, EndedSpan, Finished
+from jobline_server.storage.finished import (
+    EndedOp,
+    EndedPart,
+    EndedQuery,
+    EndedRow,
+    EndedSpan,
+    Finished,
+)
+from jobline_server.storage.shelf import Shelf
+from jobline_server.storage.store import DiskFull
 
 if TYPE_CHECKING:
     from jobline_server.runtime.core import Core
@@ -42,6 +49,7 @@ class EndedJobs:
         self._core = core
         self.finished = finished
         self._shelf = Shelf()
+        self._unwritten: list[EndedOp] = []
         self._writing = asyncio.Lock()
         self._stopping = asyncio.Event()
         self.changing = asyncio.Lock()
@@ -68,31 +76,39 @@ class EndedJobs:
         self._stopping.set()
 
     async def write(self) -> None:
-        """Writes what is on the shelf, before it returns. A caller that is cancelled stops waiting,
-        but not the write: what was taken off the shelf is nowhere else.
+        """Writes what is on the shelf, before it returns, and waits for room if the disk is full. A
+        caller that is cancelled stops waiting, but not the write.
         """
-        await asyncio.shield(asyncio.get_running_loop().create_task(self._write()))
+        writing = self._core.commits.until_room(self._write)
+        await asyncio.shield(asyncio.ensure_future(writing))
 
     async def _write(self) -> None:
-        """Completed jobs that are more than their queue keeps never reach the file: the engine is
-        told that they are deleted.
+        """One try. Completed jobs that are more than their queue keeps never reach the file: the
+        engine is told that they are deleted.
         """
         async with self._writing:
             ops, trimmed = self._shelf.take()
             for trim in trimmed:
                 self._decide_deleted(trim.queue, trim.state, trim.runs)
-            if not ops:
+            # What a full disk kept out is nowhere else; it goes before what came later.
+            self._unwritten += ops
+            if not self._unwritten:
                 return
             try:
-                await self._core.commits.until_room(lambda: self.finished.write(ops))
+                await self.finished.write(self._unwritten)
+            except DiskFull:
+                raise
             except Exception as error:
                 self._core.commits.fail(error)
                 raise
+            self._unwritten = []
 
     async def sync(self) -> None:
-        """Makes everything that has ended so far durable in the finished file."""
-        await self.write()
-        await self._core.commits.until_room(self.finished.sync)
+        """Makes everything that has ended so far durable in the finished file. Raises
+        `DiskFull`.
+        """
+        await self._write()
+        await self.finished.sync()
 
     # Looking.
 

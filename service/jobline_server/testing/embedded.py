@@ -19,6 +19,7 @@ FOR_TESTS: dict[str, Any] = {
     "listen": "127.0.0.1:0",
     "http": "127.0.0.1:0",
     "ballast_bytes": 0,
+    "low_space_bytes": 0,
     "drain_seconds": 0,
 }
 
