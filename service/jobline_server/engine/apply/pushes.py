@@ -134,9 +134,12 @@ def _remember_keys(shard: Shard, fact: JobsPushed) -> None:
 
 
 def _remember_request(shard: Shard, fact: LotPushed | JobsPushed, count: int) -> None:
-    record = KeyRecord(
-        fact.first_id, count, fact.request_digest, fact.at_ms + limits.REQUEST_WINDOW_MS
-    )
+    first_id, expires_ms = fact.first_id, fact.at_ms + limits.REQUEST_WINDOW_MS
+    known = shard.keys.find(fact.request_hash, fact.at_ms)
+    if known is not None:
+        # A push of rows and plain payloads is two facts, and the second one comes here.
+        first_id, count = known.first_id, known.count + count
+    record = KeyRecord(first_id, count, fact.request_digest, expires_ms)
     _remember(shard, fact.request_hash, record, volatile=fact.volatile)
 
 

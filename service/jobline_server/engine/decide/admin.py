@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import (
@@ -24,17 +25,17 @@ from jobline_server.engine.values import JobState, Now
 
 
 def decide_promote(shard: Shard, now: Now, ids: Iterable[int]) -> list[int]:
-    """Makes SCHEDULED jobs ready; returns the ids that are not SCHEDULED."""
+    """Makes SCHEDULED jobs ready, in this order; returns the ids that are not SCHEDULED."""
     skipped: list[int] = []
-    chosen: dict[tuple[str, bool], dict[int, None]] = {}
+    chosen: dict[int, tuple[str, bool]] = {}
     for job_id in ids:
         if shard.state_of(job_id) is not JobState.SCHEDULED:
             skipped.append(job_id)
             continue
         owner = _owner(shard, job_id)
-        chosen.setdefault((owner.queue.name, owner.volatile), {})[job_id] = None
-    for (queue, volatile), batch in chosen.items():
-        fact = JobsReady(now.wall_ms, queue, list(batch), [], promoted=True)
+        chosen[job_id] = (owner.queue.name, owner.volatile)
+    for (queue, volatile), part in groupby(chosen, chosen.__getitem__):
+        fact = JobsReady(now.wall_ms, queue, list(part), [], promoted=True)
         shard.emit(fact, volatile=volatile)
     return skipped
 
@@ -82,17 +83,22 @@ def decide_delete_waiting(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[i
 
 
 def decide_retry(shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobState]]) -> list[int]:
-    """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live."""
-    skipped = [record.id for record, _ in ended if shard.state_of(record.id) is not None]
-    chosen = [pair for pair in ended if shard.state_of(pair[0].id) is None]
-    for record, _ in chosen:
+    """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live, or come
+    again on the list.
+    """
+    skipped: list[int] = []
+    chosen: dict[int, tuple[JobRecord, JobState]] = {}
+    for record, state in ended:
+        if record.id in chosen or shard.state_of(record.id) is not None:
+            skipped.append(record.id)
+            continue
+        fresh = replace(record, attempts=0, stalls=0, releases=0, result=b"", error=None)
+        chosen[record.id] = (fresh, state)
+    for record, _ in chosen.values():
         known_queue(shard, now, record.queue)
     if chosen:
-        records = [
-            replace(record, attempts=0, stalls=0, releases=0, result=b"", error=None)
-            for record, _ in chosen
-        ]
-        shard.emit(JobsRetried(now.wall_ms, records, [state for _, state in chosen]))
+        records = [record for record, _ in chosen.values()]
+        shard.emit(JobsRetried(now.wall_ms, records, [state for _, state in chosen.values()]))
     return skipped
 
 

@@ -28,7 +28,7 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
         request_hash = hash_of(REQUEST_ID, command.queue, command.request_id)
         record = shard.keys.find(request_hash, now.wall_ms)
         if record is not None:
-            return _repeated(command, record, level)
+            return _repeated(shard, now, command, record, level)
     exceptions: Exceptions = []
     jobs = command.jobs
     keys = [job.job_key for job in jobs]
@@ -45,7 +45,7 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
     if jobs:
         _emit_jobs(shard, now, command, jobs, level, request_hash)
     if command.payloads:
-        _emit_lot(shard, now, command, level, b"" if jobs else request_hash)
+        _emit_lot(shard, now, command, level, request_hash)
     return Pushed(first_id, count, level, exceptions)
 
 
@@ -54,15 +54,31 @@ def _level(queue: Queue | None, asked: AckLevel | None) -> AckLevel:
     return max(asked or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
 
 
-def _repeated(command: Push, record: KeyRecord, level: AckLevel) -> Pushed:
-    """The very same call came before: it stands for the same jobs."""
+def _repeated(shard: Shard, now: Now, command: Push, record: KeyRecord, level: AckLevel) -> Pushed:
+    """The very same call came before: it stands for the same jobs, and gets the same answer."""
     if record.digest != command.request_digest:
         raise Refused(
             RefusalKind.IDEMPOTENCY_MISMATCH,
             "request_id was used before with another request",
             field="request_id",
         )
-    return Pushed(record.first_id, record.count, level)
+    exceptions: Exceptions = []
+    created = record.first_id
+    for index, job in enumerate(command.jobs):
+        known = _known_key(shard, now, command.queue, job.job_key) if job.job_key else None
+        if known is None or known[0] == created:
+            created += 1
+        elif known[1] == digest_of(job.payload):
+            exceptions.append((index, PushOutcome.DUPLICATE, known[0]))
+        else:
+            exceptions.append((index, PushOutcome.REFUSED, 0))
+    return Pushed(record.first_id, record.count, level, exceptions)
+
+
+def _known_key(shard: Shard, now: Now, queue: str, key: str) -> tuple[int, int] | None:
+    """The job that has this key, and the digest of its payload."""
+    record = shard.keys.find(hash_of(JOB_KEY, queue, key.encode()), now.wall_ms)
+    return None if record is None else (record.first_id, record.digest)
 
 
 def _without_duplicates(
@@ -76,12 +92,7 @@ def _without_duplicates(
         if not job.job_key:
             fresh.append(job)
             continue
-        known = seen.get(job.job_key)
-        if known is None:
-            record = shard.keys.find(
-                hash_of(JOB_KEY, command.queue, job.job_key.encode()), now.wall_ms
-            )
-            known = (record.first_id, record.digest) if record is not None else None
+        known = seen.get(job.job_key) or _known_key(shard, now, command.queue, job.job_key)
         if known is None:
             seen[job.job_key] = (first_id + len(fresh), digest_of(job.payload))
             fresh.append(job)
