@@ -17,6 +17,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.workers import Poll
 from jobline_server.storage.segments import KeySegments
+from jobline_server.storage.store import SpaceReport
 
 
 class SlowDisk:
@@ -27,6 +28,9 @@ class SlowDisk:
 
     async def commit(self, _rows: Sequence[object], _ceilings: Mapping[int, int]) -> None:
         await self.written.wait()
+
+    def space(self) -> SpaceReport:
+        return SpaceReport(free_bytes=1 << 40, low=False, ballast_standing=True)
 
 
 class World:
