@@ -173,3 +173,7 @@ class MemoryStore:
     def item_keys(self, shard: int, kind: ItemKind) -> list[int]:
         """Keys of the visible items of a kind."""
         return sorted(key for a_kind, key in self._shards[shard].items if a_kind == kind)
+
+    def blob_of(self, shard: int, kind: ItemKind, key: int) -> bytes:
+        """A visible item."""
+        return self._shards[shard].items[kind, key]

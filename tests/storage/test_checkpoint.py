@@ -1,0 +1,261 @@
+"""Checkpoints: what costs a row, what is removed, and what a broken-off one leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline.v1 import store_pb2
+from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.decide.ack import decide_ack
+from jobline_server.engine.decide.admin import decide_cancel, decide_retry
+from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.decide.queues import decide_delete_queue
+from jobline_server.engine.decide.timers import tick
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.image import image_of
+from jobline_server.engine.limits import DAY_MS, HOUR_MS
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, Now
+from jobline_server.storage.checkpoint import PASSES_MAX, Checkpoint
+from jobline_server.storage.store import ItemKind
+from tests.storage.recovery_world import SHARD, World
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def push_jobs(world, count=1, *, key="", level=None):
+    """Jobs of their own; returns their ids."""
+    jobs = [NewJob(b"x", DEFAULT_OPTIONS, key) for _ in range(count)]
+    pushed = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, jobs, level=level))
+    return list(range(pushed.first_id, pushed.first_id + pushed.count))
+
+
+def push_lot(world, payloads, level=None):
+    """A lot; returns the id of its first job."""
+    push = Push("q", JobOptions(name="lot"), payloads=payloads, level=level)
+    return decide_push(world.shard, world.now, push).first_id
+
+
+def work_off(world, max_jobs):
+    """Leases and acks jobs from the front."""
+    world.commit()
+    leased = decide_lease(
+        world.shard,
+        world.now,
+        world.shard.queues["q"],
+        Holder("w", ""),
+        max_jobs=max_jobs,
+        max_bytes=10_000,
+        names=None,
+        lease_ms=0,
+    )
+    leases = [(job.id, job.delivery) for job in leased.jobs]
+    for run in leased.runs:
+        leases += [(run.first_id + index, run.delivery) for index in range(len(run.payloads))]
+    ids = [job_id for job_id, _ in leases]
+    decide_ack(world.shard, world.now, ids, [delivery for _, delivery in leases], {})
+    return ids
+
+
+def pass_time(world, milliseconds):
+    now = world.now
+    world.now = Now(now.wall_ms + milliseconds, now.mono_ms + milliseconds)
+    tick(world.shard, world.now)
+
+
+def stored(world, kind):
+    return world.store.item_keys(SHARD, kind)
+
+
+def check_recovery(world):
+    """A new process finds the very same state."""
+    world.commit()
+    before = world.image
+    world.crash(ops_kept=0)
+    assert image_of(world.shard) == before
+
+
+def test_job_that_lived_between_two_checkpoints_costs_no_row(world):
+    push_jobs(world, 5)
+    push_lot(world, [b"a", b"b"])
+    work_off(world, 7)
+    before = world.store.rows_written
+    world.finish_checkpoint(truncate=True)
+    assert world.store.rows_written - before == 2, "the queue and the shard's counters"
+    assert stored(world, ItemKind.JOB) == stored(world, ItemKind.LOT) == []
+
+
+def test_job_that_ends_after_its_slice_is_removed(world):
+    ids = push_jobs(world, 3)
+    assert world.stage(2)
+    assert world.stage(2)
+    work_off(world, 1)
+    world.finish_checkpoint(truncate=True)
+    assert stored(world, ItemKind.JOB) == ids[1:]
+    check_recovery(world)
+
+
+def test_job_that_changes_after_its_slice_is_written_again(world):
+    push_jobs(world, 3)
+    assert world.stage(2)
+    world.commit()
+    queue = world.shard.queues["q"]
+    decide_lease(
+        world.shard,
+        world.now,
+        queue,
+        Holder("w", ""),
+        max_jobs=1,
+        max_bytes=10,
+        names=None,
+        lease_ms=0,
+    )
+    world.finish_checkpoint(truncate=True)
+    assert queue.active == 1
+    check_recovery(world)
+
+
+def put_back(world, job_id):
+    """An ended job is retried by hand."""
+    world.commit()
+    world.write_shelf()
+    state, record = world.kept()[job_id]
+    decide_retry(world.shard, world.now, [(record, state)])
+
+
+def test_job_that_came_back_before_it_was_removed_keeps_its_row(world):
+    (job_id,) = push_jobs(world)
+    world.finish_checkpoint(truncate=True)
+    work_off(world, 1)
+    put_back(world, job_id)
+    world.finish_checkpoint(truncate=True)
+    assert stored(world, ItemKind.JOB) == [job_id]
+    check_recovery(world)
+
+
+def test_job_that_came_back_and_ended_before_it_was_written_loses_its_row(world):
+    """Its old row was spared while it was back; when it ends again, nothing else removes it."""
+    (job_id,) = push_jobs(world)
+    world.finish_checkpoint(truncate=True)
+    decide_cancel(world.shard, world.now, [job_id])
+    put_back(world, job_id)
+    push_jobs(world, 20)
+    world.stage(1)
+    assert not world.shard.changes.buried_jobs, "the removal was taken up"
+    assert job_id in world.shard.changes.jobs, "and the job not yet written"
+    decide_cancel(world.shard, world.now, [job_id])
+    world.finish_checkpoint(truncate=True)
+    assert job_id not in stored(world, ItemKind.JOB)
+    check_recovery(world)
+
+
+def test_what_is_never_written_is_in_no_checkpoint(world):
+    push_jobs(world, 2, key="k", level=AckLevel.MEMORY)
+    push_lot(world, [b"a"], level=AckLevel.MEMORY)
+    world.finish_checkpoint(truncate=True)
+    for kind in (ItemKind.JOB, ItemKind.LOT, ItemKind.KEYS):
+        assert stored(world, kind) == []
+    check_recovery(world)
+
+
+def test_payloads_that_nobody_needs_are_left_out(world):
+    """A lot's row begins with the first payload that may still be asked for."""
+    first_id = push_lot(world, [b"%d" % index for index in range(10)])
+    work_off(world, 4)
+    world.finish_checkpoint(truncate=True)
+    message = store_pb2.StoredLot.FromString(world.store.blob_of(SHARD, ItemKind.LOT, first_id))
+    assert (message.first_index, message.payloads[0]) == (4, b"4")
+    check_recovery(world)
+
+
+def test_abandoned_checkpoint_loses_nothing(world):
+    """All that its slices took is written, and all that they removed is removed, by the next."""
+    push_jobs(world, 2, key="old")
+    push_lot(world, [b"a", b"b"])
+    decide_push(world.shard, world.now, Push("gone", DEFAULT_OPTIONS, payloads=[b"x"]))
+    world.finish_checkpoint(truncate=True)
+    work_off(world, 3)
+    decide_delete_queue(world.shard, world.now, "gone", force=True)
+    kept = push_jobs(world, 3, key="new")
+    kept_lot = push_lot(world, [b"c"])
+    while world.stage(1):
+        pass
+    world.abandon_checkpoint()
+    assert world.shard.changes.buried_jobs
+    world.finish_checkpoint(truncate=True)
+    assert stored(world, ItemKind.JOB) == kept
+    assert stored(world, ItemKind.LOT) == [kept_lot]
+    assert len(stored(world, ItemKind.QUEUE)) == 1
+    assert len(stored(world, ItemKind.KEYS)) == 2
+    check_recovery(world)
+
+
+def test_keys_go_with_their_hour(world):
+    push_jobs(world, key="k")
+    world.finish_checkpoint(truncate=True)
+    assert len(stored(world, ItemKind.KEYS)) == 1
+    check_recovery(world)
+    pass_time(world, DAY_MS + 2 * HOUR_MS)
+    world.finish_checkpoint(truncate=True)
+    assert stored(world, ItemKind.KEYS) == []
+    check_recovery(world)
+
+
+def test_keys_whose_removal_was_abandoned_go_later(world):
+    push_jobs(world, key="k")
+    world.finish_checkpoint(truncate=True)
+    pass_time(world, DAY_MS + 2 * HOUR_MS)
+    checkpoint = world.checkpoint = Checkpoint(world.shard, world.segments)
+    world.commit()
+    checkpoint.finish()
+    world.abandon_checkpoint()
+    world.finish_checkpoint(truncate=True)
+    assert stored(world, ItemKind.KEYS) == []
+
+
+def test_keys_of_later_checkpoints_stand_beside_those_of_earlier_ones(world):
+    for key in ("a", "b", "c"):
+        push_jobs(world, key=key)
+        world.finish_checkpoint(truncate=True)
+        check_recovery(world)
+    assert len(stored(world, ItemKind.KEYS)) == 3
+
+
+def test_slice_stays_within_its_budget(world):
+    push_jobs(world, 100)
+    for _ in range(20):
+        push_lot(world, [b"x"] * 1_000)
+    checkpoint = Checkpoint(world.shard, world.segments)
+    while piece := checkpoint.slice(20):
+        jobs = sum(row.kind is ItemKind.JOB for row in piece.rows)
+        lots = sum(row.kind is ItemKind.LOT for row in piece.rows)
+        assert jobs + 10 * lots < 20 + 11
+
+
+def test_removals_are_handed_out_in_slices_too(world):
+    push_jobs(world, 1_000)
+    world.finish_checkpoint(truncate=True)
+    work_off(world, 1_000)
+    checkpoint = Checkpoint(world.shard, world.segments)
+    assert len(checkpoint.slice(20).removals) <= 20 * 16
+    assert checkpoint.slice(20).removals
+
+
+def test_shard_that_changes_faster_than_it_is_written_is_not_chased_for_ever(world):
+    push_jobs(world, 100)
+    checkpoint = Checkpoint(world.shard, world.segments)
+    slices = 0
+    while checkpoint.slice(10):
+        push_jobs(world, 20)
+        slices += 1
+        assert slices < 1_000
+    assert slices > PASSES_MAX
+
+
+def test_checkpoint_ends_only_where_the_journal_does(world):
+    push_jobs(world)
+    with pytest.raises(RuntimeError, match="take the entries first"):
+        Checkpoint(world.shard, world.segments).finish()
