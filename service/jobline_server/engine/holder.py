@@ -9,6 +9,7 @@ not at leases, so a job that is leased and acked within a second never meets a t
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
 
 from jobline_server.engine import limits
 
@@ -36,6 +37,8 @@ class Holder:
     """
 
     __slots__ = (
+        "__weakref__",
+        "armed",
         "grace_ms",
         "heard_ms",
         "lease_ms_min",
@@ -55,6 +58,7 @@ class Holder:
         self.lost_ms: int | None = None
         self.grace_ms = limits.DISCONNECT_GRACE_MS
         self.lease_ms_min = limits.LEASE_MS_MAX
+        self.armed: int | None = None
 
     def add(self, lease: RunLease | Job, first_id: int, jobs: int, payload_bytes: int) -> None:
         """Takes a lease into its hands."""
@@ -118,22 +122,24 @@ class Holder:
 
 
 class LeaseWheel:
-    """Holders by the second in which one of their leases may end. What is taken out too early goes
-    back in, so nothing is ever moved when a lease is extended.
+    """Holders by the second in which one of their leases may end, each in one place. Who is taken
+    out too early goes back in, so nothing is ever moved when a lease is extended; and who has
+    nothing left is forgotten, as the wheel alone keeps nobody alive.
     """
 
     __slots__ = ("_buckets", "_next")
 
     def __init__(self) -> None:
-        self._buckets: dict[int, list[Holder]] = {}
+        self._buckets: dict[int, list[ReferenceType[Holder]]] = {}
         self._next: int | None = None
 
     def arm(self, holder: Holder, check_ms: int) -> None:
-        """Has `holder` looked at within a second after `check_ms`."""
+        """Has `holder` looked at within a second after `check_ms`, or earlier."""
         bucket = check_ms // limits.WHEEL_MS + 1
-        holders = self._buckets.setdefault(bucket, [])
-        if not holders or holders[-1] is not holder:
-            holders.append(holder)
+        if holder.armed is not None and holder.armed <= bucket:
+            return
+        holder.armed = bucket
+        self._buckets.setdefault(bucket, []).append(ref(holder))
         if self._next is None or bucket < self._next:
             self._next = bucket
 
@@ -142,17 +148,17 @@ class LeaseWheel:
         return None if self._next is None else self._next * limits.WHEEL_MS
 
     def due(self, mono_ms: int) -> list[Holder]:
-        """Takes out the holders whose bucket has come, each once."""
+        """Takes out the holders whose bucket has come."""
         if self._next is None or mono_ms < self._next * limits.WHEEL_MS:
             return []
         now = mono_ms // limits.WHEEL_MS
-        taken: dict[int, Holder] = {}
+        taken: list[Holder] = []
         for bucket in sorted(b for b in self._buckets if b <= now):
-            taken.update((id(holder), holder) for holder in self._buckets.pop(bucket))
+            for reference in self._buckets.pop(bucket):
+                holder = reference()
+                # One that was armed for an earlier bucket since is not here any more.
+                if holder is not None and holder.armed == bucket:
+                    holder.armed = None
+                    taken.append(holder)
         self._next = min(self._buckets, default=None)
-        return list(taken.values())
-
-    def clear(self) -> None:
-        """Forgets everybody."""
-        self._buckets.clear()
-        self._next = None
+        return taken

@@ -71,16 +71,16 @@ def decide_delete_queue(shard: Shard, now: Now, name: str, *, force: bool) -> in
 
 
 def decide_vanish(shard: Shard, now: Now) -> int:
-    """Deletes queues that were empty for an hour and have nothing of their own; says how many."""
+    """Deletes queues that were empty for an hour and have nothing of their own; says how many. To
+    be called now and then: a queue counts as empty from the last call that found it in use.
+    """
     before = now.wall_ms - limits.EMPTY_QUEUE_MS
-    gone = [
-        queue.name
-        for queue in shard.queues.values()
-        if queue.touched_ms < before
-        and queue.is_plain()
-        and not queue.live()
-        and not any(queue.ended.values())
-    ]
+    gone: list[str] = []
+    for queue in shard.queues.values():
+        if queue.live() or any(queue.ended.values()):
+            queue.touched_ms = now.wall_ms
+        elif queue.is_plain() and queue.touched_ms < before:
+            gone.append(queue.name)
     for name in gone:
         shard.emit(QueueDeleted(now.wall_ms, name))
     return len(gone)

@@ -16,7 +16,7 @@ from jobline_server.engine.entries import (
     JobsStalled,
     KeysExpired,
 )
-from jobline_server.engine.holder import Holder
+from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.shard import Shard
@@ -196,9 +196,9 @@ def restart_leases(shard: Shard, now: Now) -> None:
         if job.holder is not None:
             job.deadline_ms = now.mono_ms + job.lease_ms
             holders[id(job.holder)] = job.holder
-    shard.wheel.clear()
+    shard.wheel = LeaseWheel()
     for holder in holders.values():
-        holder.heard_ms = now.mono_ms
+        holder.heard_ms, holder.armed = now.mono_ms, None
         if holder.session:
             # Nobody is connected yet: each lease runs its own length from now.
             holder.lost_ms = now.mono_ms
