@@ -1,0 +1,205 @@
+"""What checkpoints and the finished file keep comes back from its bytes as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobline_server.engine.endings import EndedJobs, EndedRuns
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.job import Details, Job
+from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    EndReason,
+    JobOptions,
+    JobState,
+    LeaseReason,
+)
+from jobline_server.storage.codec import record_of, records_of
+from jobline_server.storage.codec.ended import encode_ended_job, encode_ended_run
+from jobline_server.storage.codec.stored_jobs import decode_job, encode_job
+from jobline_server.storage.codec.stored_lots import decode_lot, encode_lot
+from jobline_server.storage.codec.stored_shard import (
+    decode_counters,
+    decode_keys,
+    decode_queue,
+    encode_counters,
+    encode_keys,
+    encode_queue,
+)
+from jobline_server.storage.finished import EndedRow
+from tests.storage import strategies as own
+
+QUEUE = Queue("q", 1, 5)
+
+BOOKKEEPING = {"queue", "details", "holder", "deadline_ms", "offset", "volatile", "stored"}
+
+
+def queue_of(name: str) -> Queue:
+    assert name == "q"
+    return QUEUE
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    """A live job in any state, ACTIVE ones with a holder."""
+    job = Job(draw(own.ids), QUEUE, draw(own.job_options), draw(st.binary(max_size=8)), 7)
+    job.state = draw(st.sampled_from([JobState.SCHEDULED, JobState.READY, JobState.ACTIVE]))
+    job.job_key = draw(own.text)
+    job.order = draw(st.integers(-(2**60), 2**60))
+    job.lease_reason = draw(st.sampled_from(LeaseReason))
+    job.delivery = draw(own.deliveries)
+    if job.state is JobState.SCHEDULED:
+        job.run_at_ms = draw(own.moments)
+    if job.delivery:
+        job.attempts, job.stalls, job.releases = draw(st.tuples(*[st.integers(0, 1_000)] * 3))
+        if draw(st.booleans()):
+            details = job.details = Details()
+            details.history = tuple(draw(st.lists(own.attempts, max_size=3)))
+            details.checkpoint = draw(st.binary(max_size=8))
+            details.progress = draw(st.floats(0, 100))
+            details.progress_message = draw(own.text)
+    if job.state is JobState.ACTIVE:
+        job.delivery = job.delivery or 1
+        job.lease_ms, job.leased_ms = draw(own.moments), draw(own.moments)
+        job.cancel_requested = draw(st.booleans())
+        job.holder = Holder(draw(own.text), draw(own.text))
+    return job
+
+
+def visible(job: Job) -> dict[str, object]:
+    """A job as plain values."""
+    found = {name: getattr(job, name) for name in Job.__slots__ if name not in BOOKKEEPING}
+    details = {name: getattr(job.details, name) for name in Details.__slots__}
+    holder = (job.holder.worker, job.holder.session) if job.holder else None
+    return found | details | {"holder": holder}
+
+
+@given(jobs())
+def test_job_comes_back(job):
+    again = decode_job(encode_job(job), queue_of, Holder)
+    assert visible(again) == visible(job)
+    assert again.stored
+    assert again.queue is QUEUE
+    assert again.holder is None or again.holder.leases == {job.id: again}
+
+
+@st.composite
+def lots(draw: st.DrawFn) -> Lot:
+    """A lot, partly handed out; leases partly settled, none as a whole."""
+    payloads = draw(st.lists(st.binary(max_size=4), min_size=1, max_size=12))
+    lot = Lot(100, QUEUE, draw(own.job_options), payloads, pushed_ms=7, run_at_ms=draw(own.moments))
+    lot.order = draw(st.integers(-(2**60), 2**60))
+    lot.cursor = draw(st.integers(0, len(payloads)))
+    start = 0
+    while start < lot.cursor:
+        count = draw(st.integers(1, lot.cursor - start))
+        if draw(st.booleans()):
+            lease = RunLease(
+                lot, start, count, delivery=9, holder=Holder("w", draw(own.text)), lease_ms=30
+            )
+            for index in draw(st.sets(st.integers(start, start + count - 1), max_size=count - 1)):
+                lease.settle(index, 1)
+            lot.leases.append(lease)
+        start += count
+    waiting = range(lot.cursor, len(payloads))
+    lot.gone = draw(st.sets(st.sampled_from(waiting))) if waiting else set()
+    lot.remaining = lot.waiting() + sum(lease.remaining for lease in lot.leases)
+    return lot
+
+
+@given(lots().filter(lambda lot: lot.remaining))
+def test_lot_comes_back(lot):
+    again = decode_lot(encode_lot(lot), queue_of, Holder)
+    for name in ("first_id", "options", "pushed_ms", "run_at_ms", "order", "cursor", "gone"):
+        assert getattr(again, name) == getattr(lot, name)
+    assert again.remaining == lot.remaining
+    assert len(again.payloads) == len(lot.payloads)
+    held = [index for lease in lot.leases for index in lease.open_indexes()]
+    for index in [*held, *range(lot.cursor, len(lot.payloads))]:
+        assert again.payloads[index] == lot.payloads[index]
+    for one, other in zip(again.leases, lot.leases, strict=True):
+        assert one.open_indexes() == other.open_indexes()
+        assert (one.delivery, one.lease_ms, one.remaining) == (9, 30, other.remaining)
+        assert one.holder.session == other.holder.session
+        assert list(one.holder.leases.values()) == [one]
+
+
+@given(own.settings, st.booleans(), own.text)
+def test_queue_comes_back(settings, paused, text):
+    queue = Queue("q", 4, 5)
+    queue.settings, queue.paused = settings, paused
+    queue.paused_by = queue.pause_reason = text
+    again = decode_queue(encode_queue(queue))
+    for name in ("name", "number", "settings", "paused", "paused_by", "pause_reason", "created_ms"):
+        assert getattr(again, name) == getattr(queue, name)
+
+
+key_records = st.builds(
+    KeyRecord, first_id=own.ids, count=own.counts, digest=own.digests, expires_ms=own.moments
+)
+
+
+@given(st.dictionaries(st.binary(min_size=16, max_size=16), key_records, max_size=5))
+def test_keys_come_back(keys):
+    assert dict(decode_keys(encode_keys(7, keys.items()))) == keys
+
+
+def test_counters_come_back():
+    shard = Shard(3, epoch=1, next_sequence=77, load=Load())
+    shard.next_order, shard.front_order = 50, -9
+    assert decode_counters(encode_counters(shard)) == (77, 50, -9)
+
+
+def row_of(first_id: int, count: int, blob: bytes) -> EndedRow:
+    return EndedRow(first_id, count, "q", "", 5, 1_000, 0, "", "", blob)
+
+
+@given(jobs(), own.errors, st.sampled_from(EndReason))
+def test_ended_job_comes_back(job, error, reason):
+    results = {job.id: b"done"}
+    ending = EndedJobs(JobState.DEAD, [job], 1_000, True, results, reason, error)
+    row = row_of(job.id, 1, encode_ended_job(ending, job))
+    assert record_of(row, job.id) == ending.record(job)
+
+
+def ended_run(state: JobState = JobState.COMPLETED) -> EndedRuns:
+    payloads = [b"%d" % index for index in range(10)]
+    lot = Lot(100, QUEUE, JobOptions(name="mail"), payloads, pushed_ms=7, run_at_ms=0)
+    return EndedRuns(lot, state, [102], [4], 1_000, 9, "w", True)
+
+
+def test_job_comes_back_from_the_midst_of_a_run():
+    row = row_of(102, 4, encode_ended_run(ended_run(), 102, 4))
+    record = record_of(row, 104)
+    assert (record.id, record.payload, record.pushed_ms, record.ended_ms) == (104, b"4", 7, 1_000)
+    assert (record.delivery, record.worker, record.options.name) == (9, "w", "mail")
+
+
+def test_jobs_of_a_run_keep_the_moments_at_which_they_ended():
+    row = row_of(102, 4, encode_ended_run(ended_run(), 102, 4, [990, 991, 995, 1_000]))
+    assert [record.ended_ms for record in records_of(row, 103, 3)] == [991, 995, 1_000]
+
+
+def test_part_of_a_run_is_read_by_its_ids():
+    row = row_of(102, 4, encode_ended_run(ended_run(), 102, 4))
+    assert [record.payload for record in records_of(row, 103, 2)] == [b"3", b"4"]
+
+
+def test_cancelled_members_of_a_lot_say_why_they_ended():
+    row = row_of(102, 4, encode_ended_run(ended_run(JobState.CANCELLED), 102, 4))
+    assert record_of(row, 102).reason is EndReason.CANCELLED
+
+
+@pytest.mark.parametrize("options", [DEFAULT_OPTIONS, JobOptions(name="mail")])
+def test_recovered_jobs_of_one_kind_share_their_options(options):
+    blobs = [encode_job(Job(i, QUEUE, replace(options), b"", 7)) for i in (1, 2)]
+    one, other = (decode_job(blob, queue_of, Holder) for blob in blobs)
+    assert one.options is other.options
