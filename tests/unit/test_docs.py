@@ -1,7 +1,7 @@
-"""The documents keep their word: links resolve, make targets exist, promises keep their numbers.
+"""The documents keep their word: links resolve, make targets exist, promises are promised.
 
 This reads Markdown, the Makefile and the text of the code. It runs nothing that a document shows;
-`make readme` does that.
+`make readme` does that, and what the guarantees name is held by `test_guarantees.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GUARANTEES = ROOT / "docs" / "guarantees.md"
-INVARIANTS = ROOT / "service" / "jobline_server" / "engine" / "invariants.py"
 
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
@@ -72,21 +71,9 @@ def makefile_targets() -> set[str]:
     return set(TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
 
 
-def numbers(text: str, letter: str) -> set[str]:
-    """Every number with that letter in a text, as in G1 or I12."""
-    return set(re.findall(rf"(?<![\w-]){letter}[1-9][0-9]?\b", text))
-
-
-def invariant_numbers() -> set[str]:
-    if not INVARIANTS.exists():
-        pytest.skip("engine/invariants.py is not there yet")
-    return numbers(INVARIANTS.read_text(encoding="utf-8"), "I")
-
-
-def guarantees() -> str:
-    if not GUARANTEES.exists():
-        pytest.skip("docs/guarantees.md is not there yet")
-    return GUARANTEES.read_text(encoding="utf-8")
+def promises_in(text: str) -> set[str]:
+    """The number of every promise that a text names, as in G1."""
+    return set(re.findall(r"(?<![\w-])G[1-9][0-9]?\b", text))
 
 
 @pytest.mark.parametrize("document", documents(), ids=named)
@@ -108,18 +95,13 @@ def test_make_help_lists_every_target():
     assert makefile_targets() == helped
 
 
-def test_invariants_have_the_numbers_that_the_guarantees_name():
-    """An invariant is a sentence in the guide and an assert in the engine, under one number."""
-    assert numbers(guarantees(), "I") == invariant_numbers()
-
-
 def test_promises_named_in_code_are_promised():
     """A promise that code or a test refers to stands in the guide."""
-    promised = numbers(guarantees(), "G")
+    promised = promises_in(GUARANTEES.read_text(encoding="utf-8"))
     for folder in ("service", "clients/python", "tests"):
         for path in (ROOT / folder).rglob("*.py"):
             if path != Path(__file__) and "_pb2" not in path.name:
-                assert numbers(path.read_text(encoding="utf-8"), "G") <= promised, named(path)
+                assert promises_in(path.read_text(encoding="utf-8")) <= promised, named(path)
 
 
 def test_broken_link_is_found(tmp_path, monkeypatch):
