@@ -337,12 +337,14 @@ class Retention(_message.Message):
     """Optional. Forget the job as soon as it is dead. Unset: false."""
     count: _builtins.int
     """Optional. How many ended jobs of the queue are kept at most, 0 … 10,000,000; the oldest go first.
-    Unset: 100,000 completed jobs; dead jobs are bounded by size instead.
+    Unset: 100,000 completed jobs; dead jobs are bounded by size instead. A queue's setting; in a job's
+    own options it is not served yet: UNIMPLEMENTED.
     """
     @_builtins.property
     def age(self) -> _duration_pb2.Duration:
         """Optional. How long it stays before it is STALE, 0 s … 400 days. Unset: 1 h for completed,
-        cancelled and expired jobs, 7 days for dead ones.
+        cancelled and expired jobs, 7 days for dead ones. A queue's setting; in a job's own options it is
+        not served yet: UNIMPLEMENTED.
         """
 
     def __init__(
