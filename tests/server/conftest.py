@@ -17,7 +17,7 @@ TRANSPORTS = ("grpcio", "native")
 @pytest.fixture(scope="session", params=TRANSPORTS)
 def transport(request: pytest.FixtureRequest) -> str:
     """Every server test runs on both."""
-    return request.param
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Bad input: the table in bad_input.yaml, against a real server over a socket, on both transports."""
+"""Bad input: bad_input.yaml against a real server, over a socket, on both transports."""
 
 from __future__ import annotations
 
