@@ -90,10 +90,6 @@ test: $(SETUP)  ## Run the tests, without those that break things on purpose
 test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
 	$(BIN)/pytest -m fault
 
-.PHONY: docs
-docs: $(SETUP)  ## Write the parts of docs/ that are made from the code
-	$(BIN)/python scripts/docs_tables.py
-
 .PHONY: readme
 readme: $(SETUP)  ## Run the commands that README.md shows
 	$(BIN)/python scripts/readme.py

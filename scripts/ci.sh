@@ -55,6 +55,7 @@ install_grpcurl() {
 
 install_tools() {
   python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
+  command -v curl >/dev/null || apt_install curl
   command -v h2load >/dev/null || apt_install nghttp2-client
   install_grpcurl || echo "missing: grpcurl (what needs it is skipped and says so)"
   python3 --version

@@ -1,9 +1,10 @@
 """Run what a document shows, in order, as a reader would: `python scripts/readme.py [FILE]`.
 
-Every `sh`, `bash` or `console` block runs in bash from the root of the checkout, with .venv in the
-path; `python` blocks must at least compile. A command that lasts (`jobline serve`, `work`, `top` …)
-runs beside the others until the end and must not have failed by then. A block that a machine cannot
-run says so in the line before it, with the reason: `<!-- not run: needs a screen -->`.
+Every `sh`, `bash` or `console` block runs in bash, every `python` block in Python, with .venv in
+the path and in a scratch directory that looks like the root of the checkout. What lasts (`jobline
+serve`, a worker's `run()` …) runs beside the others until the end, and must not have failed by
+then, nor when it is told to stop. A block that a machine cannot run says so in the line before it,
+with the reason: `<!-- not run: needs a screen -->`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,10 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 SHELLS = {"sh", "bash", "shell", "console"}
-LASTING = re.compile(r"^(\S*/)?jobline (serve|dev|work|top|tail)\b(?!.*--help)")
+LASTING = re.compile(
+    r"^(\S*/)?jobline (serve|dev|work|top|tail)\b(?!.*(--help|--exit-when-idle))"
+    r"|^python \S+ # lasts$"
+)
 # These are steps of `make ci` already, or would call this again.
 STEPS = re.compile(r"^make (setup|test|test-faults|demo|bench|ci|readme|lint|types)\b")
 LISTEN = re.compile(r"(?:--listen|--http)[ =](\S+:[1-9]\d*)")
@@ -68,12 +73,19 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": path, "TERM": "dumb", "COLUMNS": "100"}
 
 
-def run(command: str) -> None:
+def scratch_root(scratch: Path) -> None:
+    """Make a directory look like the checkout, so that what is written there stays there."""
+    for entry in ROOT.iterdir():
+        if entry.name not in {"data", ".git"}:
+            (scratch / entry.name).symlink_to(entry)
+
+
+def run(command: str, scratch: Path) -> None:
     """Run a command to its end; raises when it fails or takes too long."""
     print(f"$ {command.strip()}", flush=True)
     subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
-        cwd=ROOT,
+        cwd=scratch,
         env=environment(),
         stdin=subprocess.DEVNULL,
         check=True,
@@ -81,12 +93,12 @@ def run(command: str) -> None:
     )
 
 
-def start(command: str) -> Lasting:
+def start(command: str, scratch: Path) -> Lasting:
     """Start a command that lasts, and wait until the ports that it names answer."""
     print(f"$ {command} &", flush=True)
     process = subprocess.Popen(
         ["bash", "-c", f"exec {command}"],
-        cwd=ROOT,
+        cwd=scratch,
         env=environment(),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
@@ -126,37 +138,48 @@ def stop(lasting: Lasting) -> str | None:
     return None if code in fine else f"`{lasting.command}` ended with {code}"
 
 
-def run_block(match: re.Match[str], lasting: list[Lasting]) -> None:
+def run_block(match: re.Match[str], scratch: Path, lasting: list[Lasting]) -> None:
     """Run one block, or say why not."""
     language, body = match["language"], match["body"]
-    if language == "python":
-        compile(body, "README.md", "exec")
-    if language not in SHELLS:
+    if language not in {*SHELLS, "python"}:
         return
     if match["reason"]:
         print(f"# not run: {match['reason']}", flush=True)
         return
+    if language == "python":
+        language, body = "sh", script_of(body, scratch)
     for command in commands_of(language, body):
         if STEPS.match(command):
             print(f"# a step of its own: {command}", flush=True)
         elif LASTING.match(command):
-            lasting.append(start(command.rstrip("& ")))
+            lasting.append(start(command.rstrip("& "), scratch))
         else:
-            run(command)
+            run(command, scratch)
+
+
+def script_of(body: str, scratch: Path) -> str:
+    """Store a `python` block as a script; returns the command that runs it."""
+    script = scratch / f"shown_{len(list(scratch.glob('shown_*.py'))) + 1}.py"
+    script.write_text(body, encoding="utf-8")
+    print(body, end="", flush=True)
+    return f"python {script.name}" + (" # lasts" if ".run()\n" in body else "")
 
 
 def main(document: Path) -> int:
     """Run all blocks of a document; returns the exit code."""
     lasting: list[Lasting] = []
     wrong: list[str] = []
-    try:
-        for match in BLOCK.finditer(document.read_text(encoding="utf-8")):
-            run_block(match, lasting)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        wrong.append(str(error))
-    finally:
-        # Last started, first stopped: a worker before the server it speaks to.
-        wrong += [said for said in map(stop, reversed(lasting)) if said]
+    with tempfile.TemporaryDirectory(prefix="jobline-readme-") as folder:
+        scratch = Path(folder)
+        scratch_root(scratch)
+        try:
+            for match in BLOCK.finditer(document.read_text(encoding="utf-8")):
+                run_block(match, scratch, lasting)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            wrong.append(str(error))
+        finally:
+            # Last started, first stopped: a worker before the server it speaks to.
+            wrong += [said for said in map(stop, reversed(lasting)) if said]
     print("\n".join([f"{document.name}: failed", *wrong] if wrong else [f"{document.name}: works"]))
     return 1 if wrong else 0
 
