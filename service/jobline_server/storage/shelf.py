@@ -83,7 +83,9 @@ class Shelf:
         self._completed.clear()
         self._trim_at.clear()
         left_out, self._left_out = self._left_out, {}
-        trimmed = [Trimmed(queue, JobState.COMPLETED, runs) for queue, runs in left_out.items()]
+        trimmed = [
+            Trimmed(queue, JobState.COMPLETED, _joined(runs)) for queue, runs in left_out.items()
+        ]
         ops = operations(pending)
         while (piece := list(islice(ops, ops_max))) or trimmed:
             yield piece, trimmed
@@ -154,3 +156,16 @@ def _runs_of(endings: list[EndedRuns | EndedJobs]) -> list[tuple[int, int]]:
             runs.append((base + start, end - start))
             start = mark.find(1, end)
     return runs
+
+
+def _joined(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Runs in order, neighbours as one."""
+    joined: list[tuple[int, int]] = []
+    end = -1
+    for first_id, count in sorted(runs):
+        if first_id == end:
+            joined[-1] = (joined[-1][0], joined[-1][1] + count)
+        else:
+            joined.append((first_id, count))
+        end = first_id + count
+    return joined
