@@ -45,7 +45,7 @@ async def working(address: str) -> AsyncIterator[Slow]:
         await serving
 
 
-@pytest.mark.parametrize("drain_seconds", [15], ids=["has time"])
+@pytest.mark.parametrize("drain_seconds", [15, 0], ids=["has time", "has none"])
 async def test_stop_with_a_job_in_hand_costs_it_nothing(tmp_path: Path, drain_seconds: int) -> None:
     """The job ends while the server drains, or, where it may not, after the next start."""
     server = ServerProcess(tmp_path / "data", drain_seconds=drain_seconds)

@@ -66,7 +66,6 @@ class Looking:
     ) -> tuple[list[JobView], str]:
         """A page of jobs by id, and the token of the next one, "" on the last."""
         after = _parse_token(page_token)
-        await self._core.commits.wait()
         views = await self.first_after(wanted, after, page_size)
         token = str(views[-1].id) if len(views) == page_size else ""
         if not include_payloads:
@@ -82,6 +81,8 @@ class Looking:
         if not ended_only and not _asks_for_ended(wanted):
             found = await self._live_after(wanted, after, count)
         if not wanted.states or wanted.states & (ENDED_STATES | {JobState.STALE}):
+            # After the look at what lives: what had just ended then is on the shelf now.
+            await self._core.commits.wait()
             found += await self._ended.first_after(wanted, after, count)
         # A job that was put back or ended between the two looks is shown once, as it was seen
         # first.

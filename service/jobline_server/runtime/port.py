@@ -133,11 +133,14 @@ class StreamPort:
             if frame is not None:
                 return frame
             if self.session.is_over():
-                break
+                self._leave(goodbye=True)
+                return None
             if self.session.is_silent(now) and not self.session.half_closed:
                 raise Refused(RefusalKind.PROTOCOL_MISTAKE, "the worker went silent")
             await self._pause(self.session.next_deadline() - now.mono_ms)
-        self._leave(goodbye=True)
+        # The server ends the stream: the worker said no goodbye, and comes back with its session,
+        # after a restart too.
+        self._leave(goodbye=False)
         return None
 
     async def _pause(self, milliseconds: int) -> None:

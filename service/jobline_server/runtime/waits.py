@@ -102,13 +102,17 @@ class Waits:
             self._forget(waiter, ids)
 
     async def _tell_ended_before(self, waiter: _Waiter, ids: Sequence[int]) -> None:
-        """Looks up what is not live. What ended a moment ago is told by its own commit."""
-        await self._core.commits.wait()
+        """Looks up what is not live. What ended a moment ago is told by its own commit, so that is
+        waited for after each look at what lives: a job may end while another one is looked up.
+        """
         for job_id in ids:
             shard = self._core.shard_of_id(job_id)
             if job_id not in waiter.missing:
                 continue
             if shard is not None and shard.state_of(job_id) is not None:
+                continue
+            await self._core.commits.wait()
+            if job_id not in waiter.missing:
                 continue
             found = await self._ended.outcome_of(job_id) if shard is not None else None
             if found is None and shard is not None and shard.state_of(job_id) is not None:
