@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 
@@ -15,6 +16,8 @@ from jobline.pushing import Lane, answers_of_batch, built, handle_error
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Pushed
+
+logger = logging.getLogger("jobline.client")
 
 _Waiter = asyncio.Future[Pushed]
 _Call = Callable[[pb.PushRequest], "aio.UnaryUnaryCall[pb.PushRequest, pb.PushResponse]"]
@@ -85,10 +88,18 @@ class AioPusher:
             self._handle_error(batch, error_from_rpc(error))
         except JoblineError as error:
             self._handle_error(batch, error)
+        except aio.UsageError as error:  # so says a channel that somebody closed
+            self._handle_error(batch, ClientClosed(f"not sent: {error}"))
         except asyncio.CancelledError:
+            # The loop ends, or somebody closed the channel under a call.
             self._gather.handle_done(batch)
-            self._tell(batch, OutcomeUnknown("the event loop stopped while the push flew"))
+            self._tell(batch, OutcomeUnknown("the call was cancelled while the push flew"))
             raise
+        except Exception as error:
+            # Nobody may wait for ever, whatever a library raises.
+            logger.exception("a push broke")
+            self._gather.handle_done(batch)
+            self._tell(batch, OutcomeUnknown(f"the push broke: {error}"))
         else:
             self._gather.handle_done(batch)
             for waiter, answer in zip(batch.waiters, answers, strict=True):

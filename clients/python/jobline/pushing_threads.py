@@ -6,6 +6,7 @@ what has gathered meanwhile. There is no thread of our own, and a lonely push pa
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -15,11 +16,13 @@ from functools import partial
 import grpc
 
 from jobline.batching import Batch, Gather, GatherLimits
-from jobline.errors import ClientClosed, JoblineError, OutcomeUnknown
+from jobline.errors import ClientClosed, ErrorFacts, Internal, JoblineError, OutcomeUnknown
 from jobline.pushing import Lane, answers_of_batch, built, handle_error
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Pushed
+
+logger = logging.getLogger("jobline.client")
 
 _Call = Callable[[pb.PushRequest], "grpc.Future[pb.PushResponse]"]
 
@@ -95,6 +98,11 @@ class ThreadPusher:
             except ValueError as error:  # so says a channel that somebody closed
                 closed = ClientClosed(f"not sent: {error}")
                 self._land(batch, partial(self._handle_error, batch, closed))
+            except Exception as error:
+                # Nobody may wait for ever, whatever a library raises.
+                logger.exception("a push broke")
+                broken = Internal(f"the push broke: {error}", ErrorFacts(reason="PUSH_BROKE"))
+                self._land(batch, partial(self._handle_error, batch, broken))
             else:
                 call.add_done_callback(partial(self._handle_answer, batch))
 

@@ -11,7 +11,7 @@ import grpc
 
 from jobline.backoff import RETRY
 from jobline.channel import metadata_of, open_channel
-from jobline.errors import JoblineError
+from jobline.errors import ClientClosed, JoblineError
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.times import Seconds, seconds_of
 from jobline.v1 import job_service_pb2 as pb
@@ -52,6 +52,8 @@ class Connection:
             return method(request, timeout=self.timeout + extra, metadata=self.metadata)
         except grpc.RpcError as error:
             raise error_from_rpc(error) from error
+        except ValueError as error:  # so says a channel that is closed
+            raise ClientClosed(f"not sent: {error}") from error
 
     def write(
         self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request
@@ -81,4 +83,6 @@ class Connection:
                 if error.definite or not error.retryable or is_late:
                     told = outcome_unknown(error, request_id=request.request_id or None)
                     raise told from failure
+            except ValueError as error:
+                raise ClientClosed(f"not sent: {error}") from error
             time.sleep(pause)
