@@ -1,0 +1,106 @@
+"""Hand-outs as bytes: the same as a message of messages, and cut where they are long."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobline.v1 import job_pb2, job_service_pb2
+from jobline_server.dispatch.frames import ServerFrame
+from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
+from jobline_server.rpc.convert.leases import pull_response
+from jobline_server.rpc.convert.stream import server_messages
+from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET
+from jobline_server.wire.options import options_to_message
+
+OPTIONS = [DEFAULT_OPTIONS, JobOptions(name="a"), JobOptions(headers=(("x", "y"),), priority=-1)]
+
+leased_jobs = st.builds(
+    LeasedJob,
+    id=st.integers(1, 2**53 - 1),
+    delivery=st.integers(1, 2**63),
+    queue=st.sampled_from(["q", "other"]),
+    options=st.sampled_from(OPTIONS),
+    payload=st.binary(max_size=300),
+    attempt=st.integers(1, 3),
+    reason=st.sampled_from(LeaseReason),
+    lease_ms=st.sampled_from([1_000, 30_000]),
+    checkpoint=st.sampled_from([b"", b"", b"left"]),
+    pushed_ms=st.sampled_from([0, 1_700_000_000_123]),
+    job_key=st.sampled_from(["", "", "key"]),
+)
+
+
+def slowly(job: LeasedJob) -> job_pb2.LeasedJob:
+    """The slow twin: field by field."""
+    message = job_pb2.LeasedJob(
+        id=job.id,
+        delivery=job.delivery,
+        queue=job.queue,
+        options=options_to_message(job.options),
+        payload=job.payload,
+        attempt=job.attempt,
+        reason=job_pb2.LeaseReason.ValueType(job.reason),
+        lease_ms=job.lease_ms,
+        checkpoint=job.checkpoint,
+        job_key=job.job_key,
+    )
+    message.pushed_at.FromMilliseconds(job.pushed_ms)
+    return message
+
+
+def settled(message: job_pb2.LeasedJob) -> job_pb2.LeasedJob:
+    """With sub-messages that are unset and those that are empty made the same."""
+    message.options.SetInParent()
+    message.pushed_at.SetInParent()
+    return message
+
+
+@given(st.lists(leased_jobs, max_size=12))
+def test_rows_are_what_the_slow_way_writes(jobs: list[LeasedJob]) -> None:
+    """Whatever neighbours share or do not share."""
+    written = job_service_pb2.PullResponse.FromString(pull_response(Leased(jobs=jobs)))
+
+    assert [settled(job) for job in written.jobs] == [settled(slowly(job)) for job in jobs]
+
+
+def run(sizes: list[int]) -> LeasedRun:
+    """A run with payloads of these sizes."""
+    payloads = [bytes(size) for size in sizes]
+    return LeasedRun(1_000, 7, "q", JobOptions(name="a"), payloads, 30_000, 1_700_000_000_001)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[1], [100] * 10_000, [300_000] * 40, [DELIVERY_BYTES_TARGET + 1] * 3, [0] * 5, [5_000_000, 1]],
+    ids=["one", "many small", "large", "over the target each", "empty", "one over, one small"],
+)
+def test_a_long_run_is_cut_into_messages_that_clients_take(sizes: list[int]) -> None:
+    """Ids go on where the part before ended, and nothing is lost."""
+    messages = server_messages(ServerFrame(leased=[Leased(runs=[run(sizes)])]))
+
+    parts = [job_service_pb2.StreamResponse.FromString(message).runs for message in messages]
+    runs = [part for several in parts for part in several]
+    assert [len(payload) for part in runs for payload in part.payloads] == sizes
+    starts = [part.first_id for part in runs]
+    counts = [len(part.payloads) for part in runs]
+    assert starts == [1_000 + sum(counts[:at]) for at in range(len(counts))]
+    most = max(DELIVERY_BYTES_TARGET, *sizes) + 100 + 10 * max(counts)
+    assert max(map(len, messages)) <= most
+
+
+def test_confirms_come_with_the_first_message_of_a_long_delivery() -> None:
+    """A frame keeps its order when it is cut."""
+    frame = ServerFrame(confirms=[(4, [])], leased=[Leased(runs=[run([3_000_000] * 2)])])
+
+    messages = [job_service_pb2.StreamResponse.FromString(one) for one in server_messages(frame)]
+
+    assert [confirm.seq for confirm in messages[0].confirms] == [4]
+    assert sum(len(message.confirms) for message in messages) == 1
+
+
+def test_a_heartbeat_is_an_empty_message() -> None:
+    """No byte is sent that says nothing."""
+    assert server_messages(ServerFrame()) == [b""]

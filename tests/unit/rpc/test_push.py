@@ -1,0 +1,203 @@
+"""Push requests into commands: columns, shared options, and what goes together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobline.v1 import job_service_pb2
+from jobline_server.engine.commands import NewJob, Push, Pushed, Refused
+from jobline_server.engine.values import AckLevel, JobOptions, PushOutcome
+from jobline_server.rpc.convert import options as options_module
+from jobline_server.rpc.convert.options import OptionsTable
+from jobline_server.rpc.convert.push import PushReader, ids_in_order, push_response
+
+NOW_MS = 1_800_000_000_000
+
+
+def request(**fields: Any) -> Any:
+    """A push to queue q."""
+    make: Any = job_service_pb2.PushRequest
+    return make(queue="q", **fields)
+
+
+@pytest.fixture
+def reader() -> PushReader:
+    return PushReader(OptionsTable(), payload_bytes_max=10 << 20)
+
+
+def test_plain_rows_are_taken_as_payloads(reader: PushReader) -> None:
+    """Rows with nothing of their own cost no object each, and go before the payloads."""
+    command = reader.command(request(jobs=[{"text": "a"}, {"data": b"b"}], payloads=[b"c"]), NOW_MS)
+
+    assert command.payloads == [b"a", b"b", b"c"]
+    assert not command.jobs
+
+
+def test_rows_that_share_their_own_options_are_plain_too(reader: PushReader) -> None:
+    """It does not matter where options were written."""
+    row = {"text": "a", "options": {"name": "n"}}
+
+    command = reader.command(request(jobs=[row, row]), NOW_MS)
+
+    assert command.options == JobOptions(name="n")
+    assert command.payloads == [b"a", b"a"]
+
+
+@pytest.mark.parametrize(
+    "different",
+    [{"job_key": "k"}, {"delay": {"seconds": 5}}, {"options": {"priority": 1}}],
+    ids=["key", "delay", "options"],
+)
+def test_a_row_with_something_of_its_own_keeps_all_rows(
+    reader: PushReader, different: dict[str, Any]
+) -> None:
+    """Order is the order of the request."""
+    command = reader.command(request(jobs=[{"text": "a"}, {"text": "b"} | different]), NOW_MS)
+
+    assert [job.payload for job in command.jobs] == [b"a", b"b"]
+    assert not command.payloads
+
+
+def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushReader) -> None:
+    """The payloads share the push's options and not the rows'."""
+    rows = [{"text": "a", "options": {"name": "n"}}]
+
+    command = reader.command(request(jobs=rows, payloads=[b"p"]), NOW_MS)
+
+    assert [job.options.name for job in command.jobs] == ["n"]
+    assert command.options == JobOptions()
+    assert command.payloads == [b"p"]
+
+
+def test_the_same_options_are_one_object(reader: PushReader) -> None:
+    """Over calls, and whether the push or the job said them."""
+    first = reader.command(request(options={"name": "n"}, payloads=[b""]), NOW_MS)
+    rows = [{"options": {"name": "n"}, "job_key": "a"}, {"options": {"name": "n"}, "job_key": "b"}]
+    second = reader.command(request(jobs=rows), NOW_MS)
+    third = reader.command(request(options={"name": "n"}, payloads=[b""]), NOW_MS)
+
+    assert second.jobs[0].options is second.jobs[1].options
+    assert first.options is third.options
+
+
+def test_headers_in_another_order_are_the_same_options() -> None:
+    """The bytes of a map have no order; the object is one all the same."""
+    table = OptionsTable()
+    one, other = b"\x1a\x06\n\x01a\x12\x01b", b"\x1a\x06\n\x01c\x12\x01d"
+
+    assert table.shared(one + other) is table.shared(other + one)
+
+
+def test_a_row_overrides_field_by_field(reader: PushReader) -> None:
+    """What it does not say it takes from the push; headers add up."""
+    shared = {"name": "n", "priority": 5, "headers": {"a": "1"}}
+    row = {"options": {"priority": 0, "headers": {"b": "2"}}, "job_key": "k"}
+
+    command = reader.command(request(options=shared, jobs=[row]), NOW_MS)
+
+    expected = JobOptions(name="n", priority=0, headers=(("a", "1"), ("b", "2")))
+    assert command.jobs[0].options == expected
+
+
+def test_a_full_table_forgets_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand kinds of options cost ten thousand objects, and no more memory than that."""
+    monkeypatch.setattr(options_module, "ENTRIES_MAX", 10)
+    table = OptionsTable()
+
+    names = [table.shared(b"\x0a\x02" + f"{n:02}".encode()).name for n in range(35)]
+
+    assert names == [f"{n:02}" for n in range(35)]
+    assert len(table) <= 10
+
+
+rows = st.fixed_dictionaries(
+    {},
+    optional={
+        "text": st.text(max_size=5),
+        "job_key": st.sampled_from(["", "k1", "k2"]),
+        "options": st.sampled_from([{}, {"name": "n"}, {"max_attempts": 0}]),
+        "delay": st.sampled_from([{"seconds": 0}, {"seconds": 5}]),
+        "run_at": st.sampled_from([{"seconds": 1}, {"seconds": NOW_MS // 1_000 + 60}]),
+    },
+).filter(lambda row: not ("delay" in row and "run_at" in row))
+
+
+def slowly(row: Any, shared_ms: int) -> NewJob:
+    """The slow twin of one row."""
+    run_at_ms = shared_ms
+    if "delay" in row:
+        run_at_ms = NOW_MS + 5_000 if row["delay"]["seconds"] else 0
+    if "run_at" in row:
+        moment_ms = row["run_at"]["seconds"] * 1_000
+        run_at_ms = moment_ms if moment_ms > NOW_MS else 0
+    return NewJob(
+        row.get("text", "").encode(),
+        JobOptions(**row.get("options", {})),
+        row.get("job_key", ""),
+        run_at_ms,
+    )
+
+
+def as_rows(command: Push) -> list[NewJob]:
+    """All jobs of a command as rows."""
+    plain = [NewJob(p, command.options, "", command.run_at_ms) for p in command.payloads]
+    return [*command.jobs, *plain]
+
+
+@given(st.lists(rows, min_size=1, max_size=6), st.sampled_from([None, {"seconds": 9}]))
+def test_columns_are_what_the_slow_way_reads(sent: list[Any], delay: Any) -> None:
+    """Whatever the rows have of their own."""
+    reader = PushReader(OptionsTable(), payload_bytes_max=1_000)
+    shared_ms = NOW_MS + 9_000 if delay else 0
+
+    command = reader.command(request(jobs=sent, delay=delay), NOW_MS)
+
+    assert as_rows(command) == [slowly(row, shared_ms) for row in sent]
+
+
+def test_a_repeated_request_has_the_same_digest_and_another_one_has_not(reader: PushReader) -> None:
+    """However the maps in it happen to be ordered."""
+    headers = {str(n): "x" for n in range(20)}
+    backwards = dict(reversed(headers.items()))
+
+    def digest(**fields: Any) -> int:
+        return reader.command(request(request_id="r", **fields), NOW_MS).request_digest
+
+    once = digest(payloads=[b"a"], options={"headers": headers})
+    again = digest(payloads=[b"a"], options={"headers": backwards})
+    other = digest(payloads=[b"b"], options={"headers": headers})
+
+    assert once == again != other
+
+
+def test_the_servers_default_level_is_for_pushes_that_ask_for_none() -> None:
+    """What is asked for wins."""
+    reader = PushReader(OptionsTable(), payload_bytes_max=1_000, default_level=AckLevel.BUFFERED)
+
+    assert reader.command(request(payloads=[b""]), NOW_MS).level is AckLevel.BUFFERED
+    asked = request(payloads=[b""], ack_level=1)
+    assert reader.command(asked, NOW_MS).level is AckLevel.MEMORY
+
+
+def test_the_payload_limit_is_the_servers() -> None:
+    """A larger limit lets a larger batch through as well."""
+    reader = PushReader(OptionsTable(), payload_bytes_max=20 << 20)
+
+    assert reader.command(request(payloads=[bytes(20 << 20)]), NOW_MS).payloads
+    with pytest.raises(Refused, match="at most"):
+        reader.command(request(payloads=[bytes(20 << 20), b"x"]), NOW_MS)
+
+
+def test_ids_are_told_in_the_order_of_the_push() -> None:
+    """Created ones count on, duplicates say whom they stand for."""
+    exceptions = [(1, PushOutcome.DUPLICATE, 7), (3, PushOutcome.REFUSED, 0)]
+    pushed = Pushed(100, 3, AckLevel.FSYNCED, exceptions)
+
+    assert list(ids_in_order(pushed)) == [100, 7, 101, 0, 102]
+    rows = push_response(request(jobs=[{}] * 5), pushed)
+    assert list(rows.ids) == [100, 7, 101, 0, 102]
+    assert not push_response(request(payloads=[b""]), pushed).ids
