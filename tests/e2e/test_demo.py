@@ -68,4 +68,4 @@ def test_nothing_to_do_is_a_failure(tmp_path):
     """An empty tree shows nothing."""
     ended = run_demo(tmp_path)
     assert ended.returncode == 1
-    assert "has no files" in ended.stderr
+    assert "has no files" in " ".join(ended.stderr.split())

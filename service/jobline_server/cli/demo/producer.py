@@ -11,16 +11,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from jobline import Client, JobEnd, JoblineError, JobOptions, Retention
+from google.protobuf.duration_pb2 import Duration
+
+from jobline import Client, JobEnd, JoblineError, JobOptions, QueueSettings
+from jobline.v1 import job_pb2
 from jobline_server.cli.demo.files import Listed
 from jobline_server.cli.demo.journal import Journal, What
 from jobline_server.cli.demo.worker import NAME, QUEUE
 
+_OPTIONS = JobOptions(name=NAME, content_type="application/json")
 # Kept until the demo has looked at every result, however many there are.
-_OPTIONS = JobOptions(
-    name=NAME,
-    content_type="application/json",
-    retention=Retention(age=24 * 3_600, count=10_000_000),
+_SETTINGS = QueueSettings(
+    retention=job_pb2.Retention(age=Duration(seconds=24 * 3_600), count=10_000_000)
 )
 _PUSH_JOBS = 500
 # Small trees go in several pushes too, so that there is something to be killed in between.
@@ -53,6 +55,7 @@ class Producer:
 
     def start(self) -> None:
         """Begins to push and to wait."""
+        self._client.queues.update(QUEUE, _SETTINGS)
         for thread in self._threads:
             thread.start()
 
