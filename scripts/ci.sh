@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export PATH="$PWD/.tools/bin:$PATH"
+export PATH="$PWD/.tools/bin:$HOME/go/bin:$PATH"
 summary=()
 current=
 
