@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-RATE = 500
+RATE = 250
 TOP = 25
 FRAME = re.compile(r"^(?P<name>.*) \((?P<file>.*)\)$")
 
@@ -42,6 +42,9 @@ async def profile(pid: int, directory: Path) -> AsyncIterator[None]:
     output = directory / "profile.txt"
     process = await asyncio.create_subprocess_exec(
         *(check_installed(), "record", "--pid", str(pid), "--rate", str(RATE), "--function"),
+        # Not stopped for each sample: that would cost more than what is measured. Who holds the
+        # GIL is at work; other threads wait, or sync.
+        *("--nonblocking", "--gil"),
         *("--format", "raw", "--duration", "unlimited", "--output", str(output)),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

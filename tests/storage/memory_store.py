@@ -159,6 +159,9 @@ class MemoryStore:
         file.journal = [row for row in file.journal if row.offset > file.row.checkpoint_offset]
         return 0
 
+    def ballast_stands(self) -> bool:
+        return True
+
     def space(self) -> SpaceReport:
         return SpaceReport(1 << 40, low=False, ballast_standing=True)
 

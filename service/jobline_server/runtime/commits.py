@@ -26,12 +26,14 @@ from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.codec import encode_batch
-from jobline_server.storage.gather import Gather
+from jobline_server.storage.gather import BUFFERED_MS_MAX, WAIT_MS_MAX, Gather
 from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import DiskFull, JournalRow, Store, chain_of
 
 # How soon a commit that found the disk full is tried again.
 FULL_RETRY_SECONDS = 0.2
+# The loop's timers tick by the millisecond: what is due so soon is due.
+TICK_MS = 1
 
 
 @dataclass(slots=True)
@@ -76,11 +78,13 @@ class Commits:
         self.places = places
         self._told = told
         self._gather = Gather()
+        self._noted = False
+        self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._gathering: list[asyncio.Future[None]] = []
         self._flying: list[asyncio.Future[None]] | None = None
         self._closing = False
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.failed: asyncio.Future[None] = self._loop.create_future()
         self.disk_full = False
         self.commits = 0
         self.commit_seconds = 0.0
@@ -89,17 +93,19 @@ class Commits:
 
     def note(self) -> None:
         """Something was decided that nobody waits for: it is on disk within milliseconds."""
-        self._gather.note(_now_ms())
-        self._wake.set()
+        if not self._noted:
+            self._noted = True
+            self._gather.note(_now_ms())
+            self._loop.call_later(BUFFERED_MS_MAX / 1_000, self._wake.set)
 
     async def wait(self) -> None:
         """Returns when all that was decided so far is on disk. Raises `Refused` with
         STORAGE_FAILED if that will never be known.
         """
-        if any(shard.entries for shard in self._shards):
+        if self._noted:
             waiters = self._gathering
-            self._gather.note_caller(_now_ms())
-            self._wake.set()
+            if self._gather.note_caller(_now_ms()):
+                self._wake.set()
         elif self._flying is not None:
             waiters = self._flying
         else:
@@ -107,7 +113,7 @@ class Commits:
         if self.failed.done():
             raise storage_failed()
         # One future a call: a call that is cancelled takes nobody along.
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[None] = self._loop.create_future()
         waiters.append(future)
         await future
 
@@ -131,30 +137,25 @@ class Commits:
         """Waits until a commit is due; false when closing and nothing is left."""
         while True:
             due_ms = self._gather.due_ms()
-            if due_ms is None:
-                if self._closing:
-                    return False
-                self._wake.clear()
-                await self._wake.wait()
-                # Calls that arrived in the same turn of the loop are decided before the commit is
-                # cut.
-                await asyncio.sleep(0)
-                continue
-            left_ms = due_ms - _now_ms()
-            if left_ms <= 0 or self._closing:
-                return True
+            if due_ms is None and self._closing:
+                return False
+            if due_ms is not None:
+                left_ms = due_ms - _now_ms()
+                if left_ms <= TICK_MS or self._closing:
+                    return True
+                if left_ms <= WAIT_MS_MAX:
+                    self._loop.call_later(left_ms / 1_000, self._wake.set)
             self._wake.clear()
-            try:
-                async with asyncio.timeout(left_ms / 1_000):
-                    await self._wake.wait()
-            except TimeoutError:
-                return True
+            await self._wake.wait()
+            # Calls that arrived in the same turn of the loop are decided before the commit is cut.
+            await asyncio.sleep(0)
 
     async def commit_once(self, captured: Callable[[], None] | None = None) -> None:
         """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called
         in the same turn as the cut: what it sees is the state at the offsets that were cut.
         """
         self._gather.go()
+        self._noted = False
         self._flying, self._gathering = self._gathering, []
         turns, rows, ceilings = self._cut()
         if captured is not None:
@@ -168,6 +169,7 @@ class Commits:
             self.places[shard_number].id_ceiling = ceiling
         for turn in turns:
             turn.shard.committed = turn.offset
+        self._gather.landed()
         self._told(turns)
         waiters, self._flying = self._flying, None
         for future in waiters:
@@ -196,7 +198,7 @@ class Commits:
 
     async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
         await self.until_room(lambda: self._store.commit(rows, ceilings))
-        if not self._store.space().ballast_standing:
+        if not self._store.ballast_stands():
             # This commit took the reserve: what is left of it belongs to acks.
             self.disk_full = True
 

@@ -1,56 +1,70 @@
 """How long a commit gathers: just as long as it pays.
 
-Every call that waits for a commit costs the loop little and the commit costs a thread hop and an fsync, so
-the more calls share one the better, until waiting costs more than it saves. The measure is how many callers
-shared the last commits: a single caller is never kept waiting, sixty-four in flight are waited for, but only
-for a bounded time.
+A commit costs the processor as much as ten calls (a hop to a thread and back, a write, an fsync),
+so the more calls share one the better. Whoever waits for a commit asks for nothing else meanwhile:
+where so many calls were seen at the same time lately, so many may come together again. A commit
+goes when they have, or after a bounded wait; where no crowd was seen, nobody is kept waiting.
 """
 
 from __future__ import annotations
 
-# The longest a commit waits for more callers, and the longest that what nobody waits for stays in memory.
-WAIT_MS_MAX = 2
+# The longest a commit waits for more callers, in milliseconds: what it costs is a tenth of that.
+WAIT_MS_MAX = 4
+# The longest that what nobody waits for stays in memory, in milliseconds.
 BUFFERED_MS_MAX = 5
-# How much the newest commit counts in the running mean.
-NEWEST_SHARE = 0.25
+# So many callers at the same time are a crowd.
+CROWD = 4
+# How much a commit with fewer callers than before counts; one with more counts in full.
+FEWER_SHARE = 0.25
 
 
 class Gather:
     """Decides when the next commit goes. Times are monotonic milliseconds, fractions included."""
 
+    __slots__ = ("_due_ms", "_flying", "_seen", "_waiting")
+
     def __init__(self) -> None:
-        self._expected = 1.0
+        self._due_ms: float | None = None
         self._waiting = 0
-        self._first_caller_ms: float | None = None
-        self._first_ms: float | None = None
+        self._flying = 0
+        self._seen = 1.0
 
     def note(self, now_ms: float) -> None:
         """Something is to be written."""
-        if self._first_ms is None:
-            self._first_ms = now_ms
+        if self._due_ms is None:
+            self._due_ms = now_ms + BUFFERED_MS_MAX
 
-    def note_caller(self, now_ms: float) -> None:
-        """Something is to be written, and somebody waits for it."""
-        self.note(now_ms)
+    def note_caller(self, now_ms: float) -> bool:
+        """Something is to be written, and somebody waits for it. Says whether `due_ms` is another
+        moment now.
+        """
         self._waiting += 1
-        if self._first_caller_ms is None:
-            self._first_caller_ms = now_ms
+        if self._waiting == 1:
+            wait_ms = WAIT_MS_MAX if self._seen >= CROWD else 0
+            due_ms = now_ms + wait_ms
+            self._due_ms = due_ms if self._due_ms is None else min(due_ms, self._due_ms)
+            return True
+        if self._waiting == round(self._seen):
+            self._due_ms = now_ms
+            return True
+        return False
 
     def due_ms(self) -> float | None:
         """When to go: a moment that may have passed; None while there is nothing to write."""
-        if self._first_ms is None:
-            return None
-        if self._first_caller_ms is None:
-            return self._first_ms + BUFFERED_MS_MAX
-        if self._waiting >= round(self._expected):
-            return self._first_caller_ms
-        return self._first_caller_ms + WAIT_MS_MAX
+        return self._due_ms
 
-    def go(self) -> int:
-        """The commit goes with what has gathered; returns how many callers wait for it."""
-        waiting = self._waiting
-        if waiting:
-            self._expected += (waiting - self._expected) * NEWEST_SHARE
-        self._waiting = 0
-        self._first_caller_ms = self._first_ms = None
-        return waiting
+    def go(self) -> None:
+        """The commit goes with what has gathered."""
+        self._flying, self._waiting = self._waiting, 0
+        self._due_ms = None
+
+    def landed(self) -> None:
+        """It is on disk. Those who waited for it were there at the same time as those who have
+        gathered since.
+        """
+        seen = self._flying + self._waiting
+        self._flying = 0
+        if seen > self._seen:
+            self._seen = seen
+        elif seen:
+            self._seen += (seen - self._seen) * FEWER_SHARE

@@ -236,6 +236,9 @@ class Store(Protocol):
     def space(self) -> SpaceReport:
         """How much room there is; one system call."""
 
+    def ballast_stands(self) -> bool:
+        """Whether the reserve for acks is whole; without a system call."""
+
     async def restore_ballast(self) -> bool:
         """Sets up the ballast again if there is room for it and more; returns whether it stands."""
 

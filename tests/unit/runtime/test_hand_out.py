@@ -17,7 +17,6 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.workers import Poll
 from jobline_server.storage.segments import KeySegments
-from jobline_server.storage.store import SpaceReport
 
 
 class SlowDisk:
@@ -29,8 +28,8 @@ class SlowDisk:
     async def commit(self, _rows: Sequence[object], _ceilings: Mapping[int, int]) -> None:
         await self.written.wait()
 
-    def space(self) -> SpaceReport:
-        return SpaceReport(free_bytes=1 << 40, low=False, ballast_standing=True)
+    def ballast_stands(self) -> bool:
+        return True
 
 
 class World:

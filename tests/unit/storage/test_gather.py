@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from jobline_server.storage.gather import BUFFERED_MS_MAX, WAIT_MS_MAX, Gather
+from jobline_server.storage.gather import BUFFERED_MS_MAX, CROWD, WAIT_MS_MAX, Gather
 
 
-def after_commits_of(callers: int) -> Gather:
-    """A gather that has seen many commits shared by so many callers."""
+def gathered(gather: Gather, callers: int, now_ms: float) -> None:
+    """So many callers come."""
+    for _ in range(callers):
+        gather.note_caller(now_ms)
+
+
+def after_commits_of(callers: int, *, meanwhile: int = 0) -> Gather:
+    """A gather that has seen many commits, each shared by so many, others coming meanwhile."""
     gather = Gather()
     for _ in range(50):
-        for _ in range(callers):
-            gather.note_caller(0.0)
+        gathered(gather, callers, 0.0)
+        gather.go()
+        gathered(gather, meanwhile, 0.0)
+        gather.landed()
         gather.go()
     return gather
 
@@ -23,30 +31,60 @@ def test_nothing_is_due_while_nothing_is_to_be_written() -> None:
 def test_one_caller_alone_waits_for_nothing() -> None:
     """One after another, each commit goes at once."""
     gather = after_commits_of(1)
+    assert gather.note_caller(10.0)
+    assert gather.due_ms() == 10.0
+
+
+def test_a_few_callers_are_not_kept_waiting() -> None:
+    """Fewer than a crowd: what they would save is less than what they would wait."""
+    gather = after_commits_of(CROWD - 1)
     gather.note_caller(10.0)
     assert gather.due_ms() == 10.0
 
 
-def test_waits_for_as_many_as_shared_the_last_commits() -> None:
-    """Then it goes without waiting out its time."""
+def test_a_crowd_is_waited_for_until_it_is_there() -> None:
+    """The last of them has the commit go."""
     gather = after_commits_of(64)
-    for _ in range(63):
-        gather.note_caller(10.0)
+    gathered(gather, 63, 10.0)
     assert gather.due_ms() == 10.0 + WAIT_MS_MAX
-    gather.note_caller(11.0)
-    assert gather.due_ms() == 10.0
+    assert gather.note_caller(11.0)
+    assert gather.due_ms() == 11.0
 
 
-def test_waits_only_for_a_bounded_time() -> None:
-    """A caller that is left alone after a crowd waits no longer than that, and soon not at all."""
+def test_those_who_come_while_a_commit_flies_are_part_of_the_crowd() -> None:
+    """So that a crowd whose commits went too early grows together."""
+    gather = after_commits_of(CROWD - 1, meanwhile=1)
+    gather.note_caller(10.0)
+    assert gather.due_ms() == 10.0 + WAIT_MS_MAX
+
+
+def test_the_loop_is_told_only_of_a_new_moment() -> None:
+    """The first caller and the last change something, those between them do not."""
+    gather = after_commits_of(8)
+    assert [gather.note_caller(10.0) for _ in range(9)] == [True, *[False] * 6, True, False]
+
+
+def test_waits_only_for_a_bounded_time_and_forgets_a_crowd_soon() -> None:
+    """A caller that is left alone after a crowd waits no longer, and in the end not at all."""
     gather = after_commits_of(64)
     gather.note_caller(10.0)
     assert gather.due_ms() == 10.0 + WAIT_MS_MAX
-    for _ in range(30):
-        gather.note_caller(20.0)
+    for _ in range(20):
         gather.go()
-    gather.note_caller(30.0)
-    assert gather.due_ms() == 30.0
+        gather.landed()
+        gather.note_caller(20.0)
+    assert gather.due_ms() == 20.0
+
+
+def test_commits_that_nobody_waits_for_say_nothing_of_the_crowd() -> None:
+    """Leases are written between the pushes of a crowd."""
+    gather = after_commits_of(64)
+    for _ in range(20):
+        gather.note(10.0)
+        gather.go()
+        gather.landed()
+    gather.note_caller(20.0)
+    assert gather.due_ms() == 20.0 + WAIT_MS_MAX
 
 
 def test_what_nobody_waits_for_is_written_within_its_own_bound() -> None:
@@ -65,10 +103,17 @@ def test_a_caller_hastens_what_was_only_noted() -> None:
     assert gather.due_ms() == 11.0
 
 
-def test_go_says_how_many_waited_and_begins_anew() -> None:
+def test_a_crowd_does_not_put_off_what_was_noted_before() -> None:
+    """Its own bound stands."""
+    gather = after_commits_of(64)
+    gather.note(10.0)
+    gather.note_caller(10.0 + BUFFERED_MS_MAX - 1)
+    assert gather.due_ms() == 10.0 + BUFFERED_MS_MAX
+
+
+def test_go_begins_anew() -> None:
     """The next commit counts from nothing."""
     gather = Gather()
-    gather.note_caller(1.0)
-    gather.note_caller(1.0)
-    assert gather.go() == 2
+    gathered(gather, 2, 1.0)
+    gather.go()
     assert gather.due_ms() is None

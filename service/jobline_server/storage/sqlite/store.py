@@ -252,11 +252,11 @@ class SqliteStore:
     def space(self) -> SpaceReport:
         """See `Store.space`."""
         free = free_bytes(self._directory)
-        return SpaceReport(
-            free_bytes=free,
-            low=free < self._settings.low_space_bytes,
-            ballast_standing=self._ballast.standing,
-        )
+        return SpaceReport(free, free < self._settings.low_space_bytes, self._ballast.standing)
+
+    def ballast_stands(self) -> bool:
+        """See `Store.ballast_stands`."""
+        return self._ballast.standing
 
     async def restore_ballast(self) -> bool:
         """See `Store.restore_ballast`. On the thread, because allocating may take a while."""
