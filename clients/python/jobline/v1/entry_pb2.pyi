@@ -5,7 +5,8 @@ Entries: the facts that storage keeps, recovery applies and watchers are told.
 
 To change this format: only add fields or facts; a reader of an older file sees them unset. A fact whose
 meaning changes becomes a new fact. Runs are columns: `starts[i]`, `counts[i]` name the ids
-starts[i] … starts[i] + counts[i] − 1.
+starts[i] … starts[i] + counts[i] − 1. Options are kept as bytes, which is the same on the wire: the
+same few come again and again, and are found by their bytes without being read.
 """
 
 from collections import abc as _abc
@@ -211,16 +212,14 @@ class LotPushed(_message.Message):
     """Output only. The queue."""
     first_id: _builtins.int
     """Output only. Id of the first job."""
+    options: _builtins.bytes
+    """Output only. What they share: a JobOptions as bytes."""
     run_at_ms: _builtins.int
     """Output only. When they become READY; 0: at once."""
     request_hash: _builtins.bytes
     """Output only. Hash of the push's request id, 16 bytes, if it has one."""
     request_digest: _builtins.int
     """Output only. Digest of the push, to tell a repeat from a mistake."""
-    @_builtins.property
-    def options(self) -> _job_pb2.JobOptions:
-        """Output only. What they share."""
-
     @_builtins.property
     def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. One payload a job."""
@@ -230,13 +229,13 @@ class LotPushed(_message.Message):
         *,
         queue: _builtins.str = ...,
         first_id: _builtins.int = ...,
-        options: _job_pb2.JobOptions | None = ...,
+        options: _builtins.bytes = ...,
         payloads: _abc.Iterable[_builtins.bytes] | None = ...,
         run_at_ms: _builtins.int = ...,
         request_hash: _builtins.bytes = ...,
         request_digest: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["first_id", b"first_id", "options", b"options", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -269,8 +268,8 @@ class JobsPushed(_message.Message):
     request_digest: _builtins.int
     """Output only. Digest of the push, to tell a repeat from a mistake."""
     @_builtins.property
-    def options(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.JobOptions]:
-        """Output only. Distinct options."""
+    def options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Output only. Distinct options, each a JobOptions as bytes."""
 
     @_builtins.property
     def option_indexes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -297,7 +296,7 @@ class JobsPushed(_message.Message):
         *,
         queue: _builtins.str = ...,
         first_id: _builtins.int = ...,
-        options: _abc.Iterable[_job_pb2.JobOptions] | None = ...,
+        options: _abc.Iterable[_builtins.bytes] | None = ...,
         option_indexes: _abc.Iterable[_builtins.int] | None = ...,
         payloads: _abc.Iterable[_builtins.bytes] | None = ...,
         run_at_ms: _abc.Iterable[_builtins.int] | None = ...,

@@ -3,7 +3,8 @@
 isort:skip_file
 Records: what a checkpoint and the finished file keep of a shard's state.
 
-To change this format: only add fields; a reader of an older file sees them unset.
+To change this format: only add fields; a reader of an older file sees them unset. Options are kept as
+bytes, as in entry.proto.
 """
 
 from collections import abc as _abc
@@ -94,6 +95,8 @@ class StoredLot(_message.Message):
     """Output only. The queue."""
     first_id: _builtins.int
     """Output only. Id of its first job."""
+    options: _builtins.bytes
+    """Output only. What its jobs share: a JobOptions as bytes."""
     first_index: _builtins.int
     """Output only. Index of the first payload that is kept; those before have ended."""
     cursor: _builtins.int
@@ -104,10 +107,6 @@ class StoredLot(_message.Message):
     """Output only. When it becomes READY; 0: it is."""
     order: _builtins.int
     """Output only. Position in its lane."""
-    @_builtins.property
-    def options(self) -> _job_pb2.JobOptions:
-        """Output only. What its jobs share."""
-
     @_builtins.property
     def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. Payloads from index `first_index` on."""
@@ -125,7 +124,7 @@ class StoredLot(_message.Message):
         *,
         queue: _builtins.str = ...,
         first_id: _builtins.int = ...,
-        options: _job_pb2.JobOptions | None = ...,
+        options: _builtins.bytes = ...,
         payloads: _abc.Iterable[_builtins.bytes] | None = ...,
         first_index: _builtins.int = ...,
         cursor: _builtins.int = ...,
@@ -135,7 +134,7 @@ class StoredLot(_message.Message):
         leases: _abc.Iterable[Global___StoredRunLease] | None = ...,
         order: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -180,6 +179,8 @@ class StoredJob(_message.Message):
     """Output only. Id."""
     queue: _builtins.str
     """Output only. The queue."""
+    options: _builtins.bytes
+    """Output only. What it was pushed with: a JobOptions as bytes."""
     payload: _builtins.bytes
     """Output only. The payload."""
     state: _job_pb2.JobState.ValueType
@@ -225,10 +226,6 @@ class StoredJob(_message.Message):
     result: _builtins.bytes
     """Output only. What it returned."""
     @_builtins.property
-    def options(self) -> _job_pb2.JobOptions:
-        """Output only. What it was pushed with."""
-
-    @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredAttempt]:
         """Output only. The last attempts."""
 
@@ -241,7 +238,7 @@ class StoredJob(_message.Message):
         *,
         id: _builtins.int = ...,
         queue: _builtins.str = ...,
-        options: _job_pb2.JobOptions | None = ...,
+        options: _builtins.bytes = ...,
         payload: _builtins.bytes = ...,
         state: _job_pb2.JobState.ValueType = ...,
         pushed_ms: _builtins.int = ...,
@@ -267,7 +264,7 @@ class StoredJob(_message.Message):
         result: _builtins.bytes = ...,
         error: _job_pb2.JobError | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "options", b"options"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "options", b"options", "order", b"order", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -336,6 +333,8 @@ class StoredRun(_message.Message):
     WORKER_FIELD_NUMBER: _builtins.int
     ENDED_MS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    options: _builtins.bytes
+    """Output only. What they share: a JobOptions as bytes."""
     pushed_ms: _builtins.int
     """Output only. When they were pushed."""
     delivery: _builtins.int
@@ -344,10 +343,6 @@ class StoredRun(_message.Message):
     """Output only. Who had them."""
     reason: _job_pb2.EndReason.ValueType
     """Output only. Why they ended."""
-    @_builtins.property
-    def options(self) -> _job_pb2.JobOptions:
-        """Output only. What they share."""
-
     @_builtins.property
     def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. One payload a job."""
@@ -359,7 +354,7 @@ class StoredRun(_message.Message):
     def __init__(
         self,
         *,
-        options: _job_pb2.JobOptions | None = ...,
+        options: _builtins.bytes = ...,
         payloads: _abc.Iterable[_builtins.bytes] | None = ...,
         pushed_ms: _builtins.int = ...,
         delivery: _builtins.int = ...,
@@ -367,7 +362,7 @@ class StoredRun(_message.Message):
         ended_ms: _abc.Iterable[_builtins.int] | None = ...,
         reason: _job_pb2.EndReason.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "ended_ms", b"ended_ms", "options", b"options", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "reason", b"reason", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

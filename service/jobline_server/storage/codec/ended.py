@@ -38,7 +38,7 @@ def encode_ended_run(
     lot = ending.lot
     message = store_pb2.StoredEnded()
     run = message.run
-    run.options.MergeFromString(serialized_options(lot.options))
+    run.options = serialized_options(lot.options)
     run.payloads.extend(ending.payloads(first_id, count))
     run.pushed_ms = lot.pushed_ms
     run.delivery = ending.delivery

@@ -25,7 +25,7 @@ def fill_lot_pushed(entry: entry_pb2.Entry, fact: LotPushed) -> None:
     message = entry.lot_pushed
     message.queue = fact.queue
     message.first_id = fact.first_id
-    message.options.MergeFromString(serialized_options(fact.options))
+    message.options = serialized_options(fact.options)
     message.payloads.extend(fact.payloads)
     if fact.run_at_ms:
         message.run_at_ms = fact.run_at_ms
@@ -66,9 +66,7 @@ def fill_jobs_pushed(entry: entry_pb2.Entry, fact: JobsPushed) -> None:
 def _fill_options(message: entry_pb2.JobsPushed, options: list[JobOptions]) -> None:
     identities = list(map(id, options))
     distinct = dict(zip(identities, options, strict=True))
-    add = message.options.add
-    for one in distinct.values():
-        add().MergeFromString(serialized_options(one))
+    message.options.extend(map(serialized_options, distinct.values()))
     if len(options) > 1:
         index_of = {identity: index for index, identity in enumerate(distinct)}
         message.option_indexes.extend(map(index_of.__getitem__, identities))

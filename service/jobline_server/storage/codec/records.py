@@ -19,7 +19,7 @@ def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
     """Writes a record into a message."""
     message.id = record.id
     message.queue = record.queue
-    message.options.MergeFromString(serialized_options(record.options))
+    message.options = serialized_options(record.options)
     message.payload = record.payload
     message.pushed_ms = record.pushed_ms
     message.job_key = record.job_key

@@ -18,16 +18,15 @@ INTERNED_BYTES_MAX = 2_048
 _interned: dict[bytes, JobOptions] = {b"": DEFAULT_OPTIONS}
 
 
-def interned_options(message: job_pb2.JobOptions) -> JobOptions:
-    """The value of options; the same object for the same options."""
-    key = message.SerializeToString(deterministic=True)
-    options = _interned.get(key)
+def interned_options(serialized: bytes) -> JobOptions:
+    """The value of serialized options; the same object for the same bytes."""
+    options = _interned.get(serialized)
     if options is not None:
         return options
-    options = options_from_message(message)
-    if len(key) <= INTERNED_BYTES_MAX:
+    options = options_from_message(job_pb2.JobOptions.FromString(serialized))
+    if len(serialized) <= INTERNED_BYTES_MAX:
         if len(_interned) >= INTERNED_MAX:
             _interned.clear()
             _interned[b""] = DEFAULT_OPTIONS
-        _interned[key] = options
+        _interned[serialized] = options
     return options

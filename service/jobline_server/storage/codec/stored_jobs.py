@@ -29,9 +29,7 @@ def encode_job(job: Job) -> bytes:
     message = store_pb2.StoredJob()
     message.id = job.id
     message.queue = job.queue.name
-    options = serialized_options(job.options)
-    if options:
-        message.options.MergeFromString(options)
+    message.options = serialized_options(job.options)
     message.payload = job.payload
     message.state = job_pb2.JobState.ValueType(job.state)
     message.pushed_ms = job.pushed_ms

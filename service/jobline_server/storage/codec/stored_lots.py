@@ -27,9 +27,7 @@ def encode_lot(lot: Lot) -> bytes:
     message = store_pb2.StoredLot()
     message.queue = lot.queue.name
     message.first_id = lot.first_id
-    options = serialized_options(lot.options)
-    if options:
-        message.options.MergeFromString(options)
+    message.options = serialized_options(lot.options)
     first = first_index_needed(lot)
     message.payloads.extend(lot.payloads[first:] if first else lot.payloads)
     message.first_index = first
