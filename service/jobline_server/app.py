@@ -13,8 +13,6 @@ from os import urandom
 # A stopwatch for metrics: nothing is decided by it.
 from time import perf_counter
 
-from jobline_server.storage.sqlite.finished import SqliteFinished
-
 from jobline_server.background.beat import Background
 from jobline_server.background.checkpoints import CheckpointBeat
 from jobline_server.background.retention import RetentionBeat
@@ -29,6 +27,7 @@ from jobline_server.runtime.clock import Clock, SystemClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.recovery import SetApart
+from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
@@ -64,6 +63,13 @@ class Server:
         self._web: WebServer | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
+
+    @property
+    def services(self) -> Services:
+        """The services of a server that was started."""
+        if self._services is None:
+            raise RuntimeError("the server was not started")
+        return self._services
 
     @property
     def background(self) -> Background:

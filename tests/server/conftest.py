@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 
 import grpc
 import pytest
@@ -58,3 +59,10 @@ def connect(address: str) -> aio.Channel:
         ("grpc.use_local_subchannel_pool", 1),
     ]
     return grpc.aio.insecure_channel(address, options=options)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Lets the loop run until something is so that nobody tells."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  # a counter has no event
+            await asyncio.sleep(0)

@@ -1,0 +1,139 @@
+"""Settings: which source wins, and what stops the start."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jobline_server.config import ConfigurationError, Settings, load_settings
+
+FIELDS = Settings.model_fields
+
+
+@pytest.fixture(autouse=True)
+def empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of the machine plays a part."""
+    for name in list(os.environ):
+        if name.startswith("JOBLINE_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A settings file."""
+    path = tmp_path / "jobline.toml"
+    path.write_text('data = "/from/file"\nshards = 4\nmax_payload_bytes = "1MiB"\n')
+    return path
+
+
+def test_flags_win_over_the_environment_over_the_file_over_defaults(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each source says one thing that the stronger ones leave open."""
+    monkeypatch.setenv("JOBLINE_SHARDS", "2")
+    monkeypatch.setenv("JOBLINE_DATA", "/from/environment")
+
+    settings = load_settings({"data": "/from/flag"}, file)
+
+    assert settings.data == Path("/from/flag")
+    assert settings.shards == 2
+    assert settings.max_payload_bytes == 1 << 20
+    assert settings.drain_seconds == 30
+
+
+def test_the_environment_may_name_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JOBLINE_CONFIG."""
+    monkeypatch.setenv("JOBLINE_CONFIG", str(file))
+
+    assert load_settings().shards == 4
+
+
+def test_a_flag_that_was_not_given_says_nothing(file: Path) -> None:
+    """None is not a value."""
+    assert load_settings({"shards": None}, file).shards == 4
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"datta": "x"}, "datta: no such setting"),
+        ({"shards": -1}, "shards:"),
+        ({"shards": 1_025}, "shards:"),
+        ({"max_payload_bytes": "1B"}, "max_payload_bytes:"),
+        ({"max_payload_bytes": "many"}, "max_payload_bytes:"),
+        ({"listen": "7070"}, "listen: must be HOST:PORT"),
+        ({"listen": "host:70700"}, "listen: must be HOST:PORT"),
+        ({"http": "host:port"}, "http: must be HOST:PORT"),
+        ({"listen": ""}, "listen: gRPC needs an address"),
+        ({"transport": "tls"}, "transport:"),
+        ({"drain_seconds": "nan"}, "drain_seconds:"),
+        ({"drain_seconds": -1}, "drain_seconds:"),
+        ({"heartbeat_seconds": 0}, "heartbeat_seconds:"),
+        ({"uvloop": "perhaps"}, "uvloop:"),
+        ({"default_ack_level": "none"}, "default_ack_level:"),
+        ({"log_level": "loud"}, "log_level:"),
+    ],
+)
+def test_what_cannot_be_applied_stops_the_start(flags: dict[str, object], said: str) -> None:
+    """And says which setting, and what is wrong with it (G22)."""
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(flags)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_misspelt_variable_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be ignored in silence otherwise."""
+    monkeypatch.setenv("JOBLINE_LISTENN", "x")
+
+    with pytest.raises(ConfigurationError, match="JOBLINE_LISTENN"):
+        load_settings()
+
+
+@pytest.mark.parametrize("name", ["JOBLINE_SERVER", "JOBLINE_JOB_ID"])
+def test_variables_of_the_client_are_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both run on one machine."""
+    monkeypatch.setenv(name, "x")
+
+    assert load_settings().shards == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("colour = 1", "colour: no such setting"), ("shards =", "cannot be read")],
+)
+def test_a_file_that_cannot_be_applied_stops_the_start(
+    tmp_path: Path, content: str, said: str
+) -> None:
+    """Unknown names and broken files alike."""
+    path = tmp_path / "bad.toml"
+    path.write_text(content)
+
+    with pytest.raises(ConfigurationError, match=said):
+        load_settings({}, path)
+
+
+def test_a_file_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+    """It was asked for."""
+    with pytest.raises(ConfigurationError, match="no settings file"):
+        load_settings({}, tmp_path / "nothing.toml")
+
+
+@pytest.mark.parametrize("name", list(FIELDS))
+def test_every_setting_is_described_and_has_a_default(name: str) -> None:
+    """`--help` tells all there is."""
+    field = FIELDS[name]
+
+    assert field.description
+    assert field.description.endswith(".")
+    assert not field.is_required()
+
+
+def test_both_addresses_are_served() -> None:
+    """A socket beside the port, or alone."""
+    both = load_settings({"unix_socket": "/run/j.sock"})
+    alone = load_settings({"unix_socket": "/run/j.sock", "listen": ""})
+
+    assert both.listen_addresses == ["127.0.0.1:7070", "unix:/run/j.sock"]
+    assert alone.listen_addresses == ["unix:/run/j.sock"]

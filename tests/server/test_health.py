@@ -1,0 +1,104 @@
+"""grpc.health.v1: Check, List, Watch, and what they say while the server stops."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from jobline_server.testing import RunningServer, running_server
+from tests.server.conftest import connect
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+
+
+def asked(service: str = "") -> Any:
+    """A request for a service."""
+    return health_pb2.HealthCheckRequest(service=service)
+
+
+@pytest.mark.parametrize("service", ["", "jobline.v1.JobService", "jobline.v1.QueueService"])
+async def test_a_ready_server_is_serving(filled: aio.Channel, service: str) -> None:
+    """The server and each of its services."""
+    reply = await HealthStub(filled).Check(asked(service))
+
+    assert reply.status == SERVING
+
+
+async def test_a_service_that_is_not_there_is_not_found(filled: aio.Channel) -> None:
+    """As the health protocol says."""
+    with pytest.raises(aio.AioRpcError) as caught:
+        await HealthStub(filled).Check(asked("jobline.v1.Nothing"))
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_all_services_are_listed(filled: aio.Channel) -> None:
+    """With one status each."""
+    reply = await HealthStub(filled).List(health_pb2.HealthListRequest())
+
+    assert set(reply.statuses) == {
+        "",
+        "jobline.v1.AdminService",
+        "jobline.v1.DeadLetterService",
+        "jobline.v1.JobAdminService",
+        "jobline.v1.JobService",
+        "jobline.v1.QueueService",
+    }
+    assert {status.status for status in reply.statuses.values()} == {SERVING}
+
+
+async def test_a_watcher_hears_that_the_server_stops(transport: str) -> None:
+    """NOT_SERVING comes before the end, and the end is UNAVAILABLE."""
+    async with running_server(transport=transport) as server, connect(server.address) as channel:
+        watch = HealthStub(channel).Watch(asked("jobline.v1.JobService"))
+        assert (await watch.read()).status == SERVING
+
+        stopping = asyncio.create_task(server.server.stop())
+        assert (await watch.read()).status == NOT_SERVING
+
+        await stopping
+        with pytest.raises(aio.AioRpcError) as caught:
+            await watch.read()
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_watcher_of_an_unknown_service_stays(filled: aio.Channel) -> None:
+    """It may come later, says the protocol."""
+    watch = HealthStub(filled).Watch(asked("jobline.v1.Nothing"))
+
+    assert (await watch.read()).status == UNKNOWN
+    watch.cancel()
+
+
+async def test_watchers_are_bounded(transport: str) -> None:
+    """Health watchers hold a place as other watchers do."""
+    options: dict[str, Any] = {"transport": transport, "max_watchers": 2}
+    async with running_server(**options) as server, connect(server.address) as channel:
+        watches = []
+        for _ in range(2):
+            watches.append(HealthStub(channel).Watch(asked()))
+            assert (await watches[-1].read()).status == SERVING
+
+        with pytest.raises(aio.AioRpcError) as caught:
+            await HealthStub(channel).Watch(asked()).read()
+
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        for watch in watches:
+            watch.cancel()
+
+
+async def test_readiness_follows_health(server: RunningServer) -> None:
+    """One truth for gRPC and HTTP."""
+    services = server.server.services
+
+    services.health.set_serving(False)
+    assert not services.health.serving
+    services.health.set_serving(True)
+    assert services.health.serving

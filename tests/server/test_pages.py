@@ -1,0 +1,117 @@
+"""The HTTP port: metrics, health pages, the landing page."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from grpc import aio
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobline.v1 import job_service_pb2
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline_server.testing import RunningServer, running_server
+from jobline_server.web import metrics
+from jobline_server.web.server import CannotListen, bind
+
+
+async def fetch(server: RunningServer, path: str, accept: str = "*/*") -> httpx.Response:
+    """One page."""
+    async with httpx.AsyncClient(base_url=f"http://{server.http}") as client:
+        return await client.get(path, headers={"accept": accept})
+
+
+Samples = dict[tuple[str, frozenset[str]], float]
+
+
+async def samples(server: RunningServer) -> Samples:
+    """All samples by name and values of labels."""
+    page = await fetch(server, "/metrics")
+    return {
+        (sample.name, frozenset(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(page.text)
+        for sample in family.samples
+    }
+
+
+async def test_metrics_tell_of_jobs_and_calls(server: RunningServer, channel: aio.Channel) -> None:
+    """Counts of the server, of its queues and of its methods."""
+    stub = JobServiceStub(channel)
+    await stub.Push(job_service_pb2.PushRequest(queue="mail", payloads=[b"x"] * 3))
+    with pytest.raises(aio.AioRpcError):
+        await stub.Push(job_service_pb2.PushRequest())
+
+    found = await samples(server)
+
+    def value(name: str, *labels: str) -> float:
+        return found[name, frozenset(labels)]
+
+    assert value("jobline_jobs_pushed_total") == 3
+    assert value("jobline_jobs", "ready") == 3
+    assert value("jobline_queue_jobs", "mail", "ready") == 3
+    assert value("jobline_waiting_bytes") == 3
+    assert value("jobline_disk_full") == 0
+    push = ("jobline.v1.JobService", "Push")
+    assert value("jobline_calls_total", *push, "OK") == 1
+    assert value("jobline_calls_total", *push, "INVALID_ARGUMENT") == 1
+    assert value("jobline_call_seconds_count", *push) == 2
+    assert value("jobline_calls_in_flight", *push) == 0
+    assert value("process_start_time_seconds") > 0
+
+
+async def test_queues_in_metrics_are_bounded(
+    server: RunningServer, channel: aio.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left out is a number too."""
+    monkeypatch.setattr(metrics, "QUEUES_MAX", 2)
+    stub = JobServiceStub(channel)
+    for name in ("a", "b", "c", "d"):
+        await stub.Push(job_service_pb2.PushRequest(queue=name, payloads=[b""]))
+
+    found = await samples(server)
+
+    named = {label for name, labels in found for label in labels if name == "jobline_queue_paused"}
+    assert named == {"a", "b"}
+    assert found["jobline_queues_without_metrics", frozenset()] == 2
+
+
+async def test_a_scraper_may_ask_for_openmetrics(server: RunningServer) -> None:
+    """By its Accept header."""
+    page = await fetch(server, "/metrics", "application/openmetrics-text; version=1.0.0")
+
+    assert page.headers["content-type"].startswith("application/openmetrics-text")
+    assert page.text.endswith("# EOF\n")
+
+
+async def test_health_pages(server: RunningServer) -> None:
+    """Well and ready are two things."""
+    assert (await fetch(server, "/healthz")).status_code == 200
+    assert (await fetch(server, "/readyz")).status_code == 200
+
+    server.server.services.health.set_serving(False)
+
+    assert (await fetch(server, "/healthz")).status_code == 200
+    assert (await fetch(server, "/readyz")).status_code == 503
+
+
+async def test_the_landing_page_says_where_things_are(server: RunningServer) -> None:
+    """For a person who found the port."""
+    page = await fetch(server, "/")
+
+    assert "/metrics" in page.text
+    assert "grpcurl" in page.text
+    assert (await fetch(server, "/nothing")).status_code == 404
+
+
+async def test_the_port_can_be_left_out(transport: str) -> None:
+    """An empty address is no port."""
+    async with running_server(transport=transport, http="") as server:
+        assert server.http == ""
+
+
+async def test_a_port_that_is_taken_stops_the_start(server: RunningServer) -> None:
+    """And what had been opened is closed again."""
+    with pytest.raises(CannotListen, match="cannot listen"):
+        async with running_server(http=server.http):
+            pass
+    with pytest.raises(CannotListen):
+        bind(server.http)

@@ -1,0 +1,126 @@
+"""Both transports: addresses, sizes, what they cannot do, and that they do the same."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from jobline.v1 import admin_service_pb2, job_service_pb2
+from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline_server.rpc import transport as transport_module
+from jobline_server.rpc.transport import CannotServe, check_address, choose_transport
+from jobline_server.testing import RunningServer, running_server
+from tests.server.conftest import connect, until
+from tests.server.world import make
+
+
+async def test_the_transport_in_use_is_told(server: RunningServer, channel: aio.Channel) -> None:
+    """In the statistics, under its own name."""
+    stats = await AdminServiceStub(channel).GetStats(admin_service_pb2.GetStatsRequest())
+
+    assert stats.transport == server.server.transport
+
+
+async def test_a_unix_socket_serves_beside_the_port(transport: str, tmp_path: Path) -> None:
+    """Both at once, one server."""
+    socket = tmp_path / "jobline.sock"
+    async with running_server(transport=transport, unix_socket=socket) as server:
+        for address in server.server.addresses:
+            async with connect(address) as channel:
+                reply = await JobServiceStub(channel).Push(
+                    job_service_pb2.PushRequest(queue="q", payloads=[b"x"])
+                )
+                assert reply.count == 1
+        assert len(server.server.addresses) == 2
+
+
+async def test_a_port_that_is_taken_stops_the_start(transport: str) -> None:
+    """Two servers never share a port unseen."""
+    async with running_server(transport=transport) as server:
+        with pytest.raises(CannotServe, match="cannot listen"):
+            async with running_server(transport=transport, listen=server.address):
+                pass
+
+
+@pytest.mark.parametrize(
+    "address", ["7070", "host:", ":7070", "host:port", "host:65536", "host:-1", "host:٧"]
+)
+def test_addresses_that_mean_nothing_are_refused(address: str) -> None:
+    """Before anything is opened."""
+    with pytest.raises(CannotServe):
+        check_address(address)
+
+
+def test_sockets_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
+    """The kernel's limit on paths, and folders that are not there."""
+    with pytest.raises(CannotServe, match="107 bytes"):
+        check_address(f"unix:{tmp_path}/{'x' * 108}")
+    with pytest.raises(CannotServe, match="no folder"):
+        check_address(f"unix:{tmp_path}/nothing/jobline.sock")
+
+
+def test_native_is_asked_for_by_name_or_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Auto takes it where it is installed; asked for by name it must be there."""
+    assert choose_transport("auto") == "native"
+    assert choose_transport("grpcio") == "grpcio"
+
+    monkeypatch.setattr(transport_module, "NATIVE_MODULE", "not_installed_here")
+
+    assert choose_transport("auto") == "grpcio"
+    with pytest.raises(CannotServe, match="needs the extra"):
+        choose_transport("native")
+
+
+async def test_a_method_that_is_not_there_is_unimplemented(channel: aio.Channel) -> None:
+    """And so is a service."""
+    untyped: Any = channel
+    for path in ("/jobline.v1.JobService/Nothing", "/nobody.Service/Push"):
+        with pytest.raises(aio.AioRpcError) as caught:
+            await untyped.unary_unary(path)(b"")
+        assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_the_largest_payload_comes_back(channel: aio.Channel) -> None:
+    """10 MiB, there and back."""
+    payload = bytes(range(256)) * (40 << 10)
+    stub = JobServiceStub(channel)
+
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[payload]))
+    reply = await stub.Pull(make(job_service_pb2.PullRequest, queues=[{"queue": "q"}]))
+
+    assert reply.jobs[0].payload == payload
+
+
+async def test_a_deadline_ends_a_long_poll(channel: aio.Channel) -> None:
+    """The caller's own, before the poll's."""
+    request = make(job_service_pb2.PullRequest, queues=[{"queue": "empty"}], wait={"seconds": 60})
+
+    with pytest.raises(aio.AioRpcError) as caught:
+        await JobServiceStub(channel).Pull(request, timeout=0.2)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_a_cancelled_pull_gives_nothing_away(
+    server: RunningServer, channel: aio.Channel
+) -> None:
+    """Long polls that were given up leave the server, and take no job with them."""
+    stub = JobServiceStub(channel)
+    request = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], wait={"seconds": 60})
+    polls = [stub.Pull(request) for _ in range(50)]
+    waiting = server.server.admission.pulls
+    await until(lambda: len(waiting) == 50)
+
+    for poll in polls:
+        poll.cancel()
+    await asyncio.gather(*polls, return_exceptions=True)
+    await until(lambda: len(waiting) == 0)
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+
+    reply = await stub.Pull(make(job_service_pb2.PullRequest, queues=[{"queue": "q"}]))
+    assert len(reply.jobs) == 1
