@@ -17,7 +17,8 @@ from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.shard import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState, Now
 from jobline_server.storage.codec.stored_shard import encode_keys
-from jobline_server.storage.recovery import PAUSED_BY, Recovery
+from jobline_server.storage.loader import PAUSED_BY
+from jobline_server.storage.recovery import Recovery
 from jobline_server.storage.store import DataLoss, ItemKind, ItemRow, JournalRow
 from tests.storage.memory_store import run
 from tests.storage.recovery_world import SHARD, World

@@ -85,20 +85,21 @@ def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
     job.stored = True
     if message.delivery:
         _take_hand_outs(job, message, holder_of)
+    return job
+
+
+def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf) -> None:
+    """What only jobs have that were handed out at least once."""
+    job.delivery = message.delivery
+    job.attempts = message.attempts
+    job.stalls = message.stalls
+    job.releases = message.releases
     if message.progress or message.progress_message or message.checkpoint or message.history:
         details = job.details = Details()
         details.progress = message.progress
         details.progress_message = message.progress_message
         details.checkpoint = message.checkpoint
         details.history = tuple(map(attempt_from_stored, message.history))
-    return job
-
-
-def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf) -> None:
-    job.delivery = message.delivery
-    job.attempts = message.attempts
-    job.stalls = message.stalls
-    job.releases = message.releases
     if job.state is JobState.ACTIVE:
         job.lease_ms = message.lease_ms
         job.leased_ms = message.leased_ms

@@ -1,0 +1,206 @@
+"""Loader: a checkpoint's items become the queues, lots, jobs and keys of a shard.
+
+Items come by kind: the shard's counters, queues, lots, jobs, keys. What is ready gathers until all
+items are there, and then goes to its lane in the order in which it became ready.
+
+An item whose checksum is wrong is reported and left out (`damaged` says that it happened). A queue
+whose own record was lost comes back paused, with default settings: its jobs must not run under
+settings nobody chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+
+from google.protobuf.message import DecodeError
+
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState
+from jobline_server.storage.codec.stored_jobs import decode_job
+from jobline_server.storage.codec.stored_lots import decode_lot
+from jobline_server.storage.codec.stored_shard import decode_counters, decode_keys, decode_queue
+from jobline_server.storage.segments import KeySegments
+from jobline_server.storage.store import BadRow, DataLoss, ItemKind, ItemRow
+
+PAUSED_BY = "recovery"
+PAUSE_REASON = "the queue's own record was damaged: check its settings before you resume it"
+
+# Looking a member up on its enum is dear before Python 3.12.
+_READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
+_KINDS = {int(kind): kind.name.lower() for kind in ItemKind}
+
+
+@dataclass(frozen=True, slots=True)
+class SetApart:
+    """Something that could not be brought back, and why. For a log line; the server goes on."""
+
+    shard: int
+    what: str
+    why: str
+
+
+Report = Callable[[SetApart], None]
+
+
+class Loader:
+    """Fills a shard. Call `take` for each page of items, then `build_lanes`."""
+
+    def __init__(self, shard: Shard, report: Report) -> None:
+        self.shard = shard
+        self.segments = KeySegments(shard.number)
+        self.damaged = False
+        self._report = report
+        self._ready: list[Lot | Job] = []
+        self._take: dict[int, Callable[[Iterator[ItemRow]], None]] = {
+            ItemKind.SHARD: self._take_counters,
+            ItemKind.QUEUE: self._take_queues,
+            ItemKind.LOT: self._take_lots,
+            ItemKind.JOB: self._take_jobs,
+            ItemKind.KEYS: self._take_keys,
+        }
+
+    def take(self, page: Sequence[ItemRow | BadRow]) -> None:
+        """Takes items. Raises `DataLoss` for one whose checksum is right and which still makes no
+        sense: a newer version wrote it.
+        """
+        good: list[ItemRow] = []
+        for row in page:
+            if isinstance(row, ItemRow):
+                good.append(row)
+            else:
+                self._set_apart(row)
+        for kind, rows in groupby(good, attrgetter("kind")):
+            at = _At(rows)
+            try:
+                self._take[kind](at.rows())
+            except (DecodeError, LookupError, ValueError) as error:
+                what = f"{_name_of(kind)} {at.key}"
+                message = f"shard {self.shard.number}: {what} cannot be understood"
+                raise DataLoss(message) from error
+
+    def build_lanes(self) -> None:
+        """All items are there."""
+        shard, ready = self.shard, self._ready
+        ready.sort(key=attrgetter("order"))
+        for item in ready:
+            item.queue.put(item, item.waiting() if isinstance(item, Lot) else 1)
+        if ready:
+            shard.front_order = min(shard.front_order, ready[0].order)
+            shard.next_order = max(shard.next_order, ready[-1].order)
+        self._ready = []
+        if shard.jobs:
+            shard.use_ids(max(shard.jobs), 1)
+
+    def queue_of(self, name: str) -> Queue:
+        """The queue with this name; a stand-in if its record was lost, which gets a number later
+        and is written down again.
+        """
+        queue = self.shard.queues.get(name)
+        if queue is not None:
+            return queue
+        queue = self.shard.queues[name] = Queue(name, 0, 0)
+        queue.paused = True
+        queue.paused_by = PAUSED_BY
+        queue.pause_reason = PAUSE_REASON
+        self.shard.changes.queues.add(name)
+        self._report(SetApart(self.shard.number, f"the record of queue {name}", "paused instead"))
+        return queue
+
+    def _holder_of(self, worker: str, session: str) -> Holder:
+        if session:
+            return self.shard.session_holder(session, worker)
+        return Holder(worker, "")
+
+    def _set_apart(self, row: BadRow) -> None:
+        self.damaged = True
+        if row.kind == ItemKind.KEYS:
+            self.segments.note(row.key)
+        what = f"{_name_of(row.kind)} {row.key}"
+        self._report(SetApart(row.shard, what, "its checksum is wrong"))
+
+    def _take_counters(self, rows: Iterator[ItemRow]) -> None:
+        shard = self.shard
+        for row in rows:
+            counters = decode_counters(row.blob)
+            shard.next_sequence = counters.next_sequence
+            shard.next_order = counters.next_order
+            shard.front_order = counters.front_order
+
+    def _take_queues(self, rows: Iterator[ItemRow]) -> None:
+        for row in rows:
+            queue = decode_queue(row.blob)
+            self.shard.queues[queue.name] = queue
+            self.shard.use_ids(queue.number, 1)
+
+    def _take_lots(self, rows: Iterator[ItemRow]) -> None:
+        shard = self.shard
+        for row in rows:
+            lot = decode_lot(row.blob, self.queue_of, self._holder_of)
+            shard.lots.add(lot)
+            shard.use_ids(lot.first_id, len(lot.payloads))
+            queue, waiting, payload_bytes = lot.queue, lot.waiting(), lot.bytes_left()
+            shard.load.live_jobs += lot.remaining
+            shard.load.payload_bytes += payload_bytes
+            queue.payload_bytes += payload_bytes
+            queue.active += lot.remaining - waiting
+            if lot.run_at_ms:
+                queue.scheduled += waiting
+                shard.schedule(lot.run_at_ms, lot.first_id)
+            elif waiting:
+                self._ready.append(lot)
+
+    def _take_jobs(self, rows: Iterator[ItemRow]) -> None:
+        """The longest of these loops: a million rounds are seconds of the start."""
+        jobs, load = self.shard.jobs, self.shard.load
+        queue_of, holder_of, ready = self.queue_of, self._holder_of, self._ready.append
+        for row in rows:
+            job = decode_job(row.blob, queue_of, holder_of)
+            queue, payload_bytes = job.queue, len(job.payload)
+            jobs[job.id] = job
+            load.live_jobs += 1
+            load.payload_bytes += payload_bytes
+            queue.payload_bytes += payload_bytes
+            if job.state is _READY:
+                ready(job)
+            elif job.state is _SCHEDULED:
+                queue.scheduled += 1
+                self.shard.schedule(job.run_at_ms, job.id)
+            else:
+                queue.active += 1
+
+    def _take_keys(self, rows: Iterator[ItemRow]) -> None:
+        keys = self.shard.keys
+        for row in rows:
+            self.segments.note(row.key)
+            for key_hash, record in decode_keys(row.blob):
+                known = keys.records.get(key_hash)
+                self.shard.load.keys += known is None
+                # A key that was taken over after its window stands in two segments.
+                if known is None or known.expires_ms < record.expires_ms:
+                    keys.add(key_hash, record, saved=True)
+
+
+class _At:
+    """Rows, and the key of the one that is being read."""
+
+    __slots__ = ("_rows", "key")
+
+    def __init__(self, rows: Iterable[ItemRow]) -> None:
+        self._rows = rows
+        self.key = 0
+
+    def rows(self) -> Iterator[ItemRow]:
+        for row in self._rows:
+            self.key = row.key
+            yield row
+
+
+def _name_of(kind: int) -> str:
+    return f"{_KINDS.get(kind, kind)} item"
