@@ -84,7 +84,7 @@ types: $(SETUP)  ## Run mypy, strict for the server and the client
 
 .PHONY: test
 test: $(SETUP)  ## Run the tests, without those that break things on purpose
-	$(BIN)/pytest -m 'not fault'
+	$(BIN)/pytest -m 'not fault' -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: test-faults
 test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
