@@ -136,15 +136,22 @@ class Server:
                 accept_loss=settings.accept_loss,
             ),
         )
-        self._runtime = await open_runtime(
-            store,
-            SqliteFinished(settings.data),
-            shards=settings.shards,
-            clock=self.clock,
-            settings=runtime_settings(settings),
-            new_name=new_name,
-            report=_report_damage,
-        )
+        finished = SqliteFinished(settings.data)
+        try:
+            self._runtime = await open_runtime(
+                store,
+                finished,
+                shards=settings.shards,
+                clock=self.clock,
+                settings=runtime_settings(settings),
+                new_name=new_name,
+                report=_report_damage,
+            )
+        except BaseException:
+            # Their threads would keep the process alive.
+            await finished.close()
+            await store.close()
+            raise
         self._runtime.start()
 
     async def _start_background(self) -> None:

@@ -15,6 +15,7 @@ from importlib.resources import files
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool
+from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2 as pb
 
@@ -90,7 +91,9 @@ def known_files() -> dict[str, File]:
     packaged = files("jobline_server.rpc").joinpath("descriptors.binpb").read_bytes()
     found = {file.name: file for file in descriptor_pb2.FileDescriptorSet.FromString(packaged).file}
     alpha = _from_pool(pb.DESCRIPTOR.name)
-    for file in (_from_pool(health_pb2.DESCRIPTOR.name), alpha, as_v1(alpha)):
+    # The details of errors are looked up by their names when somebody is shown one.
+    others = (health_pb2, error_details_pb2, status_pb2)
+    for file in (*(_from_pool(other.DESCRIPTOR.name) for other in others), alpha, as_v1(alpha)):
         found.setdefault(file.name, file)
     missing = [name for file in found.values() for name in file.dependency if name not in found]
     for name in missing:
