@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import grpc
@@ -169,8 +168,8 @@ async def test_a_broken_streams_jobs_go_on_after_the_grace(
     await pool.open(window=1)
     await pool.receive_jobs(1)
     pool.call.cancel()
-    while server.runtime.streams.ports:
-        await asyncio.sleep(0.01)  # until the server has seen the connection break
+    # Until the server has seen the connection break.
+    assert await server.runtime.streams.wait_empty(10)
     server.advance(14_000)
     assert await client.pull("mail") == []
     server.advance(3_000)

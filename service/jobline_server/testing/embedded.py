@@ -65,8 +65,9 @@ async def running_server(
     **settings: Any,
 ) -> AsyncIterator[RunningServer]:
     """A server for as long as the block lasts. Without `data` it has a directory of its own, which
-    goes with it; `settings` are those of `jobline_server.config.Settings`. With a `clock` time stands
-    still but for `advance`."""
+    goes with it; `settings` are those of `jobline_server.config.Settings`. With a `clock` time
+    stands still but for `advance`.
+    """
     with tempfile.TemporaryDirectory(prefix="jobline-") as folder:
         directory = data or Path(folder)
         flags = {**FOR_TESTS, "data": directory, "transport": transport, **settings}
