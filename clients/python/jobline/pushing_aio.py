@@ -38,24 +38,22 @@ class AioPusher:
         self._closed = False
         self._empty = asyncio.Event()
 
-    async def push(self, lane: Lane, payload: bytes, job_key: str = "") -> Pushed:
-        """Pushes one job. Cancelled before it left, it is withdrawn; afterwards it may be
-        stored.
-        """
+    def start(self, lane: Lane, payload: bytes, job_key: str = "") -> _Waiter:
+        """Takes one job; the future tells what became of it."""
         if self._closed:
             raise ClientClosed("the client is closed")
         waiter: _Waiter = self._loop.create_future()
-        gather = self._gather
-        if gather.add(self._loop.time(), lane, payload, waiter, job_key) and not self._is_flush_due:
+        is_due = self._gather.add(self._loop.time(), lane, payload, waiter, job_key)
+        if is_due and not self._is_flush_due:
             # At the end of this turn of the loop, so that all who push in it go together.
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
-        try:
-            return await waiter
-        except asyncio.CancelledError:
-            gather.withdraw(lane, waiter)
-            self._tell_if_empty()
-            raise
+        return waiter
+
+    def withdraw(self, lane: Lane, waiter: _Waiter) -> None:
+        """Nobody waits any more: a push that has not left does not leave; another may be stored."""
+        self._gather.withdraw(lane, waiter)
+        self._tell_if_empty()
 
     async def close(self) -> None:
         """Takes no more pushes, and returns when those that were taken have been answered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Unpack
@@ -69,12 +70,16 @@ class Producer(Observer):
         """
         data, content_type = codec.encode(payload)
         key = job_key or ""
-        lane = Lane(
-            queue, options, name, bool(content_type), delay, run_at, ack_level, has_key=bool(key)
-        )
+        lane = Lane(queue, options, name, bool(content_type), delay, run_at, ack_level, key != "")
         if self._push_middleware:
             lane, data, key = through(self._push_middleware, lane, data, key)
-        return await self._pushing().push(lane, data, key)
+        pusher = self._pushing()
+        waiter = pusher.start(lane, data, key)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            pusher.withdraw(lane, waiter)
+            raise
 
     async def push_many(
         self,
