@@ -21,7 +21,8 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
-from jobline_server.engine.lot import LotIndex, RunLease
+from jobline_server.engine.lot import RunLease
+from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, RevokeReason
 

@@ -138,6 +138,6 @@ def test_number_zero_asks_for_no_confirm() -> None:
 def test_names_are_those_of_its_handlers_by_queue() -> None:
     """A stream without handlers takes any name; one with handlers none in other queues."""
     session = a_session(Handler("mail", "welcome"), Handler("mail", "bye"))
-    assert session.names_for("mail") == {"welcome", "bye"}
+    assert session.names_for("mail") == frozenset({"welcome", "bye"})
     assert session.names_for("other") == frozenset()
     assert a_session().names_for("mail") is None

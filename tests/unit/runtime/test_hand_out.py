@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push
@@ -36,11 +36,11 @@ class World:
     """One shard, one queue, somebody who waits at it."""
 
     def __init__(self) -> None:
-        self.disk: Any = SlowDisk()
+        self.disk = SlowDisk()
         load = Load()
         self.shard = Shard(0, epoch=1, load=load)
         place = Place(0, limits.ID_BLOCK, 0, 0, 0, KeySegments(0))
-        self.core = Core(self.disk, [self.shard], [place], ManualClock(), load)
+        self.core = Core(cast(Any, self.disk), [self.shard], [place], ManualClock(), load)
         self.taker = Poll((("mail", 1),), max_jobs=10, lease_ms=0, worker="", names=frozenset())
         Dispatcher(self.core).join(self.taker)
 

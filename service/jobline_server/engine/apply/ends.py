@@ -11,6 +11,7 @@ from jobline_server.engine.apply.leases import note_attempt
 from jobline_server.engine.apply.touch import (
     drop_jobs,
     drop_members,
+    member_of,
     settle_members,
     single,
     unlease_all,
@@ -113,7 +114,7 @@ def _complete_members(
     total, payload_bytes = settle_members(lease, starts, counts)
     kept = _is_kept(queue, lot, state)
     if results:
-        jobs = [_member(lease, first_id, state) for first_id in starts if first_id in results]
+        jobs = [member_of(lease, first_id, state) for first_id in starts if first_id in results]
         if jobs:
             shard.ended.append(EndedJobs(state, jobs, at_ms, kept, results))
             runs = zip(starts, counts, strict=True)
@@ -127,16 +128,6 @@ def _complete_members(
     queue.completed_total += total
     _count_ended(queue, state, total, kept=kept)
     drop_members(shard, lot, total, payload_bytes)
-
-
-def _member(lease: RunLease, job_id: int, state: JobState) -> Job:
-    """A member of a run as a job that has ended."""
-    lot = lease.lot
-    job = Job(job_id, lot.queue, lot.options, lot.payloads[job_id - lot.first_id], lot.pushed_ms)
-    job.state = state
-    job.delivery = lease.delivery
-    job.holder = lease.holder
-    return job
 
 
 def _is_kept(queue: Queue, item: Lot | Job, state: JobState) -> bool:

@@ -177,3 +177,13 @@ def _split(shard: Shard, lot: Lot, index: int) -> Job:
     add_job(shard, job)
     mark_job(shard, job)
     return job
+
+
+def member_of(lease: RunLease, job_id: int, state: JobState) -> Job:
+    """A member of a run as a job that has ended."""
+    lot = lease.lot
+    job = Job(job_id, lot.queue, lot.options, lot.payloads[job_id - lot.first_id], lot.pushed_ms)
+    job.state = state
+    job.delivery = lease.delivery
+    job.holder = lease.holder
+    return job
