@@ -15,7 +15,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, EndReason, JobError, J
 from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.ended_rows import ROW_BYTES_MAX, ROW_JOBS_MAX
 from jobline_server.storage.finished import MarkStale, PutEnded, RemoveEnded, RemoveQueue
-from jobline_server.storage.shelf import Shelf, Trimmed
+from jobline_server.storage.shelf import SWEPT_MIN, Shelf, Trimmed
 from tests.storage.finished_contract import Reference
 
 COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED
@@ -167,14 +167,12 @@ def test_only_the_newest_completed_jobs_of_a_queue_are_written():
 def test_trimming_happens_while_jobs_arrive():
     """So that a burst does not fill the memory before anybody comes to take it."""
     shelf = Shelf(20)
-    for start in range(0, 1_000, 10):
-        lot = lot_of(1_000 + start, 10)
-        shelf.add([runs(lot, (lot.first_id, 10))])
-        assert len(shelf._pending) <= 5
+    for first_id in range(0, 50_000, 10):
+        shelf.add([runs(lot_of(first_id, 10), (first_id, 10))])
+        assert len(shelf._pending) <= 2 * SWEPT_MIN
     ops, trimmed = shelf.take()
-    assert spans(ops) == [(1_980, 10), (1_990, 10)]
-    (out,) = trimmed
-    assert sum(count for _, count in out.runs) == 980
+    assert spans(ops) == [(49_980, 10), (49_990, 10)]
+    assert trimmed == [Trimmed("q", COMPLETED, [(0, 49_980)])]
 
 
 def test_trimmed_single_jobs_are_told_too():
@@ -208,16 +206,6 @@ def test_dead_and_cancelled_jobs_are_not_trimmed():
     )
     assert len(spans(ops)) == 5
     assert trimmed == []
-
-
-def test_nothing_before_a_change_is_trimmed():
-    """The change may speak of it, and has counted with it."""
-    change = EndedChange(None, [1], [1], 2_000)
-    ops, trimmed = taken(
-        [singles(1)], [singles(2)], [change], [singles(3), singles(4)], completed_max=1
-    )
-    assert spans(ops) == [(1, 1), (2, 1), (4, 1)]
-    assert trimmed == [Trimmed("q", COMPLETED, [(3, 1)])]
 
 
 # Slices.

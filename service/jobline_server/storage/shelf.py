@@ -7,10 +7,12 @@ are left. Those that were left out are reported, so that a fact can say that the
 never cost the file anything.
 
 Changes to ended jobs (stale, deleted, put back, queue gone) keep their place among the endings:
-rows never reach across one, and nothing before one is left out, as the change may speak of it.
+rows never reach across one. None speaks of a job that was left out: whoever changes an ended job
+has found it in the file.
 
 After a crash the journal tells of endings again. They go through a shelf as before: the operations
-say what an id is from then on, so it does no harm if the file holds some of them already.
+say what an id is from then on, so it does no harm if the file holds some of them already. What is
+left out then needs no fact: counts are read from the file afterwards.
 
 Nothing is lost with the shelf: the journal has it all until a checkpoint, before which the caller
 takes everything, writes it and makes it durable.
@@ -18,15 +20,23 @@ takes everything, writes it and makes it durable.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from jobline_server.engine import limits
 from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns, Ending, QueueGone
 from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_rows import operations
-from jobline_server.storage.finished import EndedOp
+from jobline_server.storage.finished import EndedOp, PutEnded
+
+# A slice takes about 10 ms: a row is one item of its budget, and one more for so many bytes of it.
+BUDGET_ITEMS = 1_000
+BYTES_AN_ITEM = 4_096
+# Endings that were left out are swept off the shelf when there are this many, and half of it is.
+SWEPT_MIN = 1_000
+
+_COMPLETED = JobState.COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +54,14 @@ Taken = tuple[list[EndedOp], list[Trimmed]]
 class Shelf:
     """What ended and is not in the finished file yet, of all shards of a store."""
 
-    __slots__ = ("_completed", "_completed_max", "_left_out", "_pending", "_trim_at")
+    __slots__ = ("_completed", "_completed_max", "_left_out", "_pending")
 
     def __init__(self, completed_max: int = limits.COMPLETED_KEPT_MAX) -> None:
         self._completed_max = completed_max
         self._pending: list[Ending] = []
-        self._completed: dict[str, int] = {}
-        self._trim_at: dict[str, int] = {}
-        self._left_out: dict[str, list[tuple[int, int]]] = {}
+        self._completed: dict[str, _Completed] = {}
+        # By identity: what is left out still lies in `_pending` until it is swept off.
+        self._left_out: set[int] = set()
 
     def add(self, endings: Iterable[Ending]) -> None:
         """Takes endings of a committed turn, in order; turns of one shard come in order."""
@@ -60,102 +70,115 @@ class Shelf:
                 self._pending.append(ending)
             elif ending.kept:
                 self._pending.append(ending)
-                if ending.state is JobState.COMPLETED:
-                    self._note_completed(ending)
+                if ending.state is _COMPLETED:
+                    self._trim(ending)
 
     def take(self) -> Taken:
         """Hands out everything, as operations in order, and says what was left out."""
         ops: list[EndedOp] = []
         trimmed: list[Trimmed] = []
-        for some_ops, some_trimmed in self.slices(limits.SLICE_ITEMS):
+        for some_ops, some_trimmed in self.slices():
             ops += some_ops
             trimmed += some_trimmed
         return ops, trimmed
 
-    def slices(self, ops_max: int) -> Iterator[Taken]:
+    def slices(self, budget_items: int = BUDGET_ITEMS) -> Iterator[Taken]:
         """What `take` would hand out, a bounded piece at a time, for callers that must not stand
         still. What is added meanwhile is for the next time.
         """
-        for queue, count in self._completed.items():
-            if count > self._completed_max:
-                self._trim(queue)
+        self._sweep()
         pending, self._pending = self._pending, []
-        self._completed.clear()
-        self._trim_at.clear()
-        left_out, self._left_out = self._left_out, {}
+        completed, self._completed = self._completed, {}
         trimmed = [
-            Trimmed(queue, JobState.COMPLETED, _joined(runs)) for queue, runs in left_out.items()
+            Trimmed(queue, _COMPLETED, runs)
+            for queue, of_queue in completed.items()
+            if (runs := of_queue.left_out_runs())
         ]
         ops = operations(pending)
-        while (piece := list(islice(ops, ops_max))) or trimmed:
+        while (piece := _piece_of(ops, budget_items)) or trimmed:
             yield piece, trimmed
             trimmed = []
 
-    # Trimming.
-
-    def _note_completed(self, ending: EndedRuns | EndedJobs) -> None:
+    def _trim(self, ending: EndedRuns | EndedJobs) -> None:
+        """Leaves out the oldest completed jobs of a queue that has more than it keeps."""
         queue = _queue_of(ending)
-        count = self._completed.get(queue, 0) + _count_of(ending)
-        self._completed[queue] = count
-        if count > self._trim_at.get(queue, 2 * self._completed_max):
-            self._trim(queue)
-            # What cannot be left out is not looked at again for each ending.
-            self._trim_at[queue] = self._completed[queue] + self._completed_max
+        completed = self._completed.get(queue)
+        if completed is None:
+            completed = self._completed[queue] = _Completed()
+        self._left_out.update(completed.add(ending, self._completed_max))
+        if len(self._left_out) > max(SWEPT_MIN, len(self._pending) // 2):
+            self._sweep()
 
-    def _trim(self, queue: str) -> None:
-        """Leaves out all but the newest completed jobs of a queue, back to the last change."""
-        room = self._completed_max
-        kept: list[Ending] = []
-        left_out: list[EndedRuns | EndedJobs] = []
-        pending = self._pending
-        while pending:
-            ending = pending[-1]
-            if isinstance(ending, EndedChange | QueueGone):
-                break
-            pending.pop()
-            if ending.state is not JobState.COMPLETED or _queue_of(ending) != queue:
-                kept.append(ending)
-                continue
-            (kept if room > 0 else left_out).append(ending)
-            room -= _count_of(ending)
-        pending.extend(reversed(kept))
-        if left_out:
-            self._completed[queue] -= sum(map(_count_of, left_out))
-            self._left_out.setdefault(queue, []).extend(_runs_of(left_out))
+    def _sweep(self) -> None:
+        if self._left_out:
+            left_out = self._left_out
+            self._pending = [ending for ending in self._pending if id(ending) not in left_out]
+            left_out.clear()
+
+
+class _Completed:
+    """The completed jobs of one queue, oldest first, and what was left out of them. Each lot is a
+    row of marks, so that a thousand acks in any order cost a thousand assignments, and few runs
+    afterwards.
+    """
+
+    __slots__ = ("_count", "_endings", "_marks", "_runs")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._endings: deque[tuple[EndedRuns | EndedJobs, int]] = deque()
+        self._marks: dict[int, bytearray] = {}
+        self._runs: list[tuple[int, int]] = []
+
+    def add(self, ending: EndedRuns | EndedJobs, most: int) -> Iterator[int]:
+        """Adds to the newest and yields the identity of each ending that is left out for it."""
+        count = sum(ending.counts) if isinstance(ending, EndedRuns) else len(ending.jobs)
+        self._count += count
+        self._endings.append((ending, count))
+        while self._count - self._endings[0][1] >= most:
+            oldest, count = self._endings.popleft()
+            self._count -= count
+            self._leave_out(oldest)
+            yield id(oldest)
+
+    def left_out_runs(self) -> list[tuple[int, int]]:
+        """All that was left out, in order of id, as few runs as there can be."""
+        runs = self._runs
+        for base, mark in self._marks.items():
+            start = mark.find(1)
+            while start >= 0:
+                end = mark.find(0, start)
+                end = len(mark) if end < 0 else end
+                runs.append((base + start, end - start))
+                start = mark.find(1, end)
+        return _joined(runs)
+
+    def _leave_out(self, ending: EndedRuns | EndedJobs) -> None:
+        if isinstance(ending, EndedJobs):
+            self._runs += _joined([(job.id, 1) for job in ending.jobs])
+            return
+        base = ending.lot.first_id
+        mark = self._marks.get(base)
+        if mark is None:
+            mark = self._marks[base] = bytearray(len(ending.lot.payloads))
+        for start, count in zip(ending.starts, ending.counts, strict=True):
+            mark[start - base : start - base + count] = b"\1" * count
 
 
 def _queue_of(ending: EndedRuns | EndedJobs) -> str:
     return ending.lot.queue.name if isinstance(ending, EndedRuns) else ending.jobs[0].queue.name
 
 
-def _count_of(ending: EndedRuns | EndedJobs) -> int:
-    return sum(ending.counts) if isinstance(ending, EndedRuns) else len(ending.jobs)
-
-
-def _runs_of(endings: list[EndedRuns | EndedJobs]) -> list[tuple[int, int]]:
-    """The ids of endings as few runs. Each lot is a row of marks, so that a thousand acks in random
-    order cost a thousand assignments and one search.
-    """
-    marks: dict[int, bytearray] = {}
-    runs: list[tuple[int, int]] = []
-    for ending in endings:
-        if isinstance(ending, EndedJobs):
-            runs += [(job.id, 1) for job in ending.jobs]
-            continue
-        base = ending.lot.first_id
-        mark = marks.get(base)
-        if mark is None:
-            mark = marks[base] = bytearray(len(ending.lot.payloads))
-        for start, count in zip(ending.starts, ending.counts, strict=True):
-            mark[start - base : start - base + count] = b"\1" * count
-    for base, mark in marks.items():
-        start = mark.find(1)
-        while start >= 0:
-            end = mark.find(0, start)
-            end = len(mark) if end < 0 else end
-            runs.append((base + start, end - start))
-            start = mark.find(1, end)
-    return runs
+def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
+    """Operations until the budget is spent."""
+    piece: list[EndedOp] = []
+    spent = 0
+    for op in ops:
+        piece.append(op)
+        spent += 1 + (len(op.row.blob) // BYTES_AN_ITEM if isinstance(op, PutEnded) else 0)
+        if spent >= budget_items:
+            break
+    return piece
 
 
 def _joined(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -12,9 +12,11 @@ from jobline_server.engine.endings import EndedJobs, EndedRuns
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.values import EndReason, JobState
-from jobline_server.storage.codec.records import fill_record, record_from_stored
+from jobline_server.storage.codec.records import record_from_stored
 from jobline_server.storage.codec.shared import interned_options
+from jobline_server.storage.codec.stored_jobs import fill_hand_outs
 from jobline_server.storage.finished import EndedRow
+from jobline_server.wire.errors import fill_error
 from jobline_server.wire.options import serialized_options
 
 
@@ -24,11 +26,33 @@ def reason_of(ending: EndedRuns) -> EndReason:
 
 
 def encode_ended_job(ending: EndedJobs, job: Job) -> bytes:
-    """One job that ended."""
-    message = store_pb2.StoredEnded()
-    fill_record(message.job, ending.record(job))
-    message.job.state = job_pb2.JobState.ValueType(ending.state)
-    return message.SerializeToString()
+    """One job that ended: what `ending.record(job)` says. Many end at once, so it goes straight
+    from the job, and what most have not is not even touched.
+    """
+    ended = store_pb2.StoredEnded()
+    message = ended.job
+    message.id = job.id
+    message.queue = job.queue.name
+    message.options = serialized_options(job.options)
+    message.payload = job.payload
+    message.state = job_pb2.JobState.ValueType(ending.state)
+    message.pushed_ms = job.pushed_ms
+    message.ended_ms = ending.ended_ms
+    message.lease_reason = job_pb2.LeaseReason.ValueType(job.lease_reason)
+    if job.job_key:
+        message.job_key = job.job_key
+    if job.delivery:
+        fill_hand_outs(message, job)
+    if job.holder is not None:
+        message.worker = job.holder.worker
+    result = ending.results.get(job.id)
+    if result:
+        message.result = result
+    if ending.reason:
+        message.reason = job_pb2.EndReason.ValueType(ending.reason)
+    if ending.error is not None:
+        fill_error(message.error, ending.error)
+    return ended.SerializeToString()
 
 
 def encode_ended_run(

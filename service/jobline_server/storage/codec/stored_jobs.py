@@ -40,31 +40,29 @@ def encode_job(job: Job) -> bytes:
         message.job_key = job.job_key
     message.lease_reason = job_pb2.LeaseReason.ValueType(job.lease_reason)
     if job.delivery:
-        _fill_hand_outs(message, job)
-    if job.details is not NO_DETAILS:
-        _fill_details(message, job.details)
-    return message.SerializeToString()
-
-
-def _fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
-    message.delivery = job.delivery
-    message.attempts = job.attempts
-    message.stalls = job.stalls
-    message.releases = job.releases
+        fill_hand_outs(message, job)
     if job.holder is not None:
         message.worker = job.holder.worker
         message.session = job.holder.session
         message.lease_ms = job.lease_ms
         message.leased_ms = job.leased_ms
         message.cancel_requested = job.cancel_requested
+    return message.SerializeToString()
 
 
-def _fill_details(message: store_pb2.StoredJob, details: Details) -> None:
-    message.progress = details.progress
-    message.progress_message = details.progress_message
-    message.checkpoint = details.checkpoint
-    for attempt in details.history:
-        fill_stored_attempt(message.history.add(), attempt)
+def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
+    """What only jobs have that were handed out at least once."""
+    message.delivery = job.delivery
+    message.attempts = job.attempts
+    message.stalls = job.stalls
+    message.releases = job.releases
+    details = job.details
+    if details is not NO_DETAILS:
+        message.progress = details.progress
+        message.progress_message = details.progress_message
+        message.checkpoint = details.checkpoint
+        for attempt in details.history:
+            fill_stored_attempt(message.history.add(), attempt)
 
 
 def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
