@@ -15,6 +15,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -67,6 +68,9 @@ from jobline_server.engine.values import (
 from tests.storage.recovery_world import World
 
 EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))
+
+# Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
+pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
 
 QUEUES = ("alpha", "beta")
 OPTIONS = (
@@ -381,7 +385,7 @@ class RecoveryMachine(RuleBasedStateMachine):
 
 
 RecoveryMachine.TestCase.settings = settings(
-    max_examples=EXAMPLES or 800,
+    max_examples=EXAMPLES or 600,
     stateful_step_count=50,
     derandomize=not EXAMPLES,
     deadline=None,
