@@ -87,12 +87,12 @@ class Shard:
     # Facts.
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
-        """Records a fact and applies it. A volatile one, of jobs that are never written, is only
-        applied.
+        """Applies a fact and records it. A volatile one, of jobs that are never written, is only
+        applied. One that `apply` refuses is not recorded: no recovery could apply it either.
         """
+        apply(self, fact, 0 if volatile else self.next_offset)
         if not volatile:
             self.entries.append(fact)
-        apply(self, fact, 0 if volatile else self.next_offset)
 
     def replay(self, fact: Fact, offset: int) -> None:
         """Applies a fact of the journal."""

@@ -8,13 +8,17 @@ from jobline_server.engine import invariants
 from jobline_server.engine.commands import FailItem, NewJob, Push
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.decide.settle import decide_fail
+from jobline_server.engine.entries import JobDied
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of
 from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,
+    EndReason,
     FailAction,
     JobError,
     JobState,
@@ -72,3 +76,12 @@ def test_member_of_a_lot_that_is_failed_for_good_is_cancelled(shard):
     assert shard.state_of(run.first_id) is None
     assert shard.queues["q"].ended == {JobState.CANCELLED: 1}
     invariants.check(shard)
+
+
+def test_fact_that_cannot_be_applied_is_not_recorded(shard):
+    """A journal that held it could never be recovered from."""
+    known_queue(shard, NOW, "q")
+    commit(shard)
+    with pytest.raises(IllegalMove):
+        shard.emit(JobDied(NOW.wall_ms, 99, EndReason.EXPLICIT_FAIL, None))
+    assert commit(shard) == []
