@@ -38,12 +38,12 @@ UPDATE shard SET offset = :offset, chain = :chain WHERE shard = :shard;
 SELECT min(position) FROM journal WHERE position > :after AND position <= :last;
 
 -- name: slice_end
--- Where a slice of so many rows and bytes ends; the first row always fits.
+-- Where a slice of so many rows and bytes ends; the first row always fits. The length is taken
+-- innermost, where it stands in the row's header: otherwise every blob would be read and copied.
 SELECT max(position)
   FROM (SELECT position,
-               sum(length(blob)) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING)
-               - length(blob) AS before
-          FROM (SELECT position, blob
+               sum(bytes) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) - bytes AS before
+          FROM (SELECT position, length(blob) AS bytes
                   FROM journal
                  WHERE position > :after AND position <= :last
                  ORDER BY position
