@@ -134,14 +134,23 @@ class RecoveryMachine(RuleBasedStateMachine):
             Push(queue, own, (), payloads, run_at_ms, level, True, request_id, request_digest=7)
         )
 
-    @rule(queue=queues, jobs=new_jobs, level=levels, payloads=st.integers(0, 2))
-    def push_jobs(self, queue, jobs, level, payloads):
+    @rule(
+        queue=queues,
+        jobs=new_jobs,
+        level=levels,
+        payloads=st.integers(0, 2),
+        request_id=request_ids,
+    )
+    def push_jobs(self, queue, jobs, level, payloads, request_id):
         now_ms = self.now.wall_ms
         rows = [
             NewJob(key.encode() or b"x", own, key, now_ms + delay if delay else 0)
             for own, key, delay in jobs
         ]
-        self._push(Push(queue, OPTIONS[0], rows, [b"y"] * payloads, level=level))
+        plain = [b"y"] * payloads
+        self._push(
+            Push(queue, OPTIONS[0], rows, plain, 0, level, True, request_id, request_digest=7)
+        )
 
     def _push(self, push: Push) -> None:
         pushed = decide_push(self.shard, self.now, push)
