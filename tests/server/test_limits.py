@@ -1,0 +1,114 @@
+"""Backpressure: what is full is refused with a definite code, and nothing of it is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from jobline.v1 import job_pb2, job_service_pb2, queue_pb2, queue_service_pb2
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
+from jobline_server.testing import running_server
+from tests.server.calling import Refusal, refusal_of
+from tests.server.conftest import connect
+from tests.server.world import make
+
+
+async def refused(stub: Any, **push: Any) -> Refusal:
+    """What a push to queue q is refused with."""
+    with pytest.raises(aio.AioRpcError) as caught:
+        await stub.Push(make(job_service_pb2.PushRequest, queue="q", **push))
+    return refusal_of(caught.value)
+
+
+async def ready(channel: aio.Channel) -> int:
+    """READY jobs of queue q."""
+    reply = await QueueServiceStub(channel).GetQueue(queue_service_pb2.GetQueueRequest(queue="q"))
+    return reply.queue.counts.ready
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [({"max_waiting_jobs": 5}, "SERVER_FULL"), ({"max_waiting_bytes": 1 << 20}, "SERVER_FULL")],
+)
+async def test_a_full_server_refuses_whole_batches(
+    transport: str, settings: dict[str, Any], reason: str
+) -> None:
+    """RESOURCE_EXHAUSTED says nothing was stored, and when to come back; pulls go on."""
+    payload = bytes(300_000)
+    async with (
+        running_server(transport=transport, **settings) as server,
+        connect(server.address) as channel,
+    ):
+        stub = JobServiceStub(channel)
+        await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[payload] * 5))
+
+        refusal = await refused(stub, payloads=[payload] * 3)
+
+        assert (refusal.code, refusal.reason) == ("RESOURCE_EXHAUSTED", reason)
+        assert {"QuotaFailure", "RetryInfo"} <= set(refusal.details)
+        assert await ready(channel) == 5
+        pull = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], max_jobs=5)
+        reply = await stub.Pull(pull)
+        ids, deliveries = zip(*((job.id, job.delivery) for job in reply.jobs), strict=True)
+        await stub.Ack(job_service_pb2.AckRequest(ids=ids, deliveries=deliveries))
+        await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[payload] * 3))
+
+
+async def test_a_full_queue_refuses_whole_batches(channel: aio.Channel) -> None:
+    """By the queue's own setting; other queues go on."""
+    stub = JobServiceStub(channel)
+    update = queue_service_pb2.UpdateQueueRequest(
+        queue="q", settings=queue_pb2.QueueSettings(max_waiting=3)
+    )
+    await QueueServiceStub(channel).UpdateQueue(update)
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"] * 2))
+
+    refusal = await refused(stub, payloads=[b"x"] * 2)
+
+    assert (refusal.code, refusal.reason) == ("RESOURCE_EXHAUSTED", "QUEUE_FULL")
+    assert await ready(channel) == 2
+    await stub.Push(job_service_pb2.PushRequest(queue="other", payloads=[b"x"] * 9))
+
+
+async def test_pushes_with_keys_are_refused_when_no_more_keys_are_kept(transport: str) -> None:
+    """A key is never evicted before its window; plain pushes go on."""
+    options: dict[str, Any] = {"transport": transport, "max_keys": 2}
+    async with running_server(**options) as server, connect(server.address) as channel:
+        stub = JobServiceStub(channel)
+        keyed = [{"job_key": "a"}, {"job_key": "b"}]
+        await stub.Push(make(job_service_pb2.PushRequest, queue="q", jobs=keyed))
+
+        refusal = await refused(stub, jobs=[{"job_key": "c"}])
+
+        assert (refusal.code, refusal.reason) == ("RESOURCE_EXHAUSTED", "KEYS_FULL")
+        await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+        again = await stub.Push(make(job_service_pb2.PushRequest, queue="q", jobs=keyed))
+        outcomes = [exception.outcome for exception in again.exceptions]
+        assert outcomes == [job_service_pb2.PUSH_OUTCOME_DUPLICATE] * 2
+
+
+async def test_the_payload_limit_is_a_setting(transport: str) -> None:
+    """And the transport's limit follows it."""
+    options: dict[str, Any] = {"transport": transport, "max_payload_bytes": "1KiB"}
+    async with running_server(**options) as server, connect(server.address) as channel:
+        stub = JobServiceStub(channel)
+        await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[bytes(1_024)]))
+
+        refusal = await refused(stub, payloads=[b"x", bytes(1_025)])
+
+        assert (refusal.reason, refusal.field) == ("TOO_LARGE", "payloads[1]")
+
+
+@pytest.mark.parametrize("level", ["buffered", "memory", "fsynced"])
+async def test_the_default_ack_level_is_a_setting(transport: str, level: str) -> None:
+    """The reply says which level was reached."""
+    options: dict[str, Any] = {"transport": transport, "default_ack_level": level}
+    async with running_server(**options) as server, connect(server.address) as channel:
+        stub = JobServiceStub(channel)
+
+        reply = await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+
+        assert job_pb2.AckLevel.Name(reply.ack_level) == f"ACK_LEVEL_{level.upper()}"
