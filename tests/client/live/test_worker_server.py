@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from jobline import AsyncClient, JobOptions, JobState, Retry, Worker
+from jobline import AsyncClient, JobOptions, JobState, Retry, WaitTimeout, Worker
 from jobline_server.testing import ServerProcess, running_server
 from tests.client.live.working import working
 
@@ -149,3 +149,44 @@ async def test_a_drained_worker_leaves_nothing_behind():
             ends = [end async for end in client.wait(*lot.ids, timeout=20)]
         assert len(ends) == 10
         assert {attempt for attempt, _ in seen} == {1}
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        False,
+        pytest.param(
+            True,
+            marks=pytest.mark.xfail(
+                raises=WaitTimeout,
+                reason="the server answers a report of a cancelled job with LEASE_LOST, so nobody "
+                "settles it; the protocol says CANCELLED",
+            ),
+        ),
+    ],
+)
+async def test_a_running_job_can_be_cancelled(says):
+    """Its handler is stopped, whether it reports progress or not, and the job is CANCELLED."""
+    async with running_server() as server, AsyncClient(server.address) as client:
+        worker = Worker(server.address)
+        started, stopped = asyncio.Event(), asyncio.Event()
+
+        @worker.handler("q")
+        async def handle(payload, context):
+            started.set()
+            try:
+                while True:
+                    if says:
+                        context.progress(50, "busy")
+                    await asyncio.sleep(0)
+            finally:
+                stopped.set()
+
+        pushed = await client.push("q", b"")
+        async with working(worker):
+            await started.wait()
+            assert (await client.jobs.cancel(pushed.id)).requested == 1
+            await stopped.wait()
+            end = await client.wait_one(pushed.id, timeout=2)
+        assert end.state is JobState.CANCELLED
+        assert worker.stats.lost == 0

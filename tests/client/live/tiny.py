@@ -45,7 +45,7 @@ class TinyServer:
         self.refusals: dict[str, deque[tuple[grpc.StatusCode, str, tuple[Any, ...]]]] = {}
         self.gates: dict[str, asyncio.Event] = {}
         self.ports: list[StreamPort] = []
-        self.heartbeat = 1.0
+        self.heartbeat = 0.5
         self.is_silent = False
         self.address = ""
         self._change = asyncio.Event()
