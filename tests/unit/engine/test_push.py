@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import NewJob
-from jobline_server.engine.values import DEFAULT_OPTIONS, PushOutcome
+import pytest
+
+from jobline_server.engine.commands import NewJob, RefusalKind, Refused
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, PushOutcome
 
 DUPLICATE, REFUSED = PushOutcome.DUPLICATE, PushOutcome.REFUSED
 
@@ -31,3 +33,25 @@ def test_repeated_request_has_the_same_exceptions_as_the_first(world):
     duplicate_in_call = (3, DUPLICATE, first.first_id)
     assert first.exceptions == [(0, DUPLICATE, known), (2, REFUSED, 0), duplicate_in_call]
     assert again == first
+
+
+def test_key_of_a_job_that_is_never_written_promises_nothing_to_a_durable_push(world):
+    """Its id would be told as stored, and would be gone after a crash."""
+    world.push(jobs=[keyed("a")], level=AckLevel.MEMORY)
+    with pytest.raises(Refused) as refused:
+        world.push(jobs=[keyed("a")])
+    assert refused.value.kind is RefusalKind.IDEMPOTENCY_MISMATCH
+    pushed = world.push(jobs=[keyed("a"), keyed("b")], atomic=False)
+    assert pushed.exceptions == [(0, REFUSED, 0)]
+    assert world.push(jobs=[keyed("b")], level=AckLevel.MEMORY).exceptions[0][1] is DUPLICATE
+
+
+def test_repeated_request_refuses_what_was_known_when_the_key_has_gone(world):
+    """Nothing is told as created that was not."""
+    world.push(jobs=[keyed("a")], level=AckLevel.MEMORY)
+    call = {"jobs": [keyed("a"), keyed("b")], "request_id": b"r", "atomic": False}
+    first = world.push(**call)
+    world.shard = world.recovered()
+    again = world.push(**call)
+    assert (again.first_id, again.count) == (first.first_id, 1)
+    assert again.exceptions == [(0, REFUSED, 0)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from jobline_server.engine.commands import NewJob, Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.queues import known_queue
@@ -33,7 +34,7 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
     jobs = command.jobs
     keys = [job.job_key for job in jobs]
     if any(keys):
-        jobs = _without_duplicates(shard, now, command, exceptions)
+        jobs = _without_duplicates(shard, now, command, level, exceptions)
         keys = [job.job_key for job in jobs]
     _check_room(shard, queue, command, keys)
     first_id = shard.next_id()
@@ -66,46 +67,70 @@ def _repeated(shard: Shard, now: Now, command: Push, record: KeyRecord, level: A
     created = record.first_id
     for index, job in enumerate(command.jobs):
         known = _known_key(shard, now, command.queue, job.job_key) if job.job_key else None
-        if known is None or known[0] == created:
+        if known is None:
+            if job.job_key:
+                # Then it was known for another job; the key has gone since, with the reason.
+                exceptions.append((index, PushOutcome.REFUSED, 0))
+            else:
+                created += 1
+        elif known.job_id == created:
             created += 1
-        elif known[1] == digest_of(job.payload):
-            exceptions.append((index, PushOutcome.DUPLICATE, known[0]))
         else:
-            exceptions.append((index, PushOutcome.REFUSED, 0))
+            exceptions.append((index, *_told(known, job, level)))
     return Pushed(record.first_id, record.count, level, exceptions)
 
 
-def _known_key(shard: Shard, now: Now, queue: str, key: str) -> tuple[int, int] | None:
-    """The job that has this key, and the digest of its payload."""
-    record = shard.keys.find(hash_of(JOB_KEY, queue, key.encode()), now.wall_ms)
-    return None if record is None else (record.first_id, record.digest)
+class _Known(NamedTuple):
+    """What a key stands for: a job, the digest of its payload, and whether it is never written."""
+
+    job_id: int
+    digest: int
+    volatile: bool
+
+
+def _known_key(shard: Shard, now: Now, queue: str, key: str) -> _Known | None:
+    key_hash = hash_of(JOB_KEY, queue, key.encode())
+    record = shard.keys.find(key_hash, now.wall_ms)
+    if record is None:
+        return None
+    return _Known(record.first_id, record.digest, key_hash in shard.keys.volatile)
+
+
+def _told(known: _Known, job: NewJob, level: AckLevel) -> tuple[PushOutcome, int]:
+    """DUPLICATE if the job with this key is the same one, and kept as safely as is asked for now;
+    otherwise REFUSED."""
+    if known.digest != digest_of(job.payload):
+        return PushOutcome.REFUSED, 0
+    if known.volatile and level is not AckLevel.MEMORY:
+        return PushOutcome.REFUSED, 0
+    return PushOutcome.DUPLICATE, known.job_id
 
 
 def _without_duplicates(
-    shard: Shard, now: Now, command: Push, exceptions: Exceptions
+    shard: Shard, now: Now, command: Push, level: AckLevel, exceptions: Exceptions
 ) -> list[NewJob]:
     """The jobs whose keys are new; the others go to `exceptions`."""
     fresh: list[NewJob] = []
     first_id = _next_job_id(shard, command.queue)
-    seen: dict[str, tuple[int, int]] = {}
+    volatile = level is AckLevel.MEMORY
+    seen: dict[str, _Known] = {}
     for index, job in enumerate(command.jobs):
-        if not job.job_key:
+        key = job.job_key
+        known = seen.get(key) or _known_key(shard, now, command.queue, key) if key else None
+        if known is None:
+            if key:
+                seen[key] = _Known(first_id + len(fresh), digest_of(job.payload), volatile)
             fresh.append(job)
             continue
-        known = seen.get(job.job_key) or _known_key(shard, now, command.queue, job.job_key)
-        if known is None:
-            seen[job.job_key] = (first_id + len(fresh), digest_of(job.payload))
-            fresh.append(job)
-        elif known[1] == digest_of(job.payload):
-            exceptions.append((index, PushOutcome.DUPLICATE, known[0]))
-        elif command.atomic:
+        outcome, job_id = _told(known, job, level)
+        if outcome is PushOutcome.REFUSED and command.atomic:
             raise Refused(
                 RefusalKind.IDEMPOTENCY_MISMATCH,
-                f"job_key is known for job {known[0]} with another payload",
+                f"job_key is known for job {known.job_id} with another payload, or one that is "
+                "never written",
                 field=f"jobs[{index}].job_key",
             )
-        else:
-            exceptions.append((index, PushOutcome.REFUSED, 0))
+        exceptions.append((index, outcome, job_id))
     return fresh
 
 
