@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from jobline_server.engine.limits import SHARDS_DEFAULT, SHARDS_MAX
 from jobline_server.storage.recovery_cases import Decision, JournalCheck
 from jobline_server.storage.store import (
     NO_CEILINGS,
@@ -23,6 +24,7 @@ from jobline_server.storage.store import (
     ShardImage,
     ShardRow,
     SpaceReport,
+    StoreRefused,
 )
 
 T = TypeVar("T")
@@ -46,6 +48,7 @@ class _ShardFile:
         self.journal: list[JournalRow] = []
         self.items: dict[ItemKey, bytes] = {}
         self.staged: dict[ItemKey, bytes | None] = {}
+        self.superseded = 0
 
 
 class MemoryStore:
@@ -60,11 +63,19 @@ class MemoryStore:
         self.rows_written = 0
 
     async def open(self, shards: int) -> int:
-        for number in range(shards):
-            self._shards.setdefault(number, _ShardFile(number))
+        if not 0 <= shards <= SHARDS_MAX:
+            raise StoreRefused(f"{shards} shards asked for; a store has 1 to {SHARDS_MAX}")
+        found = len(self._shards)
+        if found and shards not in (0, found):
+            raise StoreRefused(f"the store was made with {found} shards and {shards} are asked for")
+        if not found:
+            for number in range(shards or SHARDS_DEFAULT):
+                self._shards[number] = _ShardFile(number)
         return len(self._shards)
 
     async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:
+        if shard not in self._shards:
+            raise ValueError(f"the store has no shard {shard}")
         file = self._shards[shard]
         free = file.row.id_ceiling
         file.staged.clear()
@@ -121,10 +132,7 @@ class MemoryStore:
         rows: Sequence[ItemRow],
         removals: Sequence[ItemKey],
     ) -> None:
-        file = self._shards[shard]
-        if (file.row.epoch, file.row.generation + 1) != (epoch, generation):
-            raise Fenced(f"shard {shard} is at another generation")
-        assert not {(row.kind, row.key) for row in rows} & set(removals), "put and removed at once"
+        file = self._may_stage(shard, epoch, generation)
         file.staged.update(dict.fromkeys(removals))
         file.staged.update({(row.kind, row.key): row.blob for row in rows})
         self.rows_written += len(rows)
@@ -139,8 +147,11 @@ class MemoryStore:
         rows: Sequence[ItemRow],
         removals: Sequence[ItemKey],
     ) -> None:
+        if offset > self._shards[shard].row.offset:
+            raise Fenced(f"shard {shard} has not committed offset {offset}")
         await self.stage(shard, epoch, generation, rows, removals)
         file = self._shards[shard]
+        file.superseded += len(file.staged.keys() & file.items.keys())
         for key, blob in file.staged.items():
             if blob is None:
                 file.items.pop(key, None)
@@ -152,18 +163,28 @@ class MemoryStore:
         )
 
     async def abandon_checkpoint(self, shard: int, epoch: int, generation: int) -> None:
-        self._shards[shard].staged.clear()
+        self._may_stage(shard, epoch, generation).staged.clear()
+
+    def _may_stage(self, shard: int, epoch: int, generation: int) -> _ShardFile:
+        file = self._shards[shard]
+        if (file.row.epoch, file.row.generation + 1) != (epoch, generation):
+            raise Fenced(f"shard {shard} is at another generation")
+        return file
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
         file = self._shards[shard]
-        file.journal = [row for row in file.journal if row.offset > file.row.checkpoint_offset]
-        return 0
-
-    def ballast_stands(self) -> bool:
-        return True
+        versions = min(limit_rows, file.superseded)
+        file.superseded -= versions
+        cut = [row for row in file.journal if row.offset <= file.row.checkpoint_offset]
+        rows = min(limit_rows - versions, len(cut))
+        del file.journal[:rows]
+        return min(limit_rows, file.superseded + len(cut) - rows)
 
     def space(self) -> SpaceReport:
         return SpaceReport(1 << 40, low=False, ballast_standing=True)
+
+    def ballast_stands(self) -> bool:
+        return True
 
     async def restore_ballast(self) -> bool:
         return True
