@@ -107,9 +107,12 @@ class StreamPort:
             self._settle(settle)
         if frame.extends:
             exceptions = self._settles.extend(frame.extends)
-            for index, _ in exceptions:
+            for index, outcome in exceptions:
                 item = frame.extends[index]
-                self.revoke(item.id, item.delivery, RevokeReason.LEASE_LOST)
+                cancelled = outcome is SettleOutcome.CANCELLED
+                # A cancelled job is still held: its worker stops, and settles it.
+                reason = RevokeReason.CANCELLED if cancelled else RevokeReason.LEASE_LOST
+                self.revoke(item.id, item.delivery, reason)
         if frame.window is not None:
             session.handle_window(frame.window)
         if frame.drain:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from jobline import AsyncClient, JobOptions, JobState, Retry, WaitTimeout, Worker
+from jobline import AsyncClient, JobOptions, JobState, Retry, Worker
 from jobline_server.testing import ServerProcess, running_server
 from tests.client.live.working import working
 
@@ -155,14 +155,7 @@ async def test_a_drained_worker_leaves_nothing_behind():
     "says",
     [
         False,
-        pytest.param(
-            True,
-            marks=pytest.mark.xfail(
-                raises=WaitTimeout,
-                reason="the server answers a report of a cancelled job with LEASE_LOST, so nobody "
-                "settles it; the protocol says CANCELLED",
-            ),
-        ),
+        True,
     ],
 )
 async def test_a_running_job_can_be_cancelled(says):
