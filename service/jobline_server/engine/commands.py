@@ -137,12 +137,14 @@ class LeasedRun:
 @dataclass(slots=True)
 class Leased:
     """What one consumer was handed: the runs, then the jobs. Where that is not the order in which
-    they were handed out, `in_order` holds both as they were.
+    they were handed out, `in_order` holds both as they were. A consumer that takes no runs is told
+    of them `one_by_one`.
     """
 
     jobs: list[LeasedJob] = field(default_factory=list)
     runs: list[LeasedRun] = field(default_factory=list)
     in_order: list[LeasedJob | LeasedRun] = field(default_factory=list)
+    one_by_one: bool = False
 
     def items(self) -> Sequence[LeasedJob | LeasedRun]:
         """Jobs and runs in the order in which they were handed out."""

@@ -25,7 +25,6 @@ from jobline_server.engine.values import RevokeReason, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.settles import ACKED, Settles
-from jobline_server.runtime.workers import as_jobs
 
 
 class StreamPort:
@@ -78,7 +77,8 @@ class StreamPort:
 
     def take(self, leased: Leased) -> None:
         """Jobs were leased to it."""
-        self.session.deliver(leased if self.session.open.accepts_runs else as_jobs(leased))
+        leased.one_by_one = not self.session.open.accepts_runs
+        self.session.deliver(leased)
         self._wake.set()
 
     def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:

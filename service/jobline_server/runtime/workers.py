@@ -123,7 +123,8 @@ class Workers:
         if request_id:
             self._remember(request_id, leased)
         # One reply says "runs, then jobs": another order is told job by job.
-        return leased if accepts_runs and not leased.in_order else as_jobs(leased)
+        leased.one_by_one = not accepts_runs or bool(leased.in_order)
+        return leased
 
     async def _wait_for_jobs(self, poll: Poll, wait_ms: int) -> None:
         if self._dispatcher.serve_taker(poll) or not wait_ms or self._core.draining:
@@ -206,48 +207,22 @@ def together(parts: Sequence[Leased]) -> Leased:
     return Leased(jobs, runs, [] if is_runs_first else items)
 
 
-def as_jobs(leased: Leased) -> Leased:
-    """The same with runs turned into single jobs, in order."""
-    if not leased.runs:
-        return leased
-    jobs: list[LeasedJob] = []
-    for item in leased.items():
-        jobs += _jobs_of(item) if isinstance(item, LeasedRun) else [item]
-    return Leased(jobs)
-
-
-def _jobs_of(run: LeasedRun) -> list[LeasedJob]:
-    return [
-        LeasedJob(
-            id=run.first_id + index,
-            delivery=run.delivery,
-            queue=run.queue,
-            options=run.options,
-            payload=payload,
-            attempt=1,
-            reason=LeaseReason.FIRST,
-            lease_ms=run.lease_ms,
-            checkpoint=b"",
-            pushed_ms=run.pushed_ms,
-            job_key="",
-        )
-        for index, payload in enumerate(run.payloads)
-    ]
-
-
 def leased_member(lease: RunLease, job_id: int) -> LeasedJob:
     """One job of a run, as if it had been handed out alone."""
     lot = lease.lot
-    run = LeasedRun(
-        first_id=job_id,
+    return LeasedJob(
+        id=job_id,
         delivery=lease.delivery,
         queue=lot.queue.name,
         options=lot.options,
-        payloads=[lot.payloads[job_id - lot.first_id]],
+        payload=lot.payloads[job_id - lot.first_id],
+        attempt=1,
+        reason=LeaseReason.FIRST,
         lease_ms=lease.lease_ms,
+        checkpoint=b"",
         pushed_ms=lot.pushed_ms,
+        job_key="",
     )
-    return _jobs_of(run)[0]
 
 
 def leases_of(leased: Leased) -> list[tuple[int, int]]:

@@ -66,6 +66,55 @@ def test_rows_are_what_the_slow_way_writes(jobs: list[LeasedJob]) -> None:
     assert [settled(job) for job in written.jobs] == [settled(slowly(job)) for job in jobs]
 
 
+def jobs_of(run: LeasedRun) -> list[LeasedJob]:
+    """A run as its jobs."""
+    return [
+        LeasedJob(
+            id=run.first_id + index,
+            delivery=run.delivery,
+            queue=run.queue,
+            options=run.options,
+            payload=payload,
+            attempt=1,
+            reason=LeaseReason.FIRST,
+            lease_ms=run.lease_ms,
+            checkpoint=b"",
+            pushed_ms=run.pushed_ms,
+            job_key="",
+        )
+        for index, payload in enumerate(run.payloads)
+    ]
+
+
+leased_runs = st.builds(
+    LeasedRun,
+    first_id=st.one_of(st.integers(1, 300), st.integers(1, 2**53 - 1_000)),
+    delivery=st.integers(1, 2**63),
+    queue=st.sampled_from(["q", "other"]),
+    options=st.sampled_from(OPTIONS),
+    payloads=st.one_of(
+        st.lists(st.binary(max_size=300), min_size=1, max_size=5),
+        st.integers(1, 400).map(lambda count: [b"x" * 100] * count),
+        st.integers(1, 300).map(lambda count: [b"", b"x" * 2_000] * count),
+    ),
+    lease_ms=st.sampled_from([1_000, 30_000]),
+    pushed_ms=st.sampled_from([0, 1_700_000_000_123]),
+)
+
+
+@given(st.lists(leased_runs, max_size=3), st.lists(leased_jobs, max_size=2))
+def test_runs_told_one_by_one_are_what_the_slow_way_writes(
+    runs: list[LeasedRun], jobs: list[LeasedJob]
+) -> None:
+    """Wherever ids and lengths of payloads begin to differ."""
+    leased = Leased(jobs=jobs, runs=runs, one_by_one=True)
+    written = job_service_pb2.PullResponse.FromString(pull_response(leased))
+
+    told = [job for run in runs for job in jobs_of(run)] + jobs
+    assert [settled(job) for job in written.jobs] == [settled(slowly(job)) for job in told]
+    assert not written.runs
+
+
 def run(sizes: list[int]) -> LeasedRun:
     """A run with payloads of these sizes."""
     payloads = [bytes(size) for size in sizes]

@@ -19,11 +19,15 @@ from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET
 from jobline_server.wire.options import shared_message
 from jobline_server.wire.times import fill_time
 
-LENGTH_DELIMITED = 2
+VARINT, LENGTH_DELIMITED = 0, 2
+# So many ids have all but the first byte of their varints in common.
+_BLOCK = 128
+# Blocks up to this size are one field as far as messages are cut.
+_BLOCK_BYTES_MAX = 64 << 10
 
 
-def _tag(message: Descriptor, field: str) -> bytes:
-    return _varint(message.fields_by_name[field].number << 3 | LENGTH_DELIMITED)
+def _tag(message: Descriptor, field: str, wire_type: int = LENGTH_DELIMITED) -> bytes:
+    return _varint(message.fields_by_name[field].number << 3 | wire_type)
 
 
 def _varint(value: int) -> bytes:
@@ -36,6 +40,13 @@ def _varint(value: int) -> bytes:
     return bytes(written)
 
 
+_ID_TAG = _tag(job_pb2.LeasedJob.DESCRIPTOR, "id", VARINT)
+_PAYLOAD_TAG = _tag(job_pb2.LeasedJob.DESCRIPTOR, "payload")
+# The lowest seven bits of a varint, where more bytes follow and where none do.
+_FIRST_BYTES = [bytes([bits | 0x80]) for bits in range(_BLOCK)]
+_LAST_BYTES = [bytes([bits]) for bits in range(_BLOCK)]
+
+
 class LeaseWriter:
     """Writes hand-outs as the fields `jobs` and `runs` of one kind of message."""
 
@@ -46,7 +57,10 @@ class LeaseWriter:
         self._runs_tag = _tag(message, "runs")
 
     def fields(self, leased: Leased) -> Iterator[bytes]:
-        """One field a job, and one or more a run: a long run is cut. In the order of hand-out."""
+        """One field a job, and one or more a run: a long run is cut. In the order of hand-out; for
+        consumers that take no runs a run is fields of some jobs each.
+        """
+        run_fields = self._member_fields if leased.one_by_one else self._run_fields
         jobs: list[LeasedJob] = []
         for item in leased.items():
             if isinstance(item, LeasedJob):
@@ -55,7 +69,7 @@ class LeaseWriter:
             if jobs:
                 yield from self._job_fields(jobs)
                 jobs = []
-            yield from self._run_fields(item)
+            yield from run_fields(item)
         if jobs:
             yield from self._job_fields(jobs)
 
@@ -66,6 +80,37 @@ class LeaseWriter:
     def _run_fields(self, run: LeasedRun) -> Iterator[bytes]:
         for body in _run_bodies(run):
             yield b"".join((self._runs_tag, _varint(len(body)), body))
+
+    def _member_fields(self, run: LeasedRun) -> Iterator[bytes]:
+        """The jobs of a run one by one. They differ in id and payload, and the ids of a block in
+        their lowest seven bits: the rest is written once a block, or once a length of payload.
+        """
+        shared = _bytes_shared_by(run)
+        payloads, start = run.payloads, 0
+        while start < len(payloads):
+            first_id = run.first_id + start
+            stop = start + _BLOCK - first_id % _BLOCK
+            low_bits = _LAST_BYTES if first_id < _BLOCK else _FIRST_BYTES
+            jobs = zip(low_bits[first_id % _BLOCK :], payloads[start:stop], strict=False)
+            around: dict[int, tuple[bytes, bytes]] = {}
+            block = []
+            for low, payload in jobs:
+                parts = around.get(len(payload))
+                if parts is None:
+                    parts = around[len(payload)] = self._around(first_id, payload, shared)
+                block.append(parts[0] + low + parts[1] + payload + shared)
+            start = stop
+            if max(around) * len(block) <= _BLOCK_BYTES_MAX:
+                yield b"".join(block)
+            else:
+                yield from block
+
+    def _around(self, job_id: int, payload: bytes, shared: bytes) -> tuple[bytes, bytes]:
+        """What stands before and behind the lowest seven bits of a job's id."""
+        before = _varint(job_id | _BLOCK - 1)
+        behind = before[1:] + _PAYLOAD_TAG + _varint(len(payload))
+        size = len(_ID_TAG) + 1 + len(behind) + len(payload) + len(shared)
+        return self._jobs_tag + _varint(size) + _ID_TAG, behind
 
     def _job_fields(self, jobs: list[LeasedJob]) -> Iterator[bytes]:
         tag, shared, pushed_ms, last = self._jobs_tag, b"", -1, None
@@ -138,6 +183,21 @@ def _shared_bytes(job: LeasedJob) -> bytes:
     )
     if job.options is not DEFAULT_OPTIONS:
         message.options.CopyFrom(shared_message(job.options))
+    return message.SerializeToString()
+
+
+def _bytes_shared_by(run: LeasedRun) -> bytes:
+    """What all jobs of a run have in common when they are told one by one."""
+    message = job_pb2.LeasedJob(
+        delivery=run.delivery,
+        queue=run.queue,
+        attempt=1,
+        reason=job_pb2.LEASE_REASON_FIRST,
+        lease_ms=run.lease_ms,
+    )
+    if run.options is not DEFAULT_OPTIONS:
+        message.options.CopyFrom(shared_message(run.options))
+    fill_time(message.pushed_at, run.pushed_ms)
     return message.SerializeToString()
 
 
