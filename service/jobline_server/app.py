@@ -195,7 +195,11 @@ class Server:
         if not self.settings.http:
             return
         registry = make_registry(
-            self.runtime, self.meters, version=VERSION, transport=self.transport
+            self.runtime,
+            self.meters,
+            self.background.records,
+            version=VERSION,
+            transport=self.transport,
         )
         pages = make_pages(
             registry, version=VERSION, is_well=self._is_well, is_ready=self._is_ready

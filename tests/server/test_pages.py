@@ -55,6 +55,7 @@ async def test_metrics_tell_of_jobs_and_calls(server: RunningServer, channel: ai
     assert value("jobline_calls_total", *push, "INVALID_ARGUMENT") == 1
     assert value("jobline_call_seconds_count", *push) == 2
     assert value("jobline_calls_in_flight", *push) == 0
+    assert value("jobline_beat_failures_in_a_row", "checkpoint") == 0
     assert value("process_start_time_seconds") > 0
 
 

@@ -66,6 +66,9 @@ def _renderers(form: LogFormat) -> list[Processor]:
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
-    """A logger; `name` is the room's."""
-    bound: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
+    """A logger; `name` is the room's. It always ends in the standard library's logger of that name,
+    so that a program with a server inside sees these lines where it sees its own."""
+    bound: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+        logging.getLogger(f"jobline.{name}"), wrapper_class=structlog.stdlib.BoundLogger
+    )
     return bound

@@ -6,7 +6,8 @@ stores them. How many were left out is a metric too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
@@ -25,13 +26,27 @@ from jobline_server.telemetry.calls import CallMeters
 QUEUES_MAX = 100
 
 
+class BeatRecord(Protocol):
+    """How a beat of the background has been doing."""
+
+    runs: int
+    failures: int
+    failures_in_a_row: int
+
+
 def make_registry(
-    runtime: Runtime, meters: CallMeters, *, version: str, transport: str
+    runtime: Runtime,
+    meters: CallMeters,
+    beats: Mapping[str, BeatRecord],
+    *,
+    version: str,
+    transport: str,
 ) -> CollectorRegistry:
     """A registry of this server alone, and of its process."""
     registry = CollectorRegistry()
     registry.register(ServerCollector(runtime, version=version, transport=transport))
     registry.register(CallsCollector(meters))
+    registry.register(BeatsCollector(beats))
     ProcessCollector(registry=registry)
     return registry
 
@@ -155,3 +170,28 @@ class CallsCollector(Collector):
                 ended.add_metric([*names, code], count)
             seconds.add_metric(names, list(meter.seconds.cumulative()), meter.seconds.seconds)
         yield from (ended, in_flight, seconds)
+
+
+class BeatsCollector(Collector):
+    """How the work in the background goes, by beat."""
+
+    def __init__(self, beats: Mapping[str, BeatRecord]) -> None:
+        self._beats = beats
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: names are known when there is something to tell."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it, now. Many failures in a row of one beat are worth an alarm."""
+        labels = ["beat"]
+        runs = CounterMetricFamily("jobline_beat_runs", "Runs of a beat.", labels=labels)
+        failures = CounterMetricFamily("jobline_beat_failures", "Failed runs.", labels=labels)
+        in_a_row = GaugeMetricFamily(
+            "jobline_beat_failures_in_a_row", "Failed runs since the last good one.", labels=labels
+        )
+        for name, record in self._beats.items():
+            runs.add_metric([name], record.runs)
+            failures.add_metric([name], record.failures)
+            in_a_row.add_metric([name], record.failures_in_a_row)
+        yield from (runs, failures, in_a_row)

@@ -60,7 +60,7 @@ def test_lines_are_json_with_level_time_and_fields(lines: io.StringIO) -> None:
 
     first, second = map(json.loads, lines.getvalue().splitlines())
     assert first["event"] == "hello"
-    assert (first["level"], first["logger"], first["number"]) == ("info", "rpc", 3)
+    assert (first["level"], first["logger"], first["number"]) == ("info", "jobline.rpc", 3)
     assert first["timestamp"].endswith("Z")
     assert second["event"] == "plain text"
 
