@@ -230,7 +230,7 @@ class World:
 def leases_of(leased: Leased) -> list[tuple[int, int]]:
     """(id, delivery) in the order of the hand-out."""
     found: list[tuple[int, int]] = []
-    for item in leased.in_order or [*leased.jobs, *leased.runs]:
+    for item in leased.items():
         if isinstance(item, LeasedJob):
             found.append((item.id, item.delivery))
         else:

@@ -1,0 +1,208 @@
+"""Rules of the random histories that consumers take part in: leases, and how they are settled."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, ReleaseItem
+from jobline_server.engine.decide import timers
+from jobline_server.engine.decide.ack import decide_ack
+from jobline_server.engine.decide.lease import arm, decide_lease
+from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
+from jobline_server.engine.values import (
+    FailAction,
+    JobError,
+    JobState,
+    ReleaseReason,
+    SettleOutcome,
+)
+from tests.unit.engine.histories import DELAYS, PICKS, QUEUE, WORKER
+from tests.unit.engine.side_by_side import SideBySide
+
+
+def held(machine):
+    return machine.both.leases
+
+
+def has_sessions(machine):
+    return machine.both.sessions
+
+
+class ConsumerRules(RuleBasedStateMachine):
+    """Leases are given, kept, settled and lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = SideBySide()
+
+    @rule(
+        queue=QUEUE,
+        worker=st.sampled_from(["w1", "w2", ""]),
+        most=st.sampled_from([1, 3, 20]),
+        max_bytes=st.sampled_from([1_000, 1_000, 1_000, 5, 0]),
+        names=st.sampled_from(
+            [None, None, None, None, frozenset({""}), frozenset({"mail"}), frozenset({"x"})]
+        ),
+        lease_ms=st.sampled_from([0, 0, 7_300]),
+        behind=st.sampled_from([0, 0, 0, 1, 2]),
+    )
+    def lease(self, queue, worker, most, max_bytes, names, lease_ms, behind):
+        """The journal takes what was recorded; the disk may be some turns behind."""
+        self._lease(queue, worker, most, max_bytes, names, lease_ms, behind)
+
+    def _lease(self, queue, worker, most, max_bytes, names, lease_ms, behind):
+        both = self.both
+        both.commit(behind)
+        both.begin()
+        if queue not in both.shard.queues:
+            return
+        if worker and worker in both.sessions and both.sessions[worker].lost_ms is not None:
+            return
+        holder, consumer = both.session(worker) if worker else both.pull()
+        leased = decide_lease(
+            both.shard,
+            both.now,
+            both.shard.queues[queue],
+            holder,
+            max_jobs=most,
+            max_bytes=max_bytes,
+            names=names,
+            lease_ms=lease_ms,
+        )
+        arm(both.shard, holder)
+        expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms)
+        found = [self._told(item) for item in leased.items()]
+        assert [one for part in found for one in part] == [
+            (job.id, job.delivery, job.payload, job.lease_ms, job.attempts + 1, job.why)
+            for job in expected
+        ]
+        both.leases |= {(job.id, job.delivery): None for job in expected}
+
+    @rule(worker=st.sampled_from(["w1", "w2", ""]))
+    def lease_everything(self, worker):
+        """What most steps need: jobs that somebody has."""
+        for queue in ("a", "b"):
+            self._lease(queue, worker, 20, 1_000, None, 0, 0)
+
+    def _told(self, item):
+        if isinstance(item, LeasedJob):
+            return [
+                (item.id, item.delivery, item.payload, item.lease_ms, item.attempt, item.reason)
+            ]
+        return [
+            (item.first_id + index, item.delivery, payload, item.lease_ms, 1, 1)
+            for index, payload in enumerate(item.payloads)
+        ]
+
+    @precondition(held)
+    @rule(picks=PICKS, results=st.lists(st.sampled_from([b"", b"", b"done"]), max_size=6))
+    def ack(self, picks, results):
+        both = self.both
+        both.begin()
+        leases = [both.lease_at(pick) for pick in picks]
+        left = {
+            job_id: result for (job_id, _), result in zip(leases, results, strict=False) if result
+        }
+        ids, deliveries = [one for one, _ in leases], [one for _, one in leases]
+        found = decide_ack(both.shard, both.now, ids, deliveries, left)
+        outcomes = [both.model.ack(*lease, left.get(lease[0], b"")) for lease in leases]
+        both.note_endings()
+        assert explained(found, leases, both) == explained(unusual(outcomes), leases, both)
+
+    @precondition(held)
+    @rule(mask=st.integers(1, 255), backwards=st.booleans(), left=st.booleans())
+    def ack_held(self, mask, backwards, left):
+        """The usual case: what is held is acked, all or some, in order or not, each once."""
+        both = self.both
+        both.begin()
+        jobs = [job for i, job in enumerate(both.model.live(JobState.ACTIVE)) if mask >> i % 8 & 1]
+        if backwards:
+            jobs.reverse()
+        ids, deliveries = [job.id for job in jobs], [job.delivery for job in jobs]
+        results = {ids[-1]: b"done"} if left and ids else {}
+        found = decide_ack(both.shard, both.now, ids, deliveries, results)
+        outcomes = [both.model.ack(job.id, job.delivery, results.get(job.id, b"")) for job in jobs]
+        assert sorted(found) == unusual(outcomes)
+
+    @precondition(held)
+    @rule(
+        picks=PICKS,
+        then=st.sampled_from([*FailAction, FailAction.RETRY]),
+        retry_after_ms=st.sampled_from([None, None, 0, 1_500]),
+        error=st.sampled_from([JobError("Odd"), JobError("Fatal")]),
+    )
+    def fail(self, picks, then, retry_after_ms, error):
+        both = self.both
+        both.begin()
+        leases = [both.lease_at(pick) for pick in picks]
+        items = [FailItem(*lease, error, then, retry_after_ms) for lease in leases]
+        found = [
+            (r.outcome, r.state, r.run_at_ms) for r in decide_fail(both.shard, both.now, items)
+        ]
+        assert found == [both.model.fail(item) for item in items]
+
+    @precondition(held)
+    @rule(picks=PICKS, delays=st.lists(DELAYS, min_size=6, max_size=6))
+    def release(self, picks, delays):
+        both = self.both
+        both.begin()
+        items = [
+            ReleaseItem(*both.lease_at(pick), delay, ReleaseReason.SNOOZE)
+            for pick, delay in zip(picks, delays, strict=False)
+        ]
+        found = decide_release(both.shard, both.now, items)
+        assert sorted(found) == unusual(both.model.release(items))
+
+    @precondition(held)
+    @rule(
+        picks=PICKS,
+        lease_ms=st.sampled_from([None, 9_300]),
+        progress=st.sampled_from([None, None, 50.0]),
+        checkpoint=st.sampled_from([None, None, b"half way"]),
+    )
+    def extend(self, picks, lease_ms, progress, checkpoint):
+        both = self.both
+        both.begin()
+        items = [
+            ExtendItem(*both.lease_at(pick), lease_ms, progress, None, checkpoint) for pick in picks
+        ]
+        found = decide_extend(both.shard, both.now, items)
+        assert sorted(found) == unusual([both.model.extend(item) for item in items])
+
+    @precondition(has_sessions)
+    @rule(worker=WORKER, grace_ms=st.sampled_from([None, 300, 3_300]))
+    def connection_changes(self, worker, grace_ms):
+        """A connected worker is heard, or its stream breaks; a lost one comes back, in time to keep
+        its leases or too late."""
+        both = self.both
+        one, holder = both.sessions.get(worker), both.shard.holders.get(worker)
+        if one is None or holder is None:
+            both.sessions.pop(worker, None)
+        elif one.lost_ms is not None:
+            timers.resume(both.shard, both.now, holder)
+            one.lost_ms, one.heard_ms = None, both.now.mono_ms
+        elif grace_ms is None:
+            both.session(worker)
+        else:
+            timers.disconnect(both.shard, both.now, holder, grace_ms=grace_ms)
+            one.lost_ms, one.grace_ms = both.now.mono_ms, grace_ms
+
+
+def explained(found, leases, both):
+    """As the caller is told in the end: what ended under another lease is LEASE_LOST. Within one
+    call the engine says so at once, where one id comes with two deliveries."""
+    return [(index, _explained(outcome, leases[index], both)) for index, outcome in sorted(found)]
+
+
+def _explained(outcome, lease, both):
+    job_id, delivery = lease
+    ended = both.kept.get(job_id)
+    if outcome is SettleOutcome.NOT_FOUND and ended and ended[1].delivery != delivery:
+        return SettleOutcome.LEASE_LOST
+    return outcome
+
+
+def unusual(outcomes):
+    """What the engine tells: outcomes that are not DONE, by index."""
+    return [(i, one) for i, one in enumerate(outcomes) if one is not SettleOutcome.DONE]

@@ -1,0 +1,52 @@
+"""What random histories are made of: jobs, settings, moments, and which lease a step is about."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from jobline_server.engine.values import (
+    AckLevel,
+    Backoff,
+    JobOptions,
+    QueueSettings,
+    Retention,
+)
+
+BACKOFF = Backoff(base_ms=2_000, max_delay_ms=3_000, jitter=0.0)
+OPTIONS = [
+    JobOptions(lease_ms=2_300, backoff=BACKOFF),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, priority=1),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, name="mail", max_stalls=1),
+    JobOptions(lease_ms=4_300, backoff=BACKOFF, priority=1, name="mail", max_attempts=0),
+    JobOptions(
+        lease_ms=2_300,
+        backoff=BACKOFF,
+        max_attempts=1,
+        retention=Retention(remove_on_complete=True),
+    ),
+]
+SETTINGS = [
+    QueueSettings(),
+    QueueSettings(max_waiting=12, max_attempts=2),
+    QueueSettings(max_stalls=0, non_retryable_error_types=("Fatal",)),
+]
+KIND = st.integers(0, len(OPTIONS) - 1)
+QUEUE = st.sampled_from(["a", "b"])
+PAYLOADS = st.lists(st.sampled_from([b"", b"x", b"yyy"]), max_size=4)
+DELAYS = st.sampled_from([0, 0, 1_500, 4_000])
+PICKS = st.lists(st.integers(0, 400), min_size=1, max_size=6)
+WORKER = st.sampled_from(["w1", "w2"])
+LEVELS = st.sampled_from([None, None, None, AckLevel.MEMORY])
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from([b"x", b"yyy"]),
+        KIND,
+        st.sampled_from(["", "", "k1", "k2"]),
+        DELAYS,
+    ),
+    max_size=3,
+)
+# Mostly as long as leases and pauses take; now and then a coffee, a request's window, a day.
+MOMENTS = st.sampled_from(
+    [0, 1_000, 1_000, 2_000, 2_000, 3_000, 3_000, 5_000, 5_000, 40_000, 700_000, 90_000_000]
+)

@@ -1,0 +1,109 @@
+"""What the reference model is made of: jobs, queues, consumers and keys, as plain records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jobline_server.engine.values import (
+    EndReason,
+    JobOptions,
+    JobState,
+    LeaseReason,
+    PushOutcome,
+    QueueSettings,
+)
+
+
+@dataclass
+class Consumer:
+    """Somebody who has leases: a session that is heard, or a pull that is not."""
+
+    worker: str
+    session: bool
+    heard_ms: int = 0
+    lost_ms: int | None = None
+    grace_ms: int = 0
+
+
+@dataclass
+class ModelJob:
+    """A job, live or ended."""
+
+    id: int
+    queue: str
+    payload: bytes
+    options: JobOptions
+    volatile: bool
+    state: JobState = JobState.READY
+    place: int = 0
+    due: tuple[int, int] = (0, 0)
+    offset: int = 0
+    attempts: int = 0
+    stalls: int = 0
+    releases: int = 0
+    delivery: int = 0
+    why: LeaseReason = LeaseReason.FIRST
+    holder: Consumer | None = None
+    lease_ms: int = 0
+    deadline_ms: int = 0
+    cancel_requested: bool = False
+    checkpoint: bytes = b""
+    result: bytes = b""
+    reason: EndReason = EndReason.NONE
+
+    def lane(self) -> tuple[str, int, str]:
+        return self.queue, self.options.priority, self.options.name
+
+    def ends_ms(self) -> int:
+        """When its lease ends if nothing more is heard."""
+        holder = self.holder
+        assert holder is not None
+        ends = self.deadline_ms
+        if holder.session:
+            ends = max(ends, holder.heard_ms + self.lease_ms)
+        return ends if holder.lost_ms is None else min(ends, holder.lost_ms + holder.grace_ms)
+
+
+@dataclass
+class ModelQueue:
+    """A queue's settings, and whether it is paused."""
+
+    settings: QueueSettings = field(default_factory=QueueSettings)
+    paused: bool = False
+
+
+@dataclass(frozen=True)
+class Key:
+    """A job key: the first job that had it."""
+
+    job_id: int
+    payload: bytes
+    expires_ms: int
+    volatile: bool
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request id: what its first push was answered."""
+
+    outcomes: list[tuple[PushOutcome, int]]
+    expires_ms: int
+    volatile: bool
+
+
+def first(*values: int | None) -> int:
+    """The first that is not None."""
+    for value in values:
+        if value is not None:
+            return value
+    raise ValueError(values)
+
+
+def backoff_ms(options: JobOptions, attempt: int) -> int:
+    """The test's options say base and ceiling, double each time, and have no jitter."""
+    backoff = options.backoff
+    assert backoff.base_ms is not None
+    assert backoff.max_delay_ms is not None
+    assert backoff.jitter == 0.0
+    doubled: int = backoff.base_ms << min(attempt - 1, 10)
+    return min(doubled, backoff.max_delay_ms)

@@ -1,0 +1,291 @@
+"""What the engine must do, said as plainly as can be: a dictionary of jobs, sorted when asked.
+
+Nothing here is fast, shared or kept in step: every question is answered from the jobs themselves.
+It knows no lots, runs, lanes, wheels or facts. `test_model.py` compares the engine with it; what a
+push does stands in `reference_push.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobline_server.engine.commands import ExtendItem, FailItem, ReleaseItem
+from jobline_server.engine.values import (
+    EndReason,
+    FailAction,
+    JobState,
+    LeaseReason,
+    QueueSettings,
+    SettleOutcome,
+)
+from tests.unit.engine.reference_jobs import (
+    Consumer,
+    Key,
+    ModelJob,
+    ModelQueue,
+    Request,
+    backoff_ms,
+    first,
+)
+
+S, Out = JobState, SettleOutcome
+WAITING = (S.SCHEDULED, S.READY)
+
+
+class ReferenceModel:
+    """All jobs that ever were; `wall_ms` and `mono_ms` are set by the test."""
+
+    def __init__(self, first_delivery: int) -> None:
+        self.first_delivery = first_delivery
+        self.wall_ms = self.mono_ms = 0
+        self.jobs: dict[int, ModelJob] = {}
+        self.queues: dict[str, ModelQueue] = {}
+        self.keys: dict[tuple[str, str], Key] = {}
+        self.requests: dict[tuple[str, bytes], Request] = {}
+        self.offset = 1
+        self.committed = 0
+        self._tail = self._front = 0
+
+    # Looking.
+
+    def live(self, *states: JobState) -> list[ModelJob]:
+        """Jobs in one of these states, oldest id first."""
+        return [job for _, job in sorted(self.jobs.items()) if job.state in states]
+
+    def active(self, job_id: int, delivery: int) -> ModelJob | SettleOutcome:
+        """The job that this lease is on, or why there is none."""
+        job = self.jobs.get(job_id)
+        if job is None or job.state not in (*WAITING, S.ACTIVE):
+            return Out.NOT_FOUND
+        if job.state is not S.ACTIVE or job.delivery != delivery:
+            return Out.LEASE_LOST
+        return job
+
+    # Moves.
+
+    def ready(self, job: ModelJob, *, front: bool = False) -> None:
+        self._tail, self._front = self._tail + 1, self._front - 1
+        job.state, job.place = S.READY, self._front if front else self._tail
+        job.offset = 0 if job.volatile else self.offset
+        job.holder, job.due = None, (0, 0)
+
+    def wait_until(self, job: ModelJob, run_at_ms: int, with_id: int) -> None:
+        job.state, job.holder, job.due = S.SCHEDULED, None, (run_at_ms, with_id)
+
+    def end(self, job: ModelJob, state: JobState, reason: EndReason = EndReason.NONE) -> None:
+        job.state, job.reason = state, reason
+        remove = job.options.retention.remove_on_complete
+        if job.volatile or (state is S.COMPLETED and remove):
+            del self.jobs[job.id]
+
+    # Consumers.
+
+    def lease(
+        self,
+        name: str,
+        holder: Consumer,
+        most: int,
+        max_bytes: int,
+        names: frozenset[str] | None,
+        lease_ms: int,
+    ) -> list[ModelJob]:
+        """Jobs in the order of their hand-out: the highest priority, then what was ready first."""
+        taken: list[ModelJob] = []
+        held_up: set[tuple[str, int, str]] = set()
+        has_nothing = not any(job.holder is holder for job in self.live(S.ACTIVE))
+        ready = [job for job in self.live(S.READY) if job.queue == name]
+        for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
+            if self.queues[name].paused or len(taken) == most:
+                break
+            if (names is not None and job.options.name not in names) or job.lane() in held_up:
+                continue
+            if job.offset > self.committed:
+                held_up.add(job.lane())
+                continue
+            max_bytes -= len(job.payload)
+            if max_bytes < 0 and (taken or not has_nothing):
+                break
+            taken.append(job)
+        for job in taken:
+            job.state, job.holder = S.ACTIVE, holder
+            job.delivery = max(job.delivery + 1, self.first_delivery)
+            own = first(job.options.lease_ms, self.settings(name).lease_ms, 30_000)
+            job.lease_ms = lease_ms or own
+            job.deadline_ms = self.mono_ms + job.lease_ms
+        return taken
+
+    def ack(self, job_id: int, delivery: int, result: bytes) -> SettleOutcome:
+        job = self.active(job_id, delivery)
+        if isinstance(job, SettleOutcome):
+            return job
+        job.result = result
+        if job.cancel_requested:
+            self.end(job, S.CANCELLED, EndReason.CANCELLED)
+            return Out.CANCELLED
+        self.end(job, S.COMPLETED)
+        return Out.DONE
+
+    def fail(self, item: FailItem) -> tuple[SettleOutcome, JobState | None, int]:
+        job = self.active(item.id, item.delivery)
+        if isinstance(job, SettleOutcome):
+            return job, None, 0
+        if job.cancel_requested or item.then is FailAction.CANCEL:
+            outcome = Out.CANCELLED if job.cancel_requested else Out.DONE
+            self.end(job, S.CANCELLED, EndReason.CANCELLED)
+            return outcome, S.CANCELLED, 0
+        settings = self.settings(job.queue)
+        job.attempts += 1
+        job.why = LeaseReason.RETRY
+        most = first(job.options.max_attempts, settings.max_attempts, 3)
+        final = item.then is FailAction.DEAD
+        if final or item.error.type in settings.non_retryable_error_types:
+            self.end(job, S.DEAD, EndReason.EXPLICIT_FAIL)
+        elif most and job.attempts >= most:
+            self.end(job, S.DEAD, EndReason.MAX_ATTEMPTS_EXCEEDED)
+        else:
+            pause = first(item.retry_after_ms, backoff_ms(job.options, job.attempts))
+            self._go_on(job, pause, front=False)
+        return Out.DONE, job.state, job.due[0]
+
+    def _go_on(self, job: ModelJob, pause_ms: int, *, front: bool = True) -> None:
+        if pause_ms:
+            self.wait_until(job, self.wall_ms + pause_ms, job.id)
+        else:
+            self.ready(job, front=front)
+
+    def release(self, items: list[ReleaseItem]) -> list[SettleOutcome]:
+        """Those that go on at once stand at the front, in the order of the list."""
+        outcomes: list[SettleOutcome] = []
+        given_back: list[tuple[ModelJob, int]] = []
+        for item in items:
+            job = self.active(item.id, item.delivery)
+            if isinstance(job, SettleOutcome):
+                outcomes.append(job)
+            elif job.cancel_requested:
+                self.end(job, S.CANCELLED, EndReason.CANCELLED)
+                outcomes.append(Out.CANCELLED)
+            elif any(job is other for other, _ in given_back):
+                outcomes.append(Out.LEASE_LOST)
+            else:
+                given_back.append((job, item.delay_ms))
+                outcomes.append(Out.DONE)
+        for job, delay_ms in reversed(given_back):
+            job.releases += 1
+            job.why = LeaseReason.RELEASED
+            self._go_on(job, delay_ms)
+        return outcomes
+
+    def extend(self, item: ExtendItem) -> SettleOutcome:
+        job = self.active(item.id, item.delivery)
+        if isinstance(job, SettleOutcome):
+            return job
+        ends = self.mono_ms + (item.lease_ms or job.lease_ms)
+        job.deadline_ms = max(job.deadline_ms, ends)
+        if item.checkpoint is not None:
+            job.checkpoint, job.stalls = item.checkpoint, 0
+        return Out.CANCELLED if job.cancel_requested else Out.DONE
+
+    # Time.
+
+    def tick(self, order: Iterable[Consumer]) -> list[tuple[Consumer, int, int]]:
+        """What is due goes to the tails, earliest first; then leases end, holder by holder in the
+        order given. Returns (holder, id, delivery) of the leases that were lost."""
+        due = [job for job in self.live(S.SCHEDULED) if job.due[0] <= self.wall_ms]
+        for job in sorted(due, key=lambda job: (job.due, job.id)):
+            self.ready(job)
+        lost: list[tuple[Consumer, int, int]] = []
+        for holder in order:
+            held = [job for job in self.live(S.ACTIVE) if job.holder is holder]
+            gone = [job for job in held if job.ends_ms() <= self.mono_ms]
+            lost += [(holder, job.id, job.delivery) for job in gone]
+            for job in sorted(gone, key=lambda job: job.place, reverse=True):
+                self._stall(job, holder)
+        return lost
+
+    def _stall(self, job: ModelJob, holder: Consumer) -> None:
+        lost = EndReason.STALLED if holder.lost_ms is None else EndReason.WORKER_LOST
+        job.stalls += 1
+        job.why = LeaseReason.STALLED
+        most = first(job.options.max_stalls, self.settings(job.queue).max_stalls, 3)
+        if job.cancel_requested:
+            self.end(job, S.CANCELLED, EndReason.CANCELLED)
+        elif job.stalls > most:
+            self.end(job, S.DEAD, lost)
+        else:
+            pause = backoff_ms(job.options, job.stalls - 1) if job.stalls > 1 else 0
+            self._go_on(job, pause)
+
+    def restart(self, first_delivery: int) -> None:
+        """What is never written is gone; every lease has its full time again, from nobody yet."""
+        self.first_delivery = first_delivery
+        self.jobs = {i: job for i, job in self.jobs.items() if not job.volatile}
+        self.keys = {k: key for k, key in self.keys.items() if not key.volatile}
+        self.requests = {k: one for k, one in self.requests.items() if not one.volatile}
+        for job in self.live(S.ACTIVE):
+            holder = job.holder
+            assert holder is not None
+            job.deadline_ms = self.mono_ms + job.lease_ms
+            if holder.session:
+                holder.heard_ms = holder.lost_ms = self.mono_ms
+                holder.grace_ms = 12 * 3_600_000
+
+    # Operators.
+
+    def cancel(self, ids: Iterable[int]) -> list[int]:
+        """Cancels what waits and asks for the rest; returns ids that are not live."""
+        skipped = []
+        for job_id in ids:
+            job = self.jobs.get(job_id)
+            if job is not None and job.state in WAITING:
+                self.end(job, S.CANCELLED, EndReason.CANCELLED)
+            elif job is not None and job.state is S.ACTIVE:
+                job.cancel_requested = True
+            else:
+                skipped.append(job_id)
+        return skipped
+
+    def promote(self, ids: Iterable[int]) -> list[int]:
+        """Makes delayed jobs ready, in this order; returns the ids that are not delayed."""
+        skipped = []
+        chosen: list[ModelJob] = []
+        for job_id in ids:
+            job = self.jobs.get(job_id)
+            if job is None or job.state is not S.SCHEDULED:
+                skipped.append(job_id)
+            elif not any(job is other for other in chosen):
+                chosen.append(job)
+        for job in chosen:
+            self.ready(job)
+        return skipped
+
+    def delete(self, ids: Iterable[int]) -> list[int]:
+        """Deletes what waits; returns the ids that do not."""
+        gone = [i for i in ids if i in self.jobs and self.jobs[i].state in WAITING]
+        skipped = [i for i in ids if i not in gone]
+        for job_id in gone:
+            del self.jobs[job_id]
+        return skipped
+
+    def retry(self, job_id: int) -> bool:
+        """An ended job comes back with a clean slate; its counter and its checkpoint stay. A live
+        one is left alone."""
+        job = self.jobs[job_id]
+        if job.state in (*WAITING, S.ACTIVE):
+            return False
+        job.attempts = job.stalls = job.releases = 0
+        job.cancel_requested = False
+        job.result, job.reason, job.why = b"", EndReason.NONE, LeaseReason.RETRY
+        self.queues.setdefault(job.queue, ModelQueue())
+        self.ready(job)
+        return True
+
+    def delete_queue(self, name: str) -> None:
+        """A queue goes with its jobs, live and ended; keys stay for their window."""
+        del self.queues[name]
+        self.jobs = {i: job for i, job in self.jobs.items() if job.queue != name}
+
+    def set_settings(self, name: str, settings: QueueSettings) -> None:
+        self.queues.setdefault(name, ModelQueue()).settings = settings
+
+    def settings(self, name: str) -> QueueSettings:
+        return self.queues[name].settings if name in self.queues else QueueSettings()

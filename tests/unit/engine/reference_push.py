@@ -1,0 +1,100 @@
+"""What a push must do, said as plainly as can be; a part of the reference model."""
+
+from __future__ import annotations
+
+from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.values import AckLevel, PushOutcome
+from tests.unit.engine.reference_jobs import Key, ModelJob, ModelQueue, Request
+from tests.unit.engine.reference_model import WAITING, ReferenceModel
+
+KEY_WINDOW_MS = 24 * 3_600_000
+REQUEST_WINDOW_MS = 10 * 60_000
+
+Outcomes = list[tuple[PushOutcome, int]]
+
+
+class Refusal(Exception):
+    """The command is refused, for this reason."""
+
+
+def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
+    """An outcome and an id for each job, in order. `next_id` is the first id that is free."""
+    name = command.queue
+    again = model.requests.get((name, command.request_id))
+    if command.request_id and again and again.expires_ms > model.wall_ms:
+        return _told_again(model, command, again.outcomes)
+    # A queue that is not there yet takes the first id itself.
+    first_id = next_id + (name not in model.queues)
+    outcomes, created, keys = _sort_out(model, command, first_id)
+    _check_room(model, name, len(created))
+    if not created:
+        return outcomes
+    volatile = command.level is AckLevel.MEMORY
+    model.queues.setdefault(name, ModelQueue())
+    model.keys |= keys
+    if command.request_id:
+        expires_ms = model.wall_ms + REQUEST_WINDOW_MS
+        model.requests[name, command.request_id] = Request(outcomes, expires_ms, volatile)
+    first_plain = first_id + len(created) - len(command.payloads)
+    for job_id, new in enumerate(created, first_id):
+        job = ModelJob(job_id, name, new.payload, new.options, volatile)
+        model.jobs[job_id] = job
+        if new.run_at_ms > model.wall_ms:
+            # Plain jobs become ready together, when the first of them does.
+            model.wait_until(job, new.run_at_ms, min(job_id, first_plain))
+        else:
+            model.ready(job)
+    return outcomes
+
+
+def _sort_out(
+    model: ReferenceModel, command: Push, first_id: int
+) -> tuple[Outcomes, list[NewJob], dict[tuple[str, str], Key]]:
+    """What becomes of each job, which are new, and their keys."""
+    outcomes: Outcomes = []
+    created: list[NewJob] = []
+    keys: dict[tuple[str, str], Key] = {}
+    volatile = command.level is AckLevel.MEMORY
+    plain = [NewJob(one, command.options, "", command.run_at_ms) for one in command.payloads]
+    for job in [*command.jobs, *plain]:
+        job_id, place = first_id + len(created), (command.queue, job.job_key)
+        known = keys.get(place) or model.keys.get(place) if job.job_key else None
+        if known is None or known.expires_ms <= model.wall_ms:
+            created.append(job)
+            outcomes.append((PushOutcome.CREATED, job_id))
+            if job.job_key:
+                keys[place] = Key(job_id, job.payload, model.wall_ms + KEY_WINDOW_MS, volatile)
+        elif _is_same(known, job, command):
+            outcomes.append((PushOutcome.DUPLICATE, known.job_id))
+        elif command.atomic:
+            raise Refusal("IDEMPOTENCY_MISMATCH")
+        else:
+            outcomes.append((PushOutcome.REFUSED, 0))
+    return outcomes, created, keys
+
+
+def _is_same(known: Key, job: NewJob, command: Push) -> bool:
+    """The same payload, and no promise that the first job does not have."""
+    safe = not known.volatile or command.level is AckLevel.MEMORY
+    return known.payload == job.payload and safe
+
+
+def _told_again(model: ReferenceModel, command: Push, outcomes: Outcomes) -> Outcomes:
+    """What was created is told as before; what was known is looked up again."""
+    told = list(outcomes)
+    for index, job in enumerate(command.jobs):
+        if outcomes[index][0] is PushOutcome.CREATED:
+            continue
+        known = model.keys.get((command.queue, job.job_key))
+        valid = known is not None and known.expires_ms > model.wall_ms
+        told[index] = (PushOutcome.REFUSED, 0)
+        if known is not None and valid and _is_same(known, job, command):
+            told[index] = (PushOutcome.DUPLICATE, known.job_id)
+    return told
+
+
+def _check_room(model: ReferenceModel, name: str, count: int) -> None:
+    most = model.settings(name).max_waiting
+    waiting = sum(job.queue == name for job in model.live(*WAITING))
+    if most is not None and waiting + count > most:
+        raise Refusal("QUEUE_FULL")

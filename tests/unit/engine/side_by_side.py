@@ -1,0 +1,243 @@
+"""The engine and the reference model side by side: what is done to both, and how they are compared.
+
+Clocks stand at half a second, leases end at eight tenths: so no lease ends at the very moment of a
+tick, where the wheel's slots may notice it a second sooner or later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from jobline_server.engine import invariants
+from jobline_server.engine.commands import Push, Pushed, Refused
+from jobline_server.engine.decide import timers
+from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.entries import Fact, JobRecord, JobsLeased
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.image import image_of
+from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
+from tests.unit.engine import reference_push
+from tests.unit.engine.reference_jobs import Consumer, ModelJob
+from tests.unit.engine.reference_model import ReferenceModel
+from tests.unit.engine.world import records_of
+
+START = Now(1_800_000_000_000, 1_000_500)
+LIVE = (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
+Revoke = tuple[str, int, int, RevokeReason]
+
+reached: Counter[str] = Counter()
+"""How often histories came to what is rare; what never happens is not tested."""
+
+
+class SideBySide:
+    """One shard and one model, and the consumers that both know."""
+
+    def __init__(self) -> None:
+        self.now = START
+        self.shard = Shard(1, epoch=7, load=Load())
+        self.model = ReferenceModel(self.shard.first_delivery())
+        self.journal: list[tuple[int, Fact]] = []
+        self.sessions: dict[str, Consumer] = {}
+        self.names: dict[int, Consumer] = {}
+        self.pulls = 0
+        self.leases: dict[tuple[int, int], None] = {}
+        self.kept: dict[int, tuple[JobState, JobRecord]] = {}
+        self.expected_revokes: list[Revoke] = []
+
+    def begin(self) -> None:
+        """Both see the same time and the same place in the journal."""
+        model = self.model
+        model.wall_ms, model.mono_ms = self.now.wall_ms, self.now.mono_ms
+        model.offset, model.committed = self.shard.next_offset, self.shard.committed
+
+    # Producers.
+
+    def push(self, command: Push) -> None:
+        self.begin()
+        count = len(command.jobs) + len(command.payloads)
+        expected: reference_push.Outcomes | str
+        try:
+            expected = reference_push.push(self.model, command, self.shard.next_id())
+        except reference_push.Refusal as refusal:
+            expected = str(refusal)
+        found: reference_push.Outcomes | str
+        try:
+            found = outcomes_of(decide_push(self.shard, self.now, command), count)
+        except Refused as refused:
+            found = refused.kind.value
+        assert found == expected
+        if isinstance(found, str):
+            reached[f"push refused: {found}"] += 1
+        else:
+            reached.update(f"push: {outcome.name}" for outcome, _ in found)
+
+    # Consumers.
+
+    def session(self, worker: str) -> tuple[Holder, Consumer]:
+        """A connected worker, who was heard just now."""
+        holder = self.shard.session_holder(worker, worker)
+        consumer = self.sessions.setdefault(worker, Consumer(worker, session=True))
+        holder.heard_ms = consumer.heard_ms = self.now.mono_ms
+        return holder, consumer
+
+    def pull(self) -> tuple[Holder, Consumer]:
+        """Somebody who asks once."""
+        self.pulls += 1
+        worker = f"pull {self.pulls}"
+        return Holder(worker, ""), Consumer(worker, session=False)
+
+    def lease_at(self, pick: int) -> tuple[int, int]:
+        """A lease that is held, or was held once, or is another job's, or nobody's."""
+        held = [(job.id, job.delivery) for job in self.model.live(JobState.ACTIVE)]
+        known = [*held * 3, *self.leases]
+        if not known:
+            return pick, pick
+        job_id, delivery = known[pick % len(known)]
+        return (
+            (job_id + pick % 2, delivery + pick % 3 - 1) if pick % 11 == 0 else (job_id, delivery)
+        )
+
+    def ids_at(self, picks: list[int]) -> list[int]:
+        """Ids of jobs that are live, or were, or never will be."""
+        known = [*self.model.jobs, 1]
+        return [known[pick % len(known)] for pick in picks]
+
+    # Time and the disk.
+
+    def tick(self) -> None:
+        """Does what is due in both; holders are looked at in the engine's order, which is free."""
+        self.begin()
+        before = len(self.shard.revoked)
+        while timers.tick(self.shard, self.now):
+            pass
+        revoked = self.shard.revoked[before:]
+        workers = dict.fromkeys(holder.worker for holder, *_ in revoked)
+        consumers = {
+            job.holder.worker: job.holder for job in self.model.jobs.values() if job.holder
+        }
+        order = [consumers[worker] for worker in workers]
+        order += [one for worker, one in consumers.items() if worker not in workers]
+        for consumer, job_id, delivery in self.model.tick(order):
+            lost = (consumer.worker, job_id, delivery, RevokeReason.LEASE_LOST)
+            self.expected_revokes.append(lost)
+
+    def flush(self) -> None:
+        """The journal takes what was recorded."""
+        offset = self.shard.next_offset
+        self.journal += [(offset, fact) for fact in self.shard.take_entries()]
+
+    def commit(self, behind: int) -> None:
+        """What was recorded is on disk, but for the last turns."""
+        self.flush()
+        shard = self.shard
+        shard.committed = max(shard.committed, shard.next_offset - 1 - behind)
+
+    def recovered(self) -> Shard:
+        """A shard made from the journal, as after a restart."""
+        old = self.shard
+        shard = Shard(old.number, epoch=old.epoch + 1, next_sequence=old.next_sequence, load=Load())
+        for offset, fact in self.journal:
+            shard.replay(
+                replace(fact, holder=None) if isinstance(fact, JobsLeased) else fact, offset
+            )
+        shard.next_offset = old.next_offset
+        shard.committed = old.next_offset - 1
+        timers.restart_leases(shard, self.now)
+        return shard
+
+    def restart(self) -> None:
+        """The process ends after its last commit, and another one takes over."""
+        self.flush()
+        self.begin()
+        reached["restart with leases"] += bool(self.model.live(JobState.ACTIVE))
+        self.shard = self.recovered()
+        self.model.restart(self.shard.first_delivery())
+        self.sessions = {
+            name: one for name, one in self.sessions.items() if name in self.shard.holders
+        }
+        # What the journal tells of endings is told again; whoever keeps them does not mind.
+        self.shard.take_ended()
+        self.shard.revoked.clear()
+
+    # Comparing.
+
+    def compare(self) -> None:
+        """Every job is where the model has it, every promise is kept."""
+        invariants.check(self.shard)
+        self.note_endings()
+        for job in self.model.jobs.values():
+            if job.state in LIVE:
+                self._compare_live(job)
+            else:
+                assert self.shard.state_of(job.id) is None, job
+                assert ending_of(self.kept[job.id]) == (job.state, job.result, job.reason), job
+        live = self.model.live(*LIVE)
+        assert self.shard.load.live_jobs == len(live)
+        assert self.shard.load.payload_bytes == sum(len(job.payload) for job in live)
+        revoked = [(holder.worker, *rest) for holder, *rest in self.shard.revoked]
+        assert sorted(revoked) == sorted(self.expected_revokes)
+        self.shard.revoked.clear()
+        self.expected_revokes.clear()
+        self._note_reached(live)
+
+    def _note_reached(self, live: list[ModelJob]) -> None:
+        reached.update(f"{job.state.name} again: {job.why.name}" for job in live)
+        reached.update(
+            f"{state.name}: {record.reason.name}" for state, record in self.kept.values()
+        )
+        for lot in self.shard.lots.lots.values():
+            reached["lot with holes"] += bool(lot.gone)
+            reached["lot that is never written"] += lot.volatile
+            reached["run partly settled"] += any(lease.settled for lease in lot.leases)
+            reached["run with ends of its own"] += any(lease.later for lease in lot.leases)
+
+    def _compare_live(self, job: ModelJob) -> None:
+        assert self.shard.state_of(job.id) is job.state, job
+        single = self.shard.jobs.get(job.id)
+        if single is None:
+            assert (job.attempts, job.stalls, job.releases) == (0, 0, 0), job
+            return
+        budgets = (single.attempts, single.stalls, single.releases, single.delivery)
+        assert budgets == (job.attempts, job.stalls, job.releases, job.delivery), job
+        assert single.details.checkpoint == job.checkpoint, job
+        assert single.cancel_requested == job.cancel_requested, job
+        assert single.lease_reason is job.why, job
+
+    def note_endings(self) -> None:
+        """Takes what ended to where it is kept."""
+        for ending in self.shard.take_ended():
+            for state, record in records_of(ending):
+                self.kept[record.id] = (state, record)
+
+    def compare_recovered(self) -> None:
+        """What the journal yields is what was lived through."""
+        self.flush()
+        assert self._image(self.recovered()) == self._image(self.shard)
+
+    def _image(self, shard: Shard) -> dict[str, object]:
+        """What is durable, but for keys whose window has ended: one that a volatile job took over
+        is forgotten here and not in the journal."""
+        image = image_of(shard)
+        wall_ms = self.now.wall_ms
+        image["keys"] = {k: key for k, key in image["keys"].items() if key.expires_ms > wall_ms}
+        return image
+
+
+def ending_of(kept: tuple[JobState, JobRecord]) -> tuple[object, ...]:
+    """What the finished file would say."""
+    state, record = kept
+    return state, record.result, record.reason
+
+
+def outcomes_of(pushed: Pushed, count: int) -> list[tuple[PushOutcome, int]]:
+    """An outcome and an id for each job: created ones have the ids from the first on, in order."""
+    exceptions = {index: (outcome, job_id) for index, outcome, job_id in pushed.exceptions}
+    created = iter(range(pushed.first_id, pushed.first_id + pushed.count))
+    outcomes = [
+        exceptions[index] if index in exceptions else (PushOutcome.CREATED, next(created))
+        for index in range(count)
+    ]
+    assert next(created, None) is None, "more ids than jobs"
+    return outcomes

@@ -1,0 +1,45 @@
+"""Commands and their outcomes."""
+
+from __future__ import annotations
+
+from jobline_server.engine.commands import (
+    Leased,
+    LeasedJob,
+    LeasedRun,
+    NewJob,
+    Push,
+    RefusalKind,
+    Refused,
+)
+from jobline_server.engine.values import DEFAULT_OPTIONS, LeaseReason
+
+RUN = LeasedRun(10, 1, "q", DEFAULT_OPTIONS, [b"1", b"2"], 30_000, 0)
+JOB = LeasedJob(5, 1, "q", DEFAULT_OPTIONS, b"x", 1, LeaseReason.FIRST, 30_000, b"", 0, "")
+
+
+def test_leased_counts_every_job_of_a_run():
+    assert Leased([JOB], [RUN]).count() == 3
+
+
+def test_leased_items_are_runs_then_jobs_unless_an_order_is_given():
+    """The order of the hand-out costs nothing in the usual case."""
+    assert list(Leased([JOB], [RUN]).items()) == [RUN, JOB]
+    assert list(Leased([JOB], [RUN], [JOB, RUN]).items()) == [JOB, RUN]
+
+
+def test_refusal_says_what_where_and_when_to_come_back():
+    refused = Refused(RefusalKind.QUEUE_FULL, "full", field="queue", retry_after_ms=1_000)
+    assert (refused.kind, refused.field, refused.retry_after_ms) == (
+        RefusalKind.QUEUE_FULL,
+        "queue",
+        1_000,
+    )
+    assert str(refused) == refused.message == "full"
+
+
+def test_pushes_do_not_share_their_defaults():
+    """A list that one push fills is not there for the next."""
+    one, two = Push("q", DEFAULT_OPTIONS), Push("q", DEFAULT_OPTIONS)
+    one.payloads.append(b"x")
+    assert two.payloads == []
+    assert NewJob(b"x", DEFAULT_OPTIONS).run_at_ms == 0

@@ -1,0 +1,97 @@
+"""Queues: lanes by priority and name, and counts."""
+
+from __future__ import annotations
+
+from jobline_server.engine.job import Job
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.values import JobOptions, JobState, QueueSettings
+
+
+def job(queue: Queue, job_id: int, priority: int = 0, name: str = "") -> Job:
+    one = Job(job_id, queue, JobOptions(priority=priority, name=name), b"", 0)
+    one.order = job_id
+    queue.put(one, 1)
+    return one
+
+
+def shape(queue: Queue, names: frozenset[str] | None = None) -> list[list[tuple[int, str]]]:
+    """Priorities and names as they would be served."""
+    return [[(lane.priority, lane.name) for lane in lanes] for lanes in queue.ranks(names)]
+
+
+def test_lanes_are_served_by_priority_highest_first():
+    queue = Queue("q", 1, 0)
+    for job_id, priority in enumerate([0, 5, -3, 5]):
+        job(queue, job_id, priority)
+    assert shape(queue) == [[(5, "")], [(0, "")], [(-3, "")]]
+    assert (queue.ready, len(queue.lanes())) == (4, 3)
+
+
+def test_names_of_one_priority_stand_side_by_side():
+    queue = Queue("q", 1, 0)
+    job(queue, 1, name="a")
+    job(queue, 2, name="b")
+    job(queue, 3, 1, "a")
+    assert shape(queue) == [[(1, "a")], [(0, "a"), (0, "b")]]
+
+
+def test_only_lanes_of_handled_names_are_served():
+    """Few names of many, and many names of few."""
+    queue = Queue("q", 1, 0)
+    for job_id, name in enumerate("abc"):
+        job(queue, job_id, name=name)
+    assert shape(queue, frozenset({"b"})) == [[(0, "b")]]
+    assert shape(queue, frozenset("bcdefg")) == [[(0, "b"), (0, "c")]]
+    assert shape(queue, frozenset({"z"})) == [[]]
+
+
+def test_emptied_lane_is_forgotten_with_what_lies_in_it():
+    queue = Queue("q", 1, 0)
+    one, two = job(queue, 1), job(queue, 2, 7)
+    two.state = JobState.CANCELLED
+    queue.leave(two, 1)
+    assert shape(queue) == [[(0, "")]]
+    one.state = JobState.CANCELLED
+    queue.leave(one, 1)
+    assert (shape(queue), queue.ready) == ([], 0)
+
+
+def test_lane_of_one_name_goes_and_its_neighbour_stays():
+    queue = Queue("q", 1, 0)
+    one = job(queue, 1, name="a")
+    job(queue, 2, name="b")
+    one.state = JobState.CANCELLED
+    queue.leave(one, 1)
+    assert shape(queue) == [[(0, "b")]]
+
+
+def test_lane_that_still_has_something_is_kept():
+    queue = Queue("q", 1, 0)
+    job(queue, 1)
+    queue.drop_if_empty(queue.lanes()[0])
+    assert shape(queue) == [[(0, "")]]
+
+
+def test_job_at_the_front_goes_before_those_that_were_there():
+    queue = Queue("q", 1, 0)
+    job(queue, 1)
+    two = Job(2, queue, JobOptions(), b"", 0)
+    queue.put_front(two)
+    assert queue.lanes()[0].head() is two
+    assert queue.ready == 2
+
+
+def test_live_jobs_are_those_that_have_not_ended():
+    queue = Queue("q", 1, 0)
+    queue.scheduled, queue.ready, queue.active = 1, 2, 3
+    queue.ended = {JobState.DEAD: 9}
+    assert queue.live() == 6
+
+
+def test_queue_is_plain_until_somebody_set_or_paused_something():
+    queue = Queue("q", 1, 0)
+    assert queue.is_plain()
+    queue.paused = True
+    assert not queue.is_plain()
+    queue.paused, queue.settings = False, QueueSettings(max_attempts=1)
+    assert not queue.is_plain()
