@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from jobline_server.storage.shelf import Shelf
-
 from jobline_server.engine import limits
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import JobState, Now
@@ -19,6 +17,7 @@ from jobline_server.runtime.commits import Place
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.finished import Finished
 from jobline_server.storage.recovery import Recovery, Report, recover_shard
+from jobline_server.storage.shelf import Shelf
 from jobline_server.storage.store import ShardImage, Store
 
 
