@@ -18,310 +18,25 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from jobline_server.engine import invariants
-from jobline_server.engine.commands import (
-    ExtendItem,
-    FailItem,
-    Leased,
-    NewJob,
-    Push,
-    Refused,
-    ReleaseItem,
-)
-from jobline_server.engine.decide.ack import decide_ack
-from jobline_server.engine.decide.admin import (
-    decide_cancel,
-    decide_delete_ended,
-    decide_delete_waiting,
-    decide_promote,
-    decide_retry,
-    decide_stale,
-)
-from jobline_server.engine.decide.lease import arm, decide_lease
-from jobline_server.engine.decide.push import decide_push
-from jobline_server.engine.decide.queues import (
-    decide_delete_queue,
-    decide_pause_queue,
-    decide_resume_queue,
-    decide_update_queue,
-    decide_vanish,
-)
-from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
-from jobline_server.engine.decide.timers import disconnect, resume, tick
-from jobline_server.engine.holder import Holder
+from jobline_server.engine.decide.queues import decide_vanish
+from jobline_server.engine.decide.timers import disconnect, tick
 from jobline_server.engine.image import image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
-from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import (
-    DEFAULT_OPTIONS,
-    AckLevel,
-    FailAction,
-    JobError,
-    JobOptions,
-    JobState,
-    Now,
-    QueueSettings,
-    Retention,
-)
-from tests.storage.recovery_world import World
+from tests.storage.recovery_commands import CommandRules, sessions
 
 EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))
 
 # Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
 
-QUEUES = ("alpha", "beta")
-OPTIONS = (
-    DEFAULT_OPTIONS,
-    JobOptions(name="mail"),
-    JobOptions(name="mail", priority=7, max_stalls=0, lease_ms=2_000),
-    JobOptions(name="bulk", priority=-5, max_attempts=1),
-    JobOptions(retention=Retention(remove_on_complete=True)),
-)
-SETTINGS = (
-    QueueSettings(),
-    QueueSettings(max_attempts=2, lease_ms=5_000),
-    QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
-)
-SESSIONS = ("", "one", "two")
 
-queues = st.sampled_from(QUEUES)
-options = st.sampled_from(OPTIONS)
-delays = st.sampled_from([0, 0, 0, 1_000, 30_000])
-levels = st.sampled_from([None, None, None, AckLevel.BUFFERED, AckLevel.MEMORY])
-picks = st.lists(st.integers(0, 30), min_size=1, max_size=6)
-sessions = st.sampled_from(SESSIONS)
-request_ids = st.sampled_from([b"", b"", b"r1", b"r2"])
-new_jobs = st.lists(
-    st.tuples(options, st.sampled_from(["", "", "k1", "k2"]), delays), min_size=1, max_size=4
-)
-
-
-class RecoveryMachine(RuleBasedStateMachine):
+class RecoveryMachine(CommandRules):
     """One shard under everything that can be done to it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.world = World()
-        self.given: list[tuple[int, int]] = []
-        self.ever_given: set[tuple[int, int]] = set()
-        self.highest_id = 0
-
-    @property
-    def shard(self) -> Shard:
-        return self.world.shard
-
-    @property
-    def now(self) -> Now:
-        return self.world.now
-
-    # Producers.
-
-    @rule(
-        queue=queues,
-        own=options,
-        count=st.integers(2, 12),
-        delay=delays,
-        level=levels,
-        request_id=request_ids,
-    )
-    def push_payloads(self, queue, own, count, delay, level, request_id):
-        payloads = [b"%d" % index * (index + 1) for index in range(count)]
-        run_at_ms = self.now.wall_ms + delay if delay else 0
-        self._push(
-            Push(queue, own, (), payloads, run_at_ms, level, True, request_id, request_digest=7)
-        )
-
-    @rule(
-        queue=queues,
-        jobs=new_jobs,
-        level=levels,
-        payloads=st.integers(0, 2),
-        request_id=request_ids,
-    )
-    def push_jobs(self, queue, jobs, level, payloads, request_id):
-        now_ms = self.now.wall_ms
-        rows = [
-            NewJob(key.encode() or b"x", own, key, now_ms + delay if delay else 0)
-            for own, key, delay in jobs
-        ]
-        plain = [b"y"] * payloads
-        self._push(
-            Push(queue, OPTIONS[0], rows, plain, 0, level, True, request_id, request_digest=7)
-        )
-
-    def _push(self, push: Push) -> None:
-        pushed = decide_push(self.shard, self.now, push)
-        if pushed.count and push.request_id == b"":
-            assert pushed.first_id > self.highest_id, "an id was given twice"
-            self.highest_id = pushed.first_id + pushed.count - 1
-
-    # Workers.
-
-    @rule(
-        queue=queues,
-        session=sessions,
-        max_jobs=st.integers(1, 6),
-        max_bytes=st.sampled_from([3, 1_000, 1_000]),
-        names=st.sampled_from([None, None, None, frozenset({"mail"}), frozenset({"mail", "bulk"})]),
-        lease_ms=st.sampled_from([0, 0, 3_000]),
-        committed=st.sampled_from([True, True, True, False]),
-    )
-    def lease(self, queue, session, max_jobs, max_bytes, names, lease_ms, committed):
-        if committed:
-            self.world.commit()
-        known = self.shard.queues.get(queue)
-        if known is None:
-            return
-        holder = self._holder(session)
-        leased = decide_lease(
-            self.shard,
-            self.now,
-            known,
-            holder,
-            max_jobs=max_jobs,
-            max_bytes=max_bytes,
-            names=names,
-            lease_ms=lease_ms,
-        )
-        arm(self.shard, holder)
-        self._check_leased(leased)
-
-    def _holder(self, session: str) -> Holder:
-        if not session:
-            return Holder("puller", "")
-        holder = self.shard.session_holder(session, f"worker {session}")
-        if holder.lost_ms is not None:
-            resume(self.shard, self.now, holder)
-        return holder
-
-    def _check_leased(self, leased: Leased) -> None:
-        """G3: what goes out is on disk. G7, G10: no counter is given twice, whatever crashes."""
-        handed = [(job.id, job.delivery) for job in leased.jobs]
-        for run in leased.runs:
-            handed += [(run.first_id + index, run.delivery) for index in range(len(run.payloads))]
-        for job_id, delivery in handed:
-            item = self.shard.jobs.get(job_id) or self.shard.lots.find(job_id)
-            assert item is not None
-            assert item.offset <= self.shard.committed, "handed out before it was on disk"
-            assert (job_id, delivery) not in self.ever_given, "a counter was given twice"
-        self.ever_given.update(handed)
-        self.given = (self.given + handed)[-40:]
-
-    def _leases(self, picked: list[int]) -> list[tuple[int, int]]:
-        """Leases in any order, perhaps twice: valid ones, and some that were given lately."""
-        pool = [*self._valid(), *self.given[-3:]]
-        return [pool[pick] for pick in picked if pick < len(pool)]
-
-    def _valid(self) -> list[tuple[int, int]]:
-        jobs = self.shard.jobs.values()
-        found = [(job.id, job.delivery) for job in jobs if job.state is JobState.ACTIVE]
-        for lot in self.shard.lots.lots.values():
-            for lease in lot.leases:
-                found += [(lot.first_id + i, lease.delivery) for i in lease.open_indexes()]
-        return found
-
-    @rule(picked=picks, results=st.booleans())
-    def ack_any(self, picked, results):
-        leases = self._leases(picked)
-        ids = [job_id for job_id, _ in leases]
-        returned = dict.fromkeys(ids[::2], b"done") if results else {}
-        decide_ack(self.shard, self.now, ids, [delivery for _, delivery in leases], returned)
-
-    @rule(count=st.integers(1, 10))
-    def ack_in_order(self, count):
-        leases = sorted(self._valid())[-count:]
-        decide_ack(self.shard, self.now, [i for i, _ in leases], [d for _, d in leases], {})
-
-    @rule(
-        picked=picks,
-        then=st.sampled_from([FailAction.RETRY, FailAction.RETRY, *FailAction]),
-        retry_after_ms=st.sampled_from([None, 0, 2_000]),
-    )
-    def fail(self, picked, then, retry_after_ms):
-        error = JobError("Boom", "it broke")
-        items = [
-            FailItem(job_id, delivery, error, then, retry_after_ms)
-            for job_id, delivery in self._leases(picked)
-        ]
-        decide_fail(self.shard, self.now, items)
-
-    @rule(picked=picks, delay=delays)
-    def release(self, picked, delay):
-        items = [ReleaseItem(i, delivery, delay) for i, delivery in self._leases(picked)]
-        decide_release(self.shard, self.now, items)
-
-    @rule(picked=picks, checkpoint=st.sampled_from([None, b"half way"]))
-    def extend(self, picked, checkpoint):
-        items = [
-            ExtendItem(i, delivery, None, 50.0 if checkpoint else None, None, checkpoint)
-            for i, delivery in self._leases(picked)
-        ]
-        decide_extend(self.shard, self.now, items)
-
-    @rule(session=sessions, grace_ms=st.sampled_from([0, 15_000]))
-    def lose_stream(self, session, grace_ms):
-        holder = self.shard.holders.get(session)
-        if holder is not None and holder.lost_ms is None:
-            disconnect(self.shard, self.now, holder, grace_ms=grace_ms)
-
-    # Operators.
-
-    def _live(self, picked: list[int]) -> list[int]:
-        lots = self.shard.lots.lots
-        ids = [*self.shard.jobs, *(i for f, lot in lots.items() for i in range(f, lot.end_id()))]
-        return [ids[-1 - pick] for pick in picked if pick < len(ids)]
-
-    @rule(picked=picks, what=st.sampled_from(["promote", "promote", "cancel", "delete"]))
-    def change_live(self, picked, what):
-        ids = self._live(picked)
-        if what == "promote":
-            decide_promote(self.shard, self.now, ids)
-        elif what == "cancel":
-            decide_cancel(self.shard, self.now, ids)
-        else:
-            decide_delete_waiting(self.shard, self.now, ids)
-
-    @rule(picked=picks, what=st.sampled_from(["retry", "retry", "stale", "delete"]))
-    def change_ended(self, picked, what):
-        """As the runtime does: everything is committed and written before anybody looks."""
-        self.world.commit()
-        self.world.write_shelf()
-        kept = self.world.kept()
-        ids = list(kept)
-        for job_id in dict.fromkeys(ids[-1 - pick] for pick in picked if pick < len(ids)):
-            state, record = kept[job_id]
-            if what == "retry":
-                decide_retry(self.shard, self.now, [(record, state)])
-            elif what == "delete":
-                run = [(job_id, 1)]
-                decide_delete_ended(self.shard, self.now, record.queue, state, run)
-            elif state is not JobState.STALE:
-                decide_stale(self.shard, self.now, record.queue, state, [(job_id, 1)])
-
-    @rule(
-        queue=queues,
-        what=st.sampled_from(
-            ["resume", "resume", "resume", "settings", "pause", "delete", "force"]
-        ),
-        chosen=st.sampled_from(SETTINGS),
-    )
-    def change_queue(self, queue, what, chosen):
-        try:
-            if what == "pause":
-                decide_pause_queue(self.shard, self.now, queue, "ops", "a look")
-            elif what == "resume":
-                decide_resume_queue(self.shard, self.now, queue)
-            elif what == "settings":
-                decide_update_queue(self.shard, self.now, queue, chosen, None)
-            else:
-                decide_delete_queue(self.shard, self.now, queue, force=what == "force")
-        except Refused:
-            return
-
-    # Time.
+    # Time, and lines that break.
 
     @rule(passed_ms=st.sampled_from([100, 2_500, 6_000, 40_000, 40_000, HOUR_MS, 25 * HOUR_MS]))
     def time_passes(self, passed_ms):
@@ -332,6 +47,12 @@ class RecoveryMachine(RuleBasedStateMachine):
         while tick(self.shard, self.now):
             pass
         decide_vanish(self.shard, self.now)
+
+    @rule(session=sessions, grace_ms=st.sampled_from([0, 15_000]))
+    def lose_stream(self, session, grace_ms):
+        holder = self.shard.holders.get(session)
+        if holder is not None and holder.lost_ms is None:
+            disconnect(self.shard, self.now, holder, grace_ms=grace_ms)
 
     # Storage.
 
