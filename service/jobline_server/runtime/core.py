@@ -69,6 +69,11 @@ class Core:
         number = shard_of(job_id)
         return self.shards[number] if number < len(self.shards) else None
 
+    def one_shard(self, ids: Sequence[int]) -> Shard | None:
+        """The shard that owns all of these ids, if one does; ids of a shard lie together."""
+        shard = self.shard_of_id(min(ids))
+        return shard if shard is self.shard_of_id(max(ids)) else None
+
     def by_shard(self, ids: Iterable[int]) -> tuple[dict[int, list[int]], list[int]]:
         """Indexes of ids by the shard that owns them, and of those that no shard owns."""
         owned: dict[int, list[int]] = {}

@@ -34,13 +34,12 @@ class Settles:
     def ack(self, ids: list[int], deliveries: list[int], results: dict[int, bytes]) -> Exceptions:
         """Settles jobs as done."""
         core = self._core
-        owned, foreign = core.by_shard(ids)
-        if len(owned) == 1 and not foreign:
-            (number,) = owned
-            shard = core.shards[number]
-            exceptions = decide_ack(shard, core.now(), ids, deliveries, results)
-            core.decided(shard)
+        only = core.one_shard(ids)
+        if only is not None:
+            exceptions = decide_ack(only, core.now(), ids, deliveries, results)
+            core.decided(only)
             return exceptions
+        owned, foreign = core.by_shard(ids)
         exceptions = [(index, NOT_FOUND) for index in foreign]
         for number, indexes in owned.items():
             shard = core.shards[number]

@@ -1,0 +1,83 @@
+"""Ended jobs on their way to the finished file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from jobline_server.engine.commands import Push
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.storage.finished import EndedOp
+from jobline_server.storage.store import DiskFull
+
+
+async def completed(runtime: Runtime, queue: str) -> int:
+    """A job that was pushed, pulled and acked; what it left is on the shelf."""
+    push = Push(queue, DEFAULT_OPTIONS, payloads=[b"x"], level=AckLevel.BUFFERED)
+    await runtime.push(push)
+    await runtime.core.commits.commit_once()
+    leased = await runtime.pull(
+        queues=[(queue, 1)],
+        max_jobs=1,
+        wait_ms=0,
+        lease_ms=None,
+        worker="w",
+        request_id=b"",
+        accepts_runs=True,
+        names=frozenset(),
+    )
+    (run,) = leased.runs
+    ack = asyncio.ensure_future(runtime.ack([run.first_id], [run.delivery], {}))
+    await asyncio.sleep(0)
+    await runtime.core.commits.commit_once()
+    await ack
+    return run.first_id
+
+
+async def test_what_a_full_disk_kept_out_is_written_with_what_came_later(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was taken off the shelf is lost by a write that failed."""
+    write = runtime.ended.finished.write
+
+    async def full(_ops: Sequence[EndedOp]) -> None:
+        raise DiskFull
+
+    first = await completed(runtime, "a")
+    second = await completed(runtime, "b")
+    monkeypatch.setattr(runtime.ended.finished, "write", full)
+    with pytest.raises(DiskFull):
+        await runtime.ended.sync()
+    monkeypatch.setattr(runtime.ended.finished, "write", write)
+    third = await completed(runtime, "c")
+    await runtime.ended.sync()
+    states = [(await runtime.get_job(job_id)).state for job_id in (first, second, third)]
+    assert states == [JobState.COMPLETED] * 3
+
+
+async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shelf hands out pieces; those behind the failed one are not forgotten."""
+    slices = runtime.ended._shelf.slices
+    monkeypatch.setattr(type(runtime.ended._shelf), "slices", lambda _shelf: slices(1))
+    write, tried = runtime.ended.finished.write, 0
+
+    async def full_once(ops: Sequence[EndedOp]) -> None:
+        nonlocal tried
+        tried += 1
+        if tried == 1:
+            raise DiskFull
+        await write(ops)
+
+    jobs = [await completed(runtime, queue) for queue in ("a", "b", "c")]
+    monkeypatch.setattr(runtime.ended.finished, "write", full_once)
+    with pytest.raises(DiskFull):
+        await runtime.ended.sync()
+    await runtime.ended.sync()
+    assert tried == 4
+    states = [(await runtime.get_job(job_id)).state for job_id in jobs]
+    assert states == [JobState.COMPLETED] * 3
