@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Item
-from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.limits import HANDOUT_BITS
+from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, sequence_of
 
@@ -70,8 +70,23 @@ def counters_add_up(shard: Shard) -> str:
             return f"queue {name} counts {queue.ended} ended jobs"
         if sum(lane.ready for lane in queue.lanes()) != queue.ready:
             return f"queue {name}: lanes do not hold {queue.ready} ready jobs"
-    if sum(count for _, count in found.items()) != shard.load.live_jobs:
+    if found.total() != shard.load.live_jobs:
         return f"load says {shard.load.live_jobs} live jobs"
+    return ""
+
+
+def bytes_add_up(shard: Shard) -> str:
+    """G19: the payload bytes of every queue are those of its jobs."""
+    found: Counter[str] = Counter()
+    for job in shard.jobs.values():
+        found[job.queue.name] += len(job.payload)
+    for lot in shard.lots.lots.values():
+        found[lot.queue.name] += lot.bytes_left()
+    for name, queue in shard.queues.items():
+        if queue.payload_bytes != found[name]:
+            return f"queue {name} counts {queue.payload_bytes} bytes, holds {found[name]}"
+    if found.total() != shard.load.payload_bytes:
+        return f"load says {shard.load.payload_bytes} bytes of {found.total()}"
     return ""
 
 
@@ -109,6 +124,8 @@ def one_lease_each(shard: Shard) -> str:
             return f"job {job.id} is {job.state.name} and its holder {job.holder}"
         if job.holder is not None and job.holder.leases.get(job.id) is not job:
             return f"the holder of job {job.id} does not know of it"
+        if job.delivery >> HANDOUT_BITS > shard.epoch:
+            return f"job {job.id} has a counter of a later epoch"
     for lot in shard.lots.lots.values():
         end = 0
         for lease in lot.leases:
@@ -125,14 +142,13 @@ def one_lease_each(shard: Shard) -> str:
 def windows_are_what_is_held(shard: Shard) -> str:
     """G8: what a holder counts as unfinished is what it holds (one shard alone is checked)."""
     for holder in {id(h): h for h in shard.holders.values()}.values():
-        jobs = sum(_jobs_of(lease) for lease in holder.leases.values())
+        held = [lease.unfinished() for lease in holder.leases.values()]
+        jobs, payload_bytes = sum(count for count, _ in held), sum(size for _, size in held)
         if jobs > holder.tally.jobs:
             return f"session {holder.session} holds {jobs} jobs and counts {holder.tally.jobs}"
+        if payload_bytes > holder.tally.payload_bytes:
+            return f"session {holder.session} does not count {payload_bytes} bytes that it holds"
     return ""
-
-
-def _jobs_of(lease: RunLease | Job) -> int:
-    return 1 if isinstance(lease, Job) else lease.remaining
 
 
 def nothing_early(shard: Shard) -> str:
@@ -170,5 +186,5 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G8": [one_lease_each, windows_are_what_is_held],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],
-    "G19": [one_state_each, counters_add_up],
+    "G19": [one_state_each, counters_add_up, bytes_add_up],
 }

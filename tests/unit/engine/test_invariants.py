@@ -1,0 +1,160 @@
+"""Each invariant notices when it is broken, and says which promise that is."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.engine import invariants
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.values import JobOptions, JobState
+
+
+@pytest.fixture
+def lot(world):
+    """Four plain jobs, two of them leased to a session, in a world that keeps all promises."""
+    world.plain(b"1", b"2", b"3", b"4")
+    world.lease(2, holder=world.session())
+    [found] = world.shard.lots.lots.values()
+    world.check()
+    return found
+
+
+@pytest.fixture
+def job(world):
+    """A single job leased to a session."""
+    job_id = world.row()
+    world.lease(1, holder=world.session())
+    world.check()
+    return world.shard.jobs[job_id]
+
+
+def broken(world) -> str:
+    with pytest.raises(invariants.Violation) as violation:
+        world.check()
+    return str(violation.value)
+
+
+def test_lot_that_miscounts_is_noticed(world, lot):
+    lot.remaining -= 1
+    assert broken(world) == f"G19: lot {lot.first_id}: 2 wait, 2 leased, 3 remain"
+
+
+def test_job_in_its_lot_and_beside_it_is_noticed(world, lot):
+    """Looked at alone, as other promises break with this one."""
+    single = world.shard.jobs[world.row()]
+    world.shard.jobs[lot.first_id + 3] = single
+    problem = invariants.one_state_each(world.shard)
+    assert problem == f"job {lot.first_id + 3} is in its lot and beside it"
+
+
+def test_ended_job_that_still_lives_is_noticed(world, job):
+    job.state = JobState.COMPLETED
+    assert invariants.one_state_each(world.shard) == f"job {job.id} is COMPLETED and still live"
+
+
+def test_wrong_counts_are_noticed(world, lot):
+    queue = world.queue()
+    queue.scheduled += 1
+    assert broken(world) == "G19: queue q counts (1, 2, 2), holds (0, 2, 2)"
+    queue.scheduled -= 1
+    queue.ended[JobState.DEAD] = -1
+    assert broken(world).startswith("G19: queue q counts {")
+    queue.ended.clear()
+    queue.lanes()[0].ready += 1
+    assert broken(world) == "G19: queue q: lanes do not hold 2 ready jobs"
+
+
+def test_wrong_load_is_noticed(world, lot):
+    world.shard.load.live_jobs += 1
+    assert broken(world) == "G19: load says 5 live jobs"
+    world.shard.load.live_jobs -= 1
+    world.shard.load.payload_bytes += 1
+    assert broken(world) == "G19: load says 5 bytes of 4"
+    world.queue().payload_bytes -= 1
+    assert broken(world) == "G19: queue q counts 3 bytes, holds 4"
+
+
+def test_bytes_of_single_jobs_are_counted(world, job):
+    job.payload = b"longer"
+    assert invariants.bytes_add_up(world.shard) == "queue q counts 1 bytes, holds 6"
+
+
+def test_lane_out_of_order_is_noticed(world):
+    one, two = world.row(), world.row()
+    jobs = world.shard.jobs
+    jobs[one].order, jobs[two].order = jobs[two].order, jobs[one].order
+    assert broken(world) == "G12: queue q: a lane is out of order"
+
+
+def test_job_in_the_wrong_lane_is_noticed(world):
+    world.shard.jobs[world.row()].options = JobOptions(priority=5)
+    assert broken(world) == "G12: queue q: an item stands in the wrong lane"
+
+
+def test_ready_job_in_no_lane_is_noticed(world):
+    world.row()
+    world.queue().lanes()[0].items.clear()
+    assert broken(world) == "G12: a ready job stands in no lane"
+
+
+def test_active_job_without_a_holder_is_noticed(world, job):
+    job.holder = None
+    assert broken(world) == f"G8: job {job.id} is ACTIVE and its holder None"
+
+
+def test_holder_that_does_not_know_its_job_is_noticed(world, job):
+    job.holder = Holder("w2", "s2")
+    assert broken(world) == f"G8: the holder of job {job.id} does not know of it"
+
+
+def test_counter_of_a_later_epoch_is_noticed(world, job):
+    job.delivery = 1 << 60
+    assert broken(world) == f"G8: job {job.id} has a counter of a later epoch"
+
+
+def test_lease_past_the_cursor_is_noticed(world, lot):
+    lot.cursor = 1
+    assert broken(world) == f"G8: leases of lot {lot.first_id} overlap or run past its cursor"
+
+
+def test_lease_that_miscounts_is_noticed(world, lot):
+    lot.leases[0].remaining = 1
+    assert broken(world) == f"G8: a lease of lot {lot.first_id} miscounts"
+
+
+def test_holder_that_does_not_know_its_run_is_noticed(world, lot):
+    lot.leases[0].holder = Holder("w2", "s2")
+    assert broken(world) == f"G8: the holder of a run of lot {lot.first_id} does not know of it"
+
+
+def test_window_smaller_than_what_is_held_is_noticed(world, lot):
+    tally = lot.leases[0].holder.tally
+    tally.jobs = 1
+    assert broken(world) == "G8: session session of w1 holds 2 jobs and counts 1"
+    tally.jobs, tally.payload_bytes = 2, 1
+    assert broken(world) == "G8: session session of w1 does not count 2 bytes that it holds"
+
+
+def test_offset_that_does_not_exist_is_noticed(world, lot):
+    lot.offset = world.shard.next_offset + 1
+    assert broken(world) == "G3: an item carries an offset that does not exist yet"
+
+
+def test_volatile_job_that_waits_for_a_commit_is_noticed(world, lot):
+    lot.volatile = True
+    assert broken(world) == "G3: an item that is never written waits for a commit"
+
+
+def test_id_that_would_be_given_again_is_noticed(world, lot):
+    world.shard.next_sequence -= 1
+    assert broken(world).startswith(f"G10: id {lot.first_id + 3} is not below")
+
+
+def test_key_of_a_job_that_never_was_is_noticed(world):
+    world.shard.keys.add(b"1" * 16, KeyRecord(1 << 50, 1, 0, 1))
+    assert broken(world) == f"G6: a key points to {1 << 50}, which was never given"
+
+
+def test_empty_shard_keeps_every_promise(world):
+    world.check()

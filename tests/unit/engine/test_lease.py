@@ -1,0 +1,126 @@
+"""Hand-outs: what workers get, and under which counter."""
+
+from __future__ import annotations
+
+from jobline_server.engine.commands import LeasedJob, LeasedRun, ReleaseItem
+from jobline_server.engine.decide.lease import arm, leased_job
+from jobline_server.engine.decide.queues import decide_pause_queue
+from jobline_server.engine.entries import JobsLeased
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.values import AckLevel, JobState, LeaseReason
+from tests.unit.engine.world import EPOCH, FIRST_DELIVERY, leases_of
+
+
+def test_plain_jobs_come_as_a_run(world):
+    first_id = world.plain(b"1", b"2", b"3").first_id
+    [run] = world.lease(2).runs
+    assert (run.first_id, run.delivery, run.payloads) == (first_id, FIRST_DELIVERY, [b"1", b"2"])
+    assert (run.queue, run.lease_ms, run.pushed_ms) == ("q", 30_000, world.now.wall_ms)
+    assert world.lease(9).runs[0].payloads == [b"3"]
+
+
+def test_single_job_comes_with_what_its_worker_needs(world):
+    job_id = world.row(b"x", key="k", name="mail", lease_ms=5_000)
+    job = world.one()
+    assert (job.id, job.payload, job.job_key, job.options.name) == (job_id, b"x", "k", "mail")
+    assert (job.delivery, job.attempt, job.reason) == (FIRST_DELIVERY, 1, LeaseReason.FIRST)
+    assert (job.queue, job.lease_ms, job.checkpoint) == ("q", 5_000, b"")
+
+
+def test_hand_out_of_lots_and_jobs_is_one_fact_in_their_order(world):
+    single, lot, last = world.row(), world.plain(b"1", b"2").first_id, world.row(priority=-1)
+    leased = world.lease()
+    fact = world.journal[-1][1]
+    assert isinstance(fact, JobsLeased)
+    assert (fact.starts, fact.counts) == ([single, lot, last], [1, 2, 1])
+    assert [type(item) for item in leased.items()] == [LeasedJob, LeasedRun, LeasedJob]
+
+
+def test_jobs_that_are_never_written_go_out_among_the_others(world):
+    """In facts of their own, each from the head of the lane."""
+    levels = [AckLevel.MEMORY, None, AckLevel.MEMORY, None]
+    ids = [world.row(level=level) for level in levels]
+    assert world.ids() == ids
+    world.check()
+
+
+def test_counter_grows_with_each_hand_out(world):
+    job_id = world.row()
+    first = world.one()
+    world.release(ReleaseItem(job_id, first.delivery))
+    assert world.one().delivery == first.delivery + 1
+
+
+def test_counter_goes_on_after_a_million_hand_outs(world):
+    """It had gone back to the first one: an old lease would have been valid again."""
+    job_id = world.row()
+    newest = (EPOCH << 20) + (1 << 20) - 1
+    world.shard.jobs[job_id].delivery = newest
+    one = world.one()
+    assert one.delivery == newest + 1
+    world.release(ReleaseItem(job_id, one.delivery))
+    assert world.one().delivery == newest + 2
+
+
+def test_counter_of_a_later_epoch_starts_above_the_last(world):
+    job_id = world.row()
+    world.shard.jobs[job_id].delivery = (EPOCH - 1 << 20) + 900
+    assert world.one().delivery == FIRST_DELIVERY
+
+
+def test_paused_queue_hands_out_nothing(world):
+    world.row()
+    decide_pause_queue(world.shard, world.now, "q", "somebody", "why")
+    assert world.lease().count() == 0
+
+
+def test_nothing_is_handed_out_to_who_takes_nothing_or_where_nothing_is(world):
+    world.row(delay_ms=1_000)
+    assert world.lease().count() == 0
+    world.tick(1_000)
+    assert world.lease(0).count() == 0
+    assert world.lease(names=frozenset({"other"})).count() == 0
+    assert world.lease().count() == 1
+
+
+def test_consumer_may_ask_for_a_length_of_its_own(world):
+    world.row(lease_ms=5_000)
+    world.plain(b"1")
+    leased = world.lease(lease_ms=9_000)
+    assert {item.lease_ms for item in leased.items()} == {9_000}
+    assert world.shard.jobs[leased.jobs[0].id].deadline_ms == world.now.mono_ms + 9_000
+
+
+def test_job_is_told_why_it_is_here_again(world):
+    job_id = world.row()
+    world.fail(job_id, world.one().delivery, retry_after_ms=0)
+    assert (world.one().reason, world.shard.jobs[job_id].state) == (
+        LeaseReason.RETRY,
+        JobState.ACTIVE,
+    )
+    resumed = leased_job(world.shard.jobs[job_id], LeaseReason.RESUMED)
+    assert (resumed.reason, resumed.attempt) == (LeaseReason.RESUMED, 2)
+    assert leased_job(world.shard.jobs[job_id]).reason is LeaseReason.RETRY
+
+
+def test_window_counts_jobs_and_bytes(world):
+    world.plain(b"1", b"22", b"333")
+    world.row(b"4444")
+    holder = world.session()
+    world.lease(holder=holder)
+    assert (holder.tally.jobs, holder.tally.payload_bytes) == (4, 10)
+
+
+def test_holder_without_leases_is_not_armed(world):
+    """There is nothing to look at."""
+    arm(world.shard, Holder("w1", ""))
+    assert world.shard.wheel.next_deadline() is None
+
+
+def test_leases_of_a_whole_lot_share_its_list_of_payloads(world):
+    """Copying it would visit every payload; nobody writes to it."""
+    world.plain(b"1", b"2")
+    run = world.lease().runs[0]
+    [lot] = world.shard.lots.lots.values()
+    assert run.payloads is lot.payloads
+    assert leases_of(world.lease()) == []

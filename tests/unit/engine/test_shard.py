@@ -1,0 +1,120 @@
+"""A shard: the door through which facts pass, ids, and where things are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.engine.entries import JobDied, KeysExpired
+from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.states import IllegalMove
+from jobline_server.engine.values import AckLevel, EndReason, JobState
+
+
+def test_facts_of_a_turn_share_the_next_offset(world):
+    """What is taken after them belongs to the one after."""
+    shard = world.shard
+    assert shard.take_entries() == []
+    assert shard.next_offset == 1
+    shard.emit(KeysExpired(1, 1))
+    shard.emit(KeysExpired(2, 2))
+    assert len(shard.take_entries()) == 2
+    assert shard.next_offset == 2
+
+
+def test_nothing_is_uncommitted_once_the_disk_has_all_that_was_taken(world):
+    shard = world.shard
+    assert not shard.has_uncommitted()
+    shard.emit(KeysExpired(1, 1))
+    assert shard.has_uncommitted()
+    shard.take_entries()
+    assert shard.has_uncommitted()
+    shard.committed = 1
+    assert not shard.has_uncommitted()
+
+
+def test_volatile_fact_is_applied_and_not_recorded(world):
+    world.plain(b"x", level=AckLevel.MEMORY)
+    assert [type(fact).__name__ for _, fact in world.journal] == ["QueueChanged"]
+    assert world.counts() == (0, 1, 0)
+
+
+def test_fact_that_cannot_be_applied_is_not_recorded(world):
+    with pytest.raises(IllegalMove):
+        world.shard.emit(JobDied(0, 99, EndReason.NONE, None))
+    assert world.shard.take_entries() == []
+
+
+def test_replay_applies_what_the_journal_holds(world):
+    first_id = world.plain(b"1", b"2").first_id
+    recovered = world.recovered()
+    assert recovered.state_of(first_id + 1) is JobState.READY
+    assert recovered.take_entries() == []
+
+
+def test_ids_carry_the_shard_and_only_grow():
+    shard = Shard(3, epoch=1, next_sequence=10, load=Load())
+    assert shard.next_id() == 3 << 43 | 10 == shard.id_of(10)
+    shard.use_ids(shard.id_of(20), 5)
+    assert shard.next_id() == shard.id_of(25)
+    shard.use_ids(shard.id_of(3), 1)
+    assert shard.next_id() == shard.id_of(25)
+
+
+def test_orders_grow_at_the_tail_and_fall_at_the_front(world):
+    shard = world.shard
+    tail, front = shard.tail_order(), shard.head_order()
+    assert shard.tail_order() > tail > front > shard.head_order()
+
+
+def test_first_delivery_of_an_epoch_is_above_all_of_earlier_ones():
+    """Even above a job's that was handed out a million times."""
+    earlier, later = Shard(1, epoch=7, load=Load()), Shard(1, epoch=8, load=Load())
+    assert later.first_delivery() > earlier.first_delivery() + 1_000_000
+
+
+def test_woken_queues_come_once_and_in_order(world):
+    world.plain(b"1", queue="a")
+    world.plain(b"2", queue="b")
+    world.plain(b"3", queue="a")
+    assert [queue.name for queue in world.shard.take_woken()] == ["a", "b"]
+    assert world.shard.take_woken() == []
+
+
+def test_endings_are_handed_over_once(world):
+    first_id = world.plain(b"1").first_id
+    world.ack([(first_id, world.lease().runs[0].delivery)])
+    assert set(world.ended()) == {first_id}
+    assert world.ended() == {}
+
+
+def test_lease_is_found_for_members_and_single_jobs(world):
+    shard = world.shard
+    single, first_id = world.row(), world.plain(b"1", b"2", b"3").first_id
+    run = world.lease(3).runs[0]
+    world.ack([(first_id, run.delivery)])
+    assert shard.find_lease(single) == (shard.jobs[single], True)
+    lease, live = shard.find_lease(first_id + 1)
+    assert (lease is shard.lots.find(first_id).leases[0], live) == (True, True)
+    assert shard.find_lease(first_id + 2) == (None, True)
+    assert shard.find_lease(4711) == (None, False)
+    waiting = world.row()
+    assert shard.find_lease(waiting) == (None, True)
+
+
+def test_state_is_known_of_whatever_is_live_and_of_nothing_else(world):
+    first_id = world.plain(b"1", b"2", b"3").first_id
+    delayed = world.plain(b"4", delay_ms=1_000).first_id
+    single = world.row()
+    run = world.lease(2).runs[0]
+    world.ack([(first_id, run.delivery)])
+    states = [world.state(job_id) for job_id in (*range(first_id, first_id + 3), delayed, single)]
+    ready = JobState.READY
+    assert states == [None, JobState.ACTIVE, ready, JobState.SCHEDULED, ready]
+    world.ack([(first_id + 1, run.delivery)])
+    assert [world.state(job_id) for job_id in (first_id + 1, 4711)] == [None, None]
+
+
+def test_session_has_one_holder_however_often_it_is_asked_for(world):
+    one = world.shard.session_holder("s1", "w1")
+    assert world.shard.session_holder("s1", "w1") is one
+    assert world.shard.session_holder("s2", "w1") is not one
