@@ -1,20 +1,15 @@
 """What every finished file must do, whatever it is built on; a subclass gives it a way to open one.
-
-The reference is a dictionary from id to what is kept of it: that is all the interface promises,
-however runs come apart inside.
+The reference it is compared with stands in `ended_reference.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from jobline_server.engine.values import JobState
 from jobline_server.storage.finished import (
     EndedOp,
-    EndedPage,
     EndedQuery,
-    EndedRow,
     EndedSpan,
     Finished,
     MarkStale,
@@ -22,86 +17,21 @@ from jobline_server.storage.finished import (
     RemoveEnded,
     RemoveQueue,
 )
+from tests.storage.ended_reference import (
+    COMPLETED,
+    DEAD,
+    STALE,
+    Reference,
+    everything,
+    ids_of,
+    put,
+    run_of,
+    stale,
+)
 
-COMPLETED, DEAD, STALE = int(JobState.COMPLETED), int(JobState.DEAD), int(JobState.STALE)
+__all__ = ["FinishedContract", "Opening", "Reference"]
 
 Opening = AbstractAsyncContextManager[Finished]
-
-
-def run_of(first_id: int, count: int = 1, **fields: object) -> EndedRow:
-    """A run of completed jobs that ended at 1,000; `fields` replace the rest."""
-    row: dict[str, object] = {
-        "queue": "emails",
-        "name": "",
-        "state": COMPLETED,
-        "ended_ms": 1_000,
-        "reason": 0,
-        "error_type": "",
-        "error_message": "",
-        "blob": b"%d+%d" % (first_id, count),
-    }
-    return EndedRow(first_id=first_id, count=count, **{**row, **fields})  # type: ignore[arg-type]
-
-
-def put(first_id: int, count: int = 1, **fields: object) -> PutEnded:
-    """Puts `run_of` the same."""
-    return PutEnded(run_of(first_id, count, **fields))
-
-
-def ids_of(page: EndedPage | Sequence[EndedSpan]) -> list[int]:
-    """The ids of a page or of spans, one by one."""
-    parts = page.parts if isinstance(page, EndedPage) else page
-    return [i for part in parts for i in range(part.first_id, part.first_id + part.count)]
-
-
-class Reference:
-    """Ended jobs one by one."""
-
-    def __init__(self) -> None:
-        self.jobs: dict[int, EndedRow] = {}
-
-    def write(self, ops: Sequence[EndedOp]) -> None:
-        for op in ops:
-            self._apply(op)
-
-    def _apply(self, op: EndedOp) -> None:
-        if isinstance(op, RemoveQueue):
-            self.jobs = {i: row for i, row in self.jobs.items() if row.queue != op.queue}
-            return
-        if isinstance(op, PutEnded):
-            ids = range(op.row.first_id, op.row.first_id + op.row.count)
-            self.jobs.update(dict.fromkeys(ids, op.row))
-            return
-        for job_id in range(op.first_id, op.first_id + op.count):
-            row = self.jobs.get(job_id)
-            if row is None:
-                continue
-            if isinstance(op, RemoveEnded):
-                del self.jobs[job_id]
-            elif row.state != STALE:
-                self.jobs[job_id] = stale(row, op.at_ms)
-
-
-def stale(row: EndedRow, at_ms: int) -> EndedRow:
-    """The row once it is stale."""
-    fields = {name: getattr(row, name) for name in EndedRow.__slots__}
-    fields.update(state=STALE, former_state=row.state, stale_ms=at_ms)
-    return EndedRow(**fields)
-
-
-async def everything(finished: Finished, page_size: int = 1_000) -> dict[int, EndedRow]:
-    """All that is kept, by id, through pages."""
-    found: dict[int, EndedRow] = {}
-    after: int | None = -1
-    while after is not None:
-        page = await finished.list(EndedQuery(after_id=after, limit=page_size))
-        for part in page.parts:
-            for job_id in range(part.first_id, part.first_id + part.count):
-                assert job_id > max(found, default=-1), "ids come in order, none twice"
-                found[job_id] = part.row
-        assert page.resume_after is None or page.resume_after > after
-        after = page.resume_after
-    return found
 
 
 class FinishedContract:
@@ -215,6 +145,12 @@ class FinishedContract:
                     break
                 after = page.resume_after
             assert 1 < pages < 10, "a search without hits comes back in between"
+
+    async def test_long_walk_goes_on_after_a_run_and_not_within_it(self) -> None:
+        rows = [run_of(3 * i, 2, blob=b"") for i in range(4_500)]
+        async with self.opening() as finished:
+            await finished.write([PutEnded(row) for row in rows])
+            assert len(await everything(finished, page_size=100_000)) == 9_000
 
     async def test_dead_jobs_are_grouped_by_what_they_have_in_common(self) -> None:
         dead = {"state": DEAD, "reason": 1}

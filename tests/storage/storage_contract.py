@@ -101,9 +101,10 @@ class StoreContract:
 
     async def test_ceiling_moves_without_a_row_and_never_falls(self) -> None:
         store = self.store()
-        await opened(store)
+        writer = await opened(store)
         await store.commit([], {0: 9_000, 1: 8_000})
         await store.commit([], {0: 5})
+        await store.commit([writer.row(b"a")], {0: 5})
         assert (await store.open_shard(0, 0, ID_BLOCK)).first_free_id_sequence == 9_000
         assert (await store.open_shard(1, 0, ID_BLOCK)).first_free_id_sequence == 8_000
 

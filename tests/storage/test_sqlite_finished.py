@@ -26,16 +26,8 @@ from jobline_server.storage.finished import (
 )
 from jobline_server.storage.sqlite.finished import FINISHED_FILE, SqliteFinished
 from jobline_server.storage.store import DataLoss, StoreRefused
-from tests.storage.finished_contract import (
-    DEAD,
-    STALE,
-    FinishedContract,
-    Opening,
-    Reference,
-    everything,
-    ids_of,
-    put,
-)
+from tests.storage.ended_reference import DEAD, STALE, Reference, everything, ids_of, put
+from tests.storage.finished_contract import FinishedContract, Opening
 
 
 @asynccontextmanager

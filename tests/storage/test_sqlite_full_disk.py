@@ -16,7 +16,7 @@ from jobline_server.storage.sqlite.connection import DatabaseSettings
 from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.storage.store import DiskFull, JournalRow
-from tests.storage.finished_contract import ids_of, put
+from tests.storage.ended_reference import ids_of, put
 from tests.storage.rows import Writer, blobs_of, checkpoint, items_of, job, opened
 from tests.storage.sqlite_stores import Make
 
@@ -132,8 +132,9 @@ async def test_checkpoint_on_a_full_disk_is_refused_and_can_be_repeated(
 
 
 @pytest.mark.root
-async def test_start_on_a_full_disk_goes_without_ballast(small_disk: Path, make: Make) -> None:
-    settings = replace(FULL_DISK, ballast_bytes=64 * MIB)
+async def test_start_with_little_room_goes_without_ballast(small_disk: Path, make: Make) -> None:
+    """It would fit, and leave nothing for anybody else."""
+    settings = replace(FULL_DISK, ballast_bytes=6 * MIB, low_space_bytes=3 * MIB)
     store = make(settings, small_disk / "data")
     writer = await opened(store)
     assert not store.space().ballast_standing

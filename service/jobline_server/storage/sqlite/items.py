@@ -125,24 +125,21 @@ def read_page(connection: sqlite3.Connection, shard: ShardRow, after: tuple[int,
     )
     last: tuple[int, int] | None = None
     for kind, key, generation, checksum, blob in cursor:
-        if _is_good(number, kind, key, generation, checksum, blob):
-            rows.append(ItemRow(number, _KINDS[kind], key, blob))
-        else:
-            rows.append(BadRow(number, kind, key, bytes(blob or b"")))
+        try:
+            good = checksum == checksum_of(number, kind, key, generation, blob)
+            row: ItemRow | BadRow = ItemRow(number, _KINDS[kind], key, blob)
+        except (TypeError, KeyError):  # NULL where a number or a blob was, or no kind of ours
+            good = False
+        if not good:
+            row = BadRow(number, kind, key, bytes(blob or b""))
             bad_generations.append(generation)
+        rows.append(row)
         room -= len(blob or b"")
         if room <= 0 or len(rows) == PAGE_ROWS:
             last = (kind, key)
             break
     cursor.close()
     return Page(rows, bad_generations, last)
-
-
-def _is_good(shard: int, kind: int, key: int, generation: int, checksum: int, blob: bytes) -> bool:
-    try:
-        return checksum == checksum_of(shard, kind, key, generation, blob) and kind in _KINDS
-    except TypeError:  # NULL where a number or a blob was
-        return False
 
 
 def set_apart(connection: sqlite3.Connection, page: Page) -> None:

@@ -50,9 +50,9 @@ _ROW_BYTES = 2 * PAGE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class SqliteSettings:
-    """`ballast_bytes`: what is given up on a full disk, so that acks go on; 64 MiB hold some hours
-    of them. `low_space_bytes`: less free room than this is called low. `accept_loss`: go on without
-    what was lost, for the one start after a refusal. `database`: how the file is opened."""
+    """`ballast_bytes`: what is given up on a full disk, so that acks go on. `low_space_bytes`: less
+    free room than this is called low. `accept_loss`: go on without what was lost, for the one start
+    after a refusal. `database`: how the file is opened."""
 
     ballast_bytes: int = 64 << 20
     low_space_bytes: int = 256 << 20

@@ -2,9 +2,9 @@
 -- setting that did not take refuses the start.
 
 -- name: page_size
--- Bytes a page, fixed when a file is made: commits of 200 bytes write two pages and want them
--- small, blobs of 100 KB want few; measured, 8 KiB is within a tenth of the best for both
--- (docs/benchmarks.md).
+-- Bytes a page, fixed when a file is made. Commits of 200 bytes write two pages and want them small,
+-- blobs of 100 KB want few. Measured with pages of 4, 8, 16, 32 and 64 KiB: 5,400 6,100 6,100 5,500
+-- 4,200 small commits a second, and 179 181 194 181 132 MB/s of large ones.
 PRAGMA page_size = 8192;
 
 -- name: locking_mode

@@ -1,0 +1,64 @@
+"""A directory with a store that was written and closed, and whose files can be changed then."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from tests.storage.rows import Writer, blobs_of, checkpoint, job, opened, truncate_all
+
+SMALL = SqliteSettings(ballast_bytes=0, low_space_bytes=0)
+ACCEPTING = replace(SMALL, accept_loss=True)
+# Five commits of shard 0, the first two of which are in a checkpoint: the journal's tail is 3, 4,
+# 5.
+BLOBS = [b"one", b"two", b"three", b"four", b"five"]
+TAIL = BLOBS[2:]
+
+
+class Place:
+    """A directory with a store that was written and closed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._stores: list[SqliteStore] = []
+
+    def store(self, settings: SqliteSettings = SMALL) -> SqliteStore:
+        self._stores.append(SqliteStore(self.directory, settings))
+        return self._stores[-1]
+
+    async def write(self, *, truncate: bool = True) -> None:
+        store = self.store()
+        writer = await opened(store)
+        for blob in BLOBS:
+            await store.commit([writer.row(blob)])
+            if blob == BLOBS[1]:
+                await checkpoint(store, writer, [job(1)])
+        if truncate:
+            await truncate_all(store)
+        await store.close()
+
+    def change(self, statement: str) -> None:
+        """Changes the database behind the store's back. In shard 0 a row's position is its
+        offset."""
+        connection = sqlite3.connect(self.directory / "jobline.db")
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+
+    def ask(self, statement: str) -> list[tuple[object, ...]]:
+        connection = sqlite3.connect(self.directory / "jobline.db")
+        found = connection.execute(statement).fetchall()
+        connection.close()
+        return found
+
+    async def read(self, settings: SqliteSettings = SMALL) -> tuple[Writer, list[bytes]]:
+        store = self.store(settings)
+        writer = await opened(store)
+        blobs = await blobs_of(store)
+        return writer, blobs
+
+    async def close(self) -> None:
+        for store in self._stores:
+            await store.close()
