@@ -152,6 +152,18 @@ def test_job_that_came_back_and_ended_before_it_was_written_loses_its_row(world)
     check_recovery(world)
 
 
+def test_what_an_earlier_process_wrote_is_removed_when_it_ends(world):
+    push_jobs(world, 1)
+    push_lot(world, [b"a"])
+    world.finish_checkpoint(truncate=True)
+    check_recovery(world)
+    work_off(world, 2)
+    decide_delete_queue(world.shard, world.now, "q", force=False)
+    world.finish_checkpoint(truncate=True)
+    for kind in (ItemKind.JOB, ItemKind.LOT, ItemKind.QUEUE):
+        assert stored(world, kind) == []
+
+
 def test_what_is_never_written_is_in_no_checkpoint(world):
     push_jobs(world, 2, key="k", level=AckLevel.MEMORY)
     push_lot(world, [b"a"], level=AckLevel.MEMORY)
