@@ -222,8 +222,12 @@ class Store(Protocol):
         """
 
     async def abandon_checkpoint(self, shard: int, epoch: int, generation: int) -> None:
-        """Drops what was staged for a generation that will not be finished now; it may be staged
-        anew."""
+        """Drops what was staged for a generation that will not be finished now.
+
+        The generation may be staged anew. Who begins a new checkpoint without this shows jobs that
+        ended meanwhile again. A full disk is no error: what is left is dropped before the next
+        `stage`.
+        """
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
         """Deletes a slice of what the last checkpoint made superfluous: item versions, then journal

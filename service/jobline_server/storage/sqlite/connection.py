@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar, cast
 
 import aiosqlite
 
-from jobline_server.storage.sqlite.failures import autocommit
+from jobline_server.storage.sqlite.failures import autocommit, transact
 from jobline_server.storage.sqlite.statements import load
 from jobline_server.storage.store import CommitUnknown, DataLoss, DiskFull, StoreRefused
 
@@ -130,6 +130,10 @@ class Database:
             self._wal_bytes = 0
             self._moving = asyncio.create_task(self._move_pages())
         return outcome
+
+    async def transact(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
+        """Runs statements as one transaction that writes about so many bytes."""
+        return await self.write(lambda raw: transact(raw, lambda: work(raw)), wal_bytes)
 
     async def close(self) -> None:
         """Waits for what was begun and closes the file; SQLite moves all pages and deletes the

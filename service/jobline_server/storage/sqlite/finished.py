@@ -9,7 +9,7 @@ WAL.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -68,16 +68,19 @@ class SqliteFinished:
 
     async def write(self, ops: Sequence[EndedOp]) -> None:
         """See `Finished.write`."""
+        self._written = self._written or bool(ops)
         for slice_ in _slices(ops):
             first = slice_[0]
             if isinstance(first, RemoveQueue):
-                while await self._transact(
-                    partial(ended_ops.remove_queue, queue=first.queue, limit_rows=_SLICE_OPS),
-                    _SLICE_OPS * _ROW_BYTES,
-                ):
-                    pass
+                await self._remove_queue(first.queue)
             else:
-                await self._transact(partial(ended_ops.apply, ops=slice_), _bytes_of(slice_))
+                apply = partial(ended_ops.apply, ops=slice_)
+                await self._database.transact(apply, _bytes_of(slice_))
+
+    async def _remove_queue(self, queue: str) -> None:
+        remove = partial(ended_ops.remove_queue, queue=queue, limit_rows=_SLICE_OPS)
+        while await self._database.transact(remove, _SLICE_OPS * _ROW_BYTES):
+            pass
 
     async def sync(self) -> None:
         """See `Finished.sync`."""
@@ -150,12 +153,6 @@ class SqliteFinished:
         if self._opened is None:
             raise RuntimeError("the finished file is not open")
         return self._opened
-
-    async def _transact(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
-        self._written = True
-        return await self._database.write(
-            lambda connection: transact(connection, lambda: work(connection)), wal_bytes
-        )
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

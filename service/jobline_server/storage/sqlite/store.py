@@ -5,17 +5,16 @@ disk means."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from jobline_server.storage.recovery_cases import Decision, JournalCheck
-from jobline_server.storage.sqlite import items, journal, opening
+from jobline_server.storage.sqlite import items, journal, opening, reading
 from jobline_server.storage.sqlite.ballast import Ballast
 from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database, DatabaseSettings
-from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import (
     DirectoryLock,
     free_bytes,
@@ -72,6 +71,8 @@ class SqliteStore:
         self._promises: PromiseFile | None = None
         # Of shards that are open: what the promise says beside the row.
         self._ceilings: dict[int, int] = {}
+        # Shards of which a checkpoint was abandoned and is still staged, for want of room.
+        self._abandoned: set[int] = set()
 
     async def open(self, shards: int) -> int:
         """See `Store.open`."""
@@ -111,8 +112,10 @@ class SqliteStore:
         """See `Store.open_shard`."""
         apart = 0
         if self._settings.accept_loss:
-            apart = await self._write(partial(opening.cut_where_it_breaks, shard=shard), _ROW_BYTES)
-        row = await self._write(
+            apart = await self._database.write(
+                partial(opening.cut_where_it_breaks, shard=shard), _ROW_BYTES
+            )
+        row = await self._database.write(
             partial(opening.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block),
             _ROW_BYTES,
         )
@@ -122,40 +125,13 @@ class SqliteStore:
         await self._delete_leftovers(row)
         return ShardImage(row, first_free_id_sequence=row.id_ceiling - id_block, set_apart=apart)
 
-    async def items(self, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
+    def items(self, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
         """See `Store.items`."""
-        row = await self._database.run(partial(items.shard_row, shard=shard))
-        left = 1
-        while left:
-            _, left = await self._transact(
-                partial(items.truncate, shard=row, limit_rows=_SLICE_ROWS), items.PAGE_BYTES
-            )
-        after: tuple[int, int] | None = items.BEFORE_ALL
-        while after is not None:
-            page = await self._database.run(partial(items.read_page, shard=row, after=after))
-            if page.bad_generations:
-                await self._transact(partial(items.set_apart, page=page), _ROW_BYTES)
-            if page.rows:
-                yield page.rows
-            after = page.last
+        return reading.items_of(self._database, shard)
 
-    async def journal(self, shard: int) -> AsyncIterator[list[JournalRow]]:
+    def journal(self, shard: int) -> AsyncIterator[list[JournalRow]]:
         """See `Store.journal`."""
-        row = await self._database.run(partial(items.shard_row, shard=shard))
-        check = JournalCheck(row)
-        case = check.begin()
-        while case is None:
-            page = await self._database.run(
-                partial(journal.read_page, shard=row, after=check.offset)
-            )
-            if not page:
-                break
-            good, case = check.take(page)
-            if good:
-                yield list(good)
-        case = case or check.finish()
-        if case.decision is Decision.REFUSE:
-            raise opening.loss_of(shard, check, case)
+        return reading.journal_of(self._database, shard)
 
     async def commit(
         self, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int] = NO_CEILINGS
@@ -164,7 +140,7 @@ class SqliteStore:
         if not rows and not id_ceilings:
             return
         written = sum(len(row.blob) for row in rows) + _ROW_BYTES * len(rows)
-        await self._write(partial(self._append, rows, id_ceilings), written)
+        await self._database.write(partial(self._append, rows, id_ceilings), written)
 
     def _append(
         self,
@@ -195,6 +171,7 @@ class SqliteStore:
         removals: Sequence[ItemKey],
     ) -> None:
         """See `Store.stage`."""
+        await self._drop_abandoned(shard)
         slice_ = partial(
             items.stage,
             shard=shard,
@@ -203,7 +180,7 @@ class SqliteStore:
             rows=rows,
             removals=removals,
         )
-        await self._transact(slice_, _bytes_of(rows, removals))
+        await self._database.transact(slice_, _bytes_of(rows, removals))
 
     async def finish_checkpoint(
         self,
@@ -216,25 +193,34 @@ class SqliteStore:
         removals: Sequence[ItemKey],
     ) -> None:
         """See `Store.finish_checkpoint`."""
+        await self._drop_abandoned(shard)
 
         def finish(connection: sqlite3.Connection) -> None:
             items.stage(connection, shard, epoch, generation, rows, removals)
             items.finish(connection, shard, epoch, generation, offset, chain)
 
-        await self._transact(finish, _bytes_of(rows, removals) + _ROW_BYTES)
+        await self._database.transact(finish, _bytes_of(rows, removals) + _ROW_BYTES)
 
     async def abandon_checkpoint(self, shard: int, epoch: int, generation: int) -> None:
         """See `Store.abandon_checkpoint`."""
-        row = await self._transact(
-            partial(items.may_stage, shard=shard, epoch=epoch, generation=generation), 0
+        await self._database.run(
+            partial(items.may_stage, shard=shard, epoch=epoch, generation=generation)
         )
-        await self._delete_leftovers(row)
+        self._abandoned.add(shard)
+        with suppress(DiskFull):
+            await self._drop_abandoned(shard)
+
+    async def _drop_abandoned(self, shard: int) -> None:
+        if shard in self._abandoned:
+            row = await self._database.run(partial(items.shard_row, shard=shard))
+            await self._delete_leftovers(row)
+            self._abandoned.discard(shard)
 
     async def _delete_leftovers(self, row: ShardRow) -> None:
         after: tuple[int, int] | None = items.BEFORE_ALL
         while after is not None:
             clean = partial(items.delete_leftovers, shard=row, after=after, limit_rows=_SLICE_ROWS)
-            after = await self._transact(clean, _SLICE_ROWS * PAGE_BYTES // 16)
+            after = await self._database.transact(clean, _SLICE_ROWS * PAGE_BYTES // 16)
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
         """See `Store.truncate`."""
@@ -247,7 +233,7 @@ class SqliteStore:
             _, left = journal.truncate(connection, row, limit_rows - deleted)
             return min(left, limit_rows)
 
-        return await self._transact(truncate, limit_rows * _ROW_BYTES // 8)
+        return await self._database.transact(truncate, limit_rows * _ROW_BYTES // 8)
 
     def space(self) -> SpaceReport:
         """See `Store.space`."""
@@ -284,14 +270,6 @@ class SqliteStore:
         if self._promises is None:
             raise RuntimeError("the store is not open")
         return self._promises
-
-    async def _write(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
-        return await self._database.write(work, wal_bytes)
-
-    async def _transact(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
-        return await self._write(
-            lambda connection: transact(connection, lambda: work(connection)), wal_bytes
-        )
 
 
 def _bytes_of(rows: Sequence[ItemRow], removals: Sequence[ItemKey]) -> int:

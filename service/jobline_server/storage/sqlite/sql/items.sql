@@ -103,17 +103,17 @@ DELETE FROM item
 DELETE FROM superseded WHERE shard = :shard AND due > :generation;
 
 -- name: count_slice
--- How many superseded versions make a slice of so many rows and bytes; the first always fits.
+-- How many superseded versions make a slice of so many rows and bytes; the first always fits. The
+-- length is taken innermost, where it stands in the row's header: else every blob would be copied.
 SELECT count(*)
-  FROM (SELECT sum(coalesce(length(item.blob), 0))
-                   OVER (ORDER BY slice.number ROWS UNBOUNDED PRECEDING)
-               - coalesce(length(item.blob), 0) AS before
-          FROM (SELECT row_number() OVER (ORDER BY due, kind, key, generation) AS number, *
-                  FROM superseded
-                 WHERE shard = :shard AND due <= :generation
-                 ORDER BY due, kind, key, generation
-                 LIMIT :limit_rows) AS slice
-          LEFT JOIN item USING (shard, kind, key, generation))
+  FROM (SELECT sum(bytes) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING) - bytes AS before
+          FROM (SELECT slice.number, coalesce(length(item.blob), 0) AS bytes
+                  FROM (SELECT row_number() OVER (ORDER BY due, kind, key, generation) AS number, *
+                          FROM superseded
+                         WHERE shard = :shard AND due <= :generation
+                         ORDER BY due, kind, key, generation
+                         LIMIT :limit_rows) AS slice
+                  LEFT JOIN item USING (shard, kind, key, generation)))
  WHERE before < :limit_bytes;
 
 -- name: delete_superseded_items
