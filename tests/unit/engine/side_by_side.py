@@ -114,9 +114,8 @@ class SideBySide:
             pass
         revoked = self.shard.revoked[before:]
         workers = dict.fromkeys(holder.worker for holder, *_ in revoked)
-        consumers = {
-            job.holder.worker: job.holder for job in self.model.jobs.values() if job.holder
-        }
+        active = self.model.live(JobState.ACTIVE)
+        consumers = {job.holder.worker: job.holder for job in active if job.holder}
         order = [consumers[worker] for worker in workers]
         order += [one for worker, one in consumers.items() if worker not in workers]
         for consumer, job_id, delivery in self.model.tick(order):

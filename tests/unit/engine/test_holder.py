@@ -2,7 +2,90 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.holder import Holder, LeaseWheel
+from jobline_server.engine.holder import Holder, LeaseWheel, Tally
+from jobline_server.engine.job import Job
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.values import DEFAULT_OPTIONS
+
+
+def leased(
+    holder: Holder, *, lease_ms: int = 5_000, deadline_ms: int = 5_000, job_id: int = 1
+) -> Job:
+    """A single job in the hands of a holder."""
+    job = Job(job_id, Queue("q", 9, 0), DEFAULT_OPTIONS, b"xyz", 0)
+    job.lease_ms, job.deadline_ms = lease_ms, deadline_ms
+    holder.add(job, job.id, 1, 3)
+    return job
+
+
+def test_window_is_what_was_added_and_not_settled():
+    holder = Holder("w1", "s1")
+    leased(holder)
+    leased(holder, job_id=2)
+    holder.settle(1, 3)
+    assert (holder.tally.jobs, holder.tally.payload_bytes) == (1, 3)
+
+
+def test_lease_of_a_pull_ends_at_its_deadline():
+    """Nobody is heard between two calls."""
+    holder = Holder("w1", "")
+    job = leased(holder)
+    holder.heard_ms = 90_000
+    assert holder.deadline_of(job) == 5_000
+    assert (holder.lost_ids(job, 4_999), holder.lost_ids(job, 5_000)) == ([], [1])
+    assert holder.next_check() == 5_000
+
+
+def test_what_is_heard_of_a_session_extends_all_its_leases():
+    holder = Holder("w1", "s1")
+    jobs = [leased(holder), leased(holder, lease_ms=9_000, deadline_ms=30_000, job_id=2)]
+    holder.heard_ms = 10_000
+    assert [holder.deadline_of(job) for job in jobs] == [15_000, 30_000]
+    assert holder.next_check() == 15_000
+    assert holder.lost_ids(jobs[0], 15_000) == [1]
+
+
+def test_broken_stream_cuts_leases_short_and_never_lengthens_them():
+    holder = Holder("w1", "s1")
+    short, long = leased(holder), leased(holder, deadline_ms=60_000, job_id=2)
+    holder.lost_ms, holder.grace_ms = 1_000, 15_000
+    assert [holder.deadline_of(job) for job in (short, long)] == [5_000, 16_000]
+    assert holder.next_check() == 5_000
+
+
+def test_holder_without_leases_need_not_be_looked_at():
+    assert Holder("w1", "s1").next_check() is None
+
+
+def test_members_of_a_run_are_lost_each_at_its_own_end(world):
+    first_id = world.plain(b"1", b"2", b"3").first_id
+    holder = Holder("w1", "")
+    world.lease(holder=holder)
+    run = world.shard.lots.find(first_id).leases[0]
+    ends_ms = world.now.mono_ms + 30_000
+    run.extend(1, ends_ms + 1)
+    assert holder.lost_ids(run, ends_ms) == [first_id, first_id + 2]
+    assert holder.lost_ids(run, ends_ms + 1) == [first_id, first_id + 1, first_id + 2]
+
+
+def test_leases_are_counted_in_the_window_of_the_stream_their_worker_came_back_on(world):
+    world.plain(b"1", b"22")
+    world.row(b"333")
+    holder = world.session()
+    world.lease(holder=holder)
+    tally = Tally()
+    holder.count_with(tally)
+    assert (tally.jobs, tally.payload_bytes) == (3, 6)
+    holder.count_with(tally)
+    assert tally.jobs == 3
+
+
+def test_holder_tells_what_it_holds(world):
+    first_id = world.plain(b"1", b"2").first_id
+    holder = world.session()
+    delivery = world.lease(holder=holder).runs[0].delivery
+    world.ack([(first_id, delivery)])
+    assert holder.held() == [(first_id + 1, delivery)]
 
 
 def test_wheel_holds_a_holder_once_however_often_it_is_armed():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine.commands import NewJob, RefusalKind, Refused
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, PushOutcome
+from jobline_server.engine.shard import Load
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, PushOutcome
+from tests.unit.engine.world import World
 
+HOUR_MS = 3_600_000
 DUPLICATE, REFUSED = PushOutcome.DUPLICATE, PushOutcome.REFUSED
 
 
@@ -55,3 +58,149 @@ def test_repeated_request_refuses_what_was_known_when_the_key_has_gone(world):
     again = world.push(**call)
     assert (again.first_id, again.count) == (first.first_id, 1)
     assert again.exceptions == [(0, REFUSED, 0)]
+
+
+def test_queue_comes_into_being_with_its_first_job(world):
+    """It takes an id itself, so that queues are told apart from those before them."""
+    pushed = world.push(payloads=[b"1"])
+    assert world.queue().number == pushed.first_id - 1
+    assert world.push(payloads=[b"2"]).first_id == pushed.first_id + 1
+
+
+def test_push_of_nothing_makes_no_queue(world):
+    pushed = world.push()
+    assert (pushed.count, pushed.exceptions, world.shard.queues) == (0, [], {})
+
+
+def test_rows_come_before_plain_payloads_and_ids_follow_each_other(world):
+    jobs = [NewJob(b"r1", JobOptions(priority=1)), NewJob(b"r2", DEFAULT_OPTIONS)]
+    pushed = world.push(jobs=jobs, payloads=[b"p1", b"p2"])
+    payloads = [world.shard.jobs[pushed.first_id + i].payload for i in range(2)]
+    assert (payloads, pushed.count) == ([b"r1", b"r2"], 4)
+    assert world.shard.lots.find(pushed.first_id + 3).first_id == pushed.first_id + 2
+
+
+def test_jobs_with_the_same_options_share_one_object_in_the_fact(world):
+    options = JobOptions(name="mail")
+    world.push(jobs=[NewJob(b"1", options), NewJob(b"2", options)])
+    assert world.journal[-1][1].options == [options]
+    world.push(jobs=[NewJob(b"1", options), NewJob(b"2", DEFAULT_OPTIONS)])
+    assert world.journal[-1][1].options == [options, DEFAULT_OPTIONS]
+
+
+def test_delay_in_the_past_means_now(world):
+    jobs = [NewJob(b"1", DEFAULT_OPTIONS, run_at_ms=world.now.wall_ms - 1)]
+    world.push(jobs=jobs, payloads=[b"2"], delay_ms=-5_000)
+    assert world.counts() == (0, 2, 0)
+
+
+def test_delayed_jobs_wait_beside_those_that_do_not(world):
+    later = world.now.wall_ms + 1_000
+    world.push(jobs=[NewJob(b"1", DEFAULT_OPTIONS, run_at_ms=later), NewJob(b"2", DEFAULT_OPTIONS)])
+    world.push(payloads=[b"3", b"4"], delay_ms=1_000)
+    assert world.counts() == (3, 1, 0)
+
+
+def test_same_key_and_payload_is_the_same_job_also_after_it_ended(world):
+    first_id = world.row(key="a")
+    world.ack([(first_id, world.one().delivery)])
+    world.advance(23 * HOUR_MS)
+    assert world.push(jobs=[keyed("a")]).exceptions == [(0, DUPLICATE, first_id)]
+    assert world.counts() == (0, 0, 0)
+
+
+def test_key_is_free_after_its_window_and_in_another_queue(world):
+    first_id = world.row(key="a")
+    assert world.row(key="a", queue="other") > first_id
+    world.advance(25 * HOUR_MS)
+    assert world.row(key="a") > first_id
+
+
+def test_same_key_with_another_payload_refuses_the_whole_push(world):
+    known = world.row(key="a")
+    with pytest.raises(Refused, match=f"job_key is known for job {known} with") as refused:
+        world.push(jobs=[keyed("b"), keyed("a", b"other")], payloads=[b"p"])
+    assert refused.value.kind is RefusalKind.IDEMPOTENCY_MISMATCH
+    assert refused.value.field == "jobs[1].job_key"
+    assert world.counts() == (0, 1, 0)
+
+
+def test_same_key_twice_in_one_push_is_one_job(world):
+    pushed = world.push(jobs=[keyed("a"), keyed("a"), keyed("b")])
+    assert (pushed.count, pushed.exceptions) == (2, [(1, DUPLICATE, pushed.first_id)])
+
+
+def test_push_that_is_not_atomic_leaves_out_what_it_must(world):
+    world.row(key="a")
+    pushed = world.push(jobs=[keyed("a", b"other"), keyed("b")], atomic=False)
+    assert (pushed.count, pushed.exceptions) == (1, [(0, REFUSED, 0)])
+
+
+def test_request_id_with_another_request_is_refused(world):
+    world.push(payloads=[b"1"], request_id=b"r", request_digest=1)
+    with pytest.raises(Refused) as refused:
+        world.push(payloads=[b"2"], request_id=b"r", request_digest=2)
+    assert (refused.value.kind, refused.value.field) == (
+        RefusalKind.IDEMPOTENCY_MISMATCH,
+        "request_id",
+    )
+
+
+def test_request_id_is_forgotten_after_ten_minutes(world):
+    first = world.push(payloads=[b"1"], request_id=b"r").first_id
+    world.advance(10 * 60_000)
+    assert world.push(payloads=[b"1"], request_id=b"r").first_id > first
+
+
+def test_repeated_request_of_rows_without_keys_is_told_as_before(world):
+    jobs = [NewJob(b"1", DEFAULT_OPTIONS), keyed("a")]
+    first = world.push(jobs=jobs, request_id=b"r")
+    assert world.push(jobs=jobs, request_id=b"r") == first
+
+
+@pytest.mark.parametrize(
+    ("asked", "minimum", "reached"),
+    [
+        (None, None, AckLevel.FSYNCED),
+        (AckLevel.MEMORY, None, AckLevel.MEMORY),
+        (None, AckLevel.BUFFERED, AckLevel.BUFFERED),
+        (AckLevel.MEMORY, AckLevel.BUFFERED, AckLevel.BUFFERED),
+        (AckLevel.FSYNCED, AckLevel.BUFFERED, AckLevel.FSYNCED),
+    ],
+)
+def test_level_is_never_less_than_asked_or_than_the_queue_wants(world, asked, minimum, reached):
+    world.settings(min_ack_level=minimum)
+    assert world.push(payloads=[b"1"], level=asked).level is reached
+
+
+def test_full_queue_refuses_and_stores_nothing(world):
+    world.settings(max_waiting=3)
+    world.plain(b"1", b"2", b"3")
+    with pytest.raises(Refused, match="queue q has 3 of 3 waiting jobs") as refused:
+        world.plain(b"4")
+    assert (refused.value.kind, refused.value.retry_after_ms) == (RefusalKind.QUEUE_FULL, 1_000)
+    world.lease(1)
+    world.plain(b"4")
+    assert world.counts() == (0, 3, 1)
+
+
+def test_full_server_refuses_jobs_and_bytes():
+    jobs, size = World(Load(waiting_max=2)), World(Load(waiting_bytes_max=10))
+    jobs.plain(b"1", b"2")
+    with pytest.raises(Refused, match="the server holds 2 of 2 jobs"):
+        jobs.plain(b"3")
+    size.plain(b"x" * 11)
+    with pytest.raises(Refused, match="the server holds 11 of 10 payload bytes") as refused:
+        size.plain(b"3")
+    assert refused.value.kind is RefusalKind.SERVER_FULL
+
+
+def test_keys_at_their_cap_are_refused_and_none_is_evicted():
+    world = World(Load(keys_max=2))
+    known = world.row(key="a")
+    with pytest.raises(Refused, match="the server keeps 1 of 2 idempotency keys") as refused:
+        world.push(jobs=[keyed("b")], request_id=b"r")
+    assert refused.value.kind is RefusalKind.KEYS_FULL
+    world.row(key="b")
+    assert world.plain(b"no key").count == 1
+    assert world.push(jobs=[keyed("a")]).exceptions == [(0, DUPLICATE, known)]

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.decide.queues import decide_vanish
-from jobline_server.engine.values import JobOptions, Retention
+import pytest
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.queues import (
+    decide_delete_queue,
+    decide_pause_queue,
+    decide_resume_queue,
+    decide_update_queue,
+    decide_vanish,
+    known_queue,
+)
+from jobline_server.engine.endings import QueueGone
+from jobline_server.engine.values import JobOptions, QueueSettings, Retention, RevokeReason
 
 HOUR_MS = 3_600_000
 
@@ -21,3 +32,87 @@ def test_queue_vanishes_an_hour_after_its_last_job_and_not_at_once(world):
     world.advance(HOUR_MS)
     assert decide_vanish(world.shard, world.now) == 1
     assert "q" not in world.shard.queues
+
+
+def test_settings_are_changed_as_a_whole_or_by_mask(world):
+    decide_update_queue(world.shard, world.now, "q", QueueSettings(lease_ms=5_000), None)
+    wanted = QueueSettings(max_attempts=7, lease_ms=9_000)
+    decide_update_queue(world.shard, world.now, "q", wanted, frozenset({"max_attempts"}))
+    assert world.queue().settings == QueueSettings(lease_ms=5_000, max_attempts=7)
+    assert len(world.commit()) == 3
+
+
+def test_settings_that_stay_the_same_are_no_fact(world):
+    world.settings(lease_ms=5_000)
+    decide_update_queue(world.shard, world.now, "q", QueueSettings(lease_ms=5_000), None)
+    assert world.commit() == []
+
+
+def test_paused_queue_takes_pushes_and_says_who_and_why(world):
+    world.row()
+    decide_pause_queue(world.shard, world.now, "q", "ann", "too hot")
+    decide_pause_queue(world.shard, world.now, "q", "bob", "still too hot")
+    queue = world.queue()
+    assert (queue.paused, queue.paused_by, queue.pause_reason) == (True, "bob", "still too hot")
+    assert world.plain(b"1").count == 1
+    decide_resume_queue(world.shard, world.now, "q")
+    assert (queue.paused, queue.paused_by, queue.pause_reason) == (False, "", "")
+    assert world.lease().count() == 2
+
+
+def test_queue_that_is_not_paused_is_resumed_without_a_fact(world):
+    world.row()
+    decide_resume_queue(world.shard, world.now, "q")
+    assert world.commit() == []
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        lambda shard, now: decide_pause_queue(shard, now, "q", "ann", "why"),
+        lambda shard, now: decide_resume_queue(shard, now, "q"),
+        lambda shard, now: decide_delete_queue(shard, now, "q", force=True),
+    ],
+)
+def test_queue_that_is_not_there_is_not_found(world, deed):
+    with pytest.raises(Refused, match="there is no queue q") as refused:
+        deed(world.shard, world.now)
+    assert (refused.value.kind, refused.value.field) == (RefusalKind.QUEUE_NOT_FOUND, "queue")
+
+
+def test_queue_with_active_jobs_is_deleted_only_by_force(world):
+    world.plain(b"1", b"2", b"3")
+    world.row(key="k")
+    world.row(delay_ms=1_000)
+    holder = world.session()
+    world.lease(2, holder=holder)
+    with pytest.raises(Refused, match="queue q has 2 active jobs; set force") as refused:
+        decide_delete_queue(world.shard, world.now, "q", force=False)
+    assert refused.value.kind is RefusalKind.QUEUE_ACTIVE
+    assert decide_delete_queue(world.shard, world.now, "q", force=True) == 5
+    assert (world.shard.queues, world.shard.load.live_jobs) == ({}, 0)
+    assert holder.tally.jobs == 0
+    assert {reason for *_, reason in world.shard.revoked} == {RevokeReason.QUEUE_DELETED}
+    world.check()
+
+
+def test_ended_jobs_go_with_their_queue_and_count(world):
+    world.ack([(world.row(), world.one().delivery)])
+    assert decide_delete_queue(world.shard, world.now, "q", force=False) == 1
+    assert QueueGone("q") in world.shard.take_ended()
+
+
+def test_queue_with_settings_or_paused_does_not_vanish(world):
+    world.settings("kept", lease_ms=5_000)
+    world.settings("paused")
+    decide_pause_queue(world.shard, world.now, "paused", "ann", "why")
+    world.advance(10 * HOUR_MS)
+    assert decide_vanish(world.shard, world.now) == 0
+
+
+def test_pushing_again_and_again_keeps_an_empty_queue(world):
+    known_queue(world.shard, world.now, "q")
+    world.advance(HOUR_MS)
+    known_queue(world.shard, world.now, "q")
+    world.advance(HOUR_MS)
+    assert decide_vanish(world.shard, world.now) == 0

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import ReleaseItem
-from jobline_server.engine.values import AckLevel, SettleOutcome
+from jobline_server.engine.commands import ExtendItem, ReleaseItem
+from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.values import (
+    AckLevel,
+    Backoff,
+    EndReason,
+    FailAction,
+    JobState,
+    LeaseReason,
+    SettleOutcome,
+)
+from tests.unit.engine.world import ERROR, leases_of
 
-LOST, NOT_FOUND = SettleOutcome.LEASE_LOST, SettleOutcome.NOT_FOUND
+DONE, LOST, NOT_FOUND = SettleOutcome.DONE, SettleOutcome.LEASE_LOST, SettleOutcome.NOT_FOUND
+STEADY = Backoff(jitter=0.0)
 
 
 def test_release_of_a_job_twice_in_one_call_gives_it_back_once(world):
@@ -32,3 +43,167 @@ def test_released_jobs_stand_at_the_front_in_the_order_of_the_list(world):
     leased = world.lease(3).jobs
     world.release(*[ReleaseItem(job.id, job.delivery) for job in leased])
     assert world.ids() == ids
+
+
+def test_failed_job_waits_for_its_next_attempt(world):
+    job_id = world.row(backoff=STEADY)
+    result = world.fail(job_id, world.one().delivery)
+    assert (result.outcome, result.state) == (DONE, JobState.SCHEDULED)
+    assert result.run_at_ms == world.now.wall_ms + 1_000
+    world.tick(1_000)
+    job = world.one()
+    assert (job.attempt, job.reason) == (2, LeaseReason.RETRY)
+
+
+def test_failure_may_name_its_own_pause_or_none(world):
+    job_id = world.row()
+    result = world.fail(job_id, world.one().delivery, retry_after_ms=5_000)
+    assert result.run_at_ms == world.now.wall_ms + 5_000
+    world.tick(5_000)
+    result = world.fail(job_id, world.one().delivery, retry_after_ms=0)
+    assert (result.state, result.run_at_ms) == (JobState.READY, 0)
+    assert world.one().attempt == 3
+
+
+def test_last_attempt_that_fails_is_the_end(world):
+    job_id = world.row(max_attempts=2)
+    world.fail(job_id, world.one().delivery, retry_after_ms=0)
+    assert world.fail(job_id, world.one().delivery).state is JobState.DEAD
+    state, record = world.ended()[job_id]
+    assert (state, record.reason) == (JobState.DEAD, EndReason.MAX_ATTEMPTS_EXCEEDED)
+    assert (record.attempts, record.error, record.worker) == (2, ERROR, "w1")
+
+
+def test_unlimited_attempts_never_end(world):
+    job_id = world.row(max_attempts=0)
+    for _ in range(50):
+        assert world.fail(job_id, world.one().delivery, retry_after_ms=0).outcome is DONE
+    assert len(world.shard.jobs[job_id].details.history) == 20
+
+
+def test_worker_may_say_that_a_failure_is_final(world):
+    job_id = world.plain(b"1").first_id
+    delivery = world.lease().runs[0].delivery
+    assert world.fail(job_id, delivery, then=FailAction.DEAD).state is JobState.DEAD
+    assert world.ended()[job_id][1].reason is EndReason.EXPLICIT_FAIL
+
+
+def test_errors_the_queue_does_not_retry_are_final(world):
+    world.settings(non_retryable_error_types=("ValueError",))
+    job_id = world.row()
+    assert world.fail(job_id, world.one().delivery).state is JobState.DEAD
+
+
+def test_worker_may_cancel_the_job_it_has(world):
+    job_id, member = world.row(), world.plain(b"1").first_id
+    leased = dict(leases_of(world.lease()))
+    for one in (job_id, member):
+        assert world.fail(one, leased[one], then=FailAction.CANCEL).state is JobState.CANCELLED
+    assert {state for state, _ in world.ended().values()} == {JobState.CANCELLED}
+    world.check()
+
+
+def test_cancelled_job_that_fails_stays_cancelled(world):
+    job_id = world.row()
+    job = world.one()
+    decide_cancel(world.shard, world.now, [job_id])
+    result = world.fail(job_id, job.delivery)
+    assert (result.outcome, result.state) == (SettleOutcome.CANCELLED, JobState.CANCELLED)
+
+
+def test_failure_with_a_lease_that_is_not_valid_changes_nothing(world):
+    job_id = world.row()
+    job = world.one()
+    assert world.fail(job_id, job.delivery - 1).outcome is LOST
+    assert world.fail(4711, job.delivery).outcome is NOT_FOUND
+    world.fail(job_id, job.delivery)
+    assert world.fail(job_id, job.delivery).outcome is LOST
+    assert world.shard.jobs[job_id].attempts == 1
+
+
+def test_release_uses_no_attempt_and_no_stall(world):
+    job_id = world.plain(b"1").first_id
+    delivery = world.lease().runs[0].delivery
+    assert world.release(ReleaseItem(job_id, delivery)) == []
+    job = world.one()
+    assert (job.attempt, job.reason, job.delivery) == (1, LeaseReason.RELEASED, delivery + 1)
+    single = world.shard.jobs[job_id]
+    assert (single.attempts, single.stalls, single.releases) == (0, 0, 1)
+
+
+def test_release_with_a_delay_waits(world):
+    job_id = world.row()
+    world.release(ReleaseItem(job_id, world.one().delivery, delay_ms=5_000))
+    assert world.counts() == (1, 0, 0)
+    world.tick(5_000)
+    assert world.ids() == [job_id]
+
+
+def test_cancelled_job_that_is_released_is_cancelled(world):
+    job_id = world.row()
+    job = world.one()
+    decide_cancel(world.shard, world.now, [job_id])
+    assert world.release(ReleaseItem(job_id, job.delivery)) == [(0, SettleOutcome.CANCELLED)]
+    assert world.ended()[job_id][0] is JobState.CANCELLED
+
+
+def test_job_that_is_always_given_back_ends_at_last(world):
+    """A thousand times is a loop, not a shutdown."""
+    job_id = world.row()
+    job = world.one()
+    world.shard.jobs[job_id].releases = 1_000
+    assert world.release(ReleaseItem(job_id, job.delivery)) == []
+    state, record = world.ended()[job_id]
+    assert (state, record.error.type) == (JobState.DEAD, "ReleasesUsedUp")
+
+
+def test_extended_lease_lasts_longer_and_never_shorter(world):
+    job_id = world.row()
+    job = world.one()
+    world.advance(20_000)
+    assert world.extend(ExtendItem(job_id, job.delivery)) == []
+    assert world.shard.jobs[job_id].deadline_ms == world.now.mono_ms + 30_000
+    world.extend(ExtendItem(job_id, job.delivery, lease_ms=1_000))
+    assert world.shard.jobs[job_id].deadline_ms == world.now.mono_ms + 30_000
+
+
+def test_extending_without_a_report_writes_nothing(world):
+    first_id = world.plain(b"1").first_id
+    delivery = world.lease().runs[0].delivery
+    recorded = len(world.journal)
+    world.extend(ExtendItem(first_id, delivery))
+    assert len(world.journal) == recorded
+
+
+def test_report_is_kept_and_handed_to_the_next_attempt(world):
+    first_id = world.plain(b"1").first_id
+    delivery = world.lease().runs[0].delivery
+    report = ExtendItem(first_id, delivery, None, 40.0, "half way", b"page 7")
+    assert world.extend(report) == []
+    details = world.shard.jobs[first_id].details
+    assert (details.progress, details.progress_message) == (40.0, "half way")
+    world.fail(first_id, delivery, retry_after_ms=0)
+    assert world.one().checkpoint == b"page 7"
+
+
+def test_checkpoint_forgives_earlier_stalls_and_progress_does_not(world):
+    job_id = world.row()
+    world.lease()
+    world.tick(60_000)
+    job = world.one()
+    world.extend(ExtendItem(job_id, job.delivery, progress=1.0))
+    assert world.shard.jobs[job_id].stalls == 1
+    world.extend(ExtendItem(job_id, job.delivery, checkpoint=b"c"))
+    assert world.shard.jobs[job_id].stalls == 0
+
+
+def test_extend_tells_of_lost_leases_and_cancelled_jobs(world):
+    job_id = world.row()
+    job = world.one()
+    decide_cancel(world.shard, world.now, [job_id])
+    items = [ExtendItem(job_id, job.delivery), ExtendItem(job_id, job.delivery + 1)]
+    assert world.extend(*items, ExtendItem(4711, 1)) == [
+        (0, SettleOutcome.CANCELLED),
+        (1, LOST),
+        (2, NOT_FOUND),
+    ]

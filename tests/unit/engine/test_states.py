@@ -31,6 +31,7 @@ def test_illegal_move_names_state_move_and_job(state, move):
 def test_move_that_ends_a_life_leaves_no_state():
     """`live` is for moves after which there is a job."""
     assert after(JobState.READY, Move.DELETED, 1) is None
+    assert live(JobState.READY, Move.LEASED, 1) is JobState.ACTIVE
     with pytest.raises(IllegalMove, match="job 1 would have no state after it was deleted"):
         live(JobState.READY, Move.DELETED, 1)
 
