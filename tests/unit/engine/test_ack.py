@@ -162,3 +162,20 @@ def test_jobs_on_leases_of_two_workers_are_acked_in_one_call(world):
     workers = {record.worker for _, record in world.ended().values()}
     assert workers == {"w1", "w2"}
     world.check()
+
+
+def test_single_jobs_before_and_after_members_are_acked_in_one_call(world):
+    """In the order they come: objects, then a lot, then objects again."""
+    first, members, last = world.row(), world.plain(b"1", b"2").first_id, world.row()
+    held = dict(leases_of(world.lease()))
+    order = [first, members, members + 1, last]
+    assert world.ack([(job_id, held[job_id]) for job_id in order]) == []
+    assert completed(world) == order
+    row, other = world.row(), world.plain(b"1").first_id
+    held = dict(leases_of(world.lease()))
+    assert world.ack([(row, held[row]), (other, held[other])]) == []
+
+
+def test_single_job_with_an_old_delivery_is_lost(world):
+    job_id = world.row()
+    assert world.ack([(job_id, world.one().delivery - 1)]) == [(0, LOST)]

@@ -94,3 +94,8 @@ def test_jobs_without_payload_fit_when_there_is_no_room_left(world):
     big = world.row(b"x" * 50)
     lot = world.plain(b"", b"").first_id
     assert chosen(world, size=50) == [(big, 1), (lot, 2)]
+
+
+def test_room_for_one_job_is_filled_by_one(world):
+    first, _ = world.row(), world.row()
+    assert chosen(world, 1) == [(first, 1)]

@@ -213,6 +213,7 @@ def _kept_of(queue: Queue, jobs: list[Job], state: JobState) -> tuple[list[Job],
 def apply_job_died(shard: Shard, fact: JobDied, _offset: int) -> None:
     """An active job is dead: of an error, which used an attempt, or of a lost lease."""
     job = single(shard, fact.id)
+    live(job.state, Move.DIED, job.id)
     stalled = fact.reason in (EndReason.STALLED, EndReason.WORKER_LOST)
     outcome = AttemptOutcome.STALLED if stalled else AttemptOutcome.FAILED
     note_attempt(job, fact.at_ms, outcome, fact.error)
@@ -229,7 +230,7 @@ def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> Non
     results = dict(zip(fact.result_ids, fact.results, strict=True))
     jobs, runs = _singles_and_runs(shard, fact.starts, fact.counts)
     # A member that is leased was failed with `then: CANCEL`: it ends as a job of its own.
-    leased = [first_id for first_id, _ in runs if shard.find_lease(first_id)[0] is not None]
+    leased = {first_id: None for first_id, _ in runs if shard.find_lease(first_id)[0] is not None}
     jobs += [single(shard, first_id) for first_id in leased]
     if jobs:
         reason = EndReason.CANCELLED

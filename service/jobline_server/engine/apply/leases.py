@@ -136,9 +136,10 @@ def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job],
 def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:
     """An attempt is used up; the job waits for the next one."""
     job = single(shard, fact.id)
-    note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
     move = _FAILED if fact.run_at_ms else _FAILED_RETRY_NOW
-    _give_back(shard, job, move, fact.run_at_ms, offset)
+    state = live(job.state, move, job.id)
+    note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
+    _give_back(shard, job, state, fact.run_at_ms, offset)
     job.attempts += 1
     job.lease_reason = _RETRY
     job.queue.failed_total += 1
@@ -149,9 +150,9 @@ def apply_jobs_stalled(shard: Shard, fact: JobsStalled, offset: int) -> None:
     for index in range(len(fact.ids) - 1, -1, -1):
         run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
         job = single(shard, fact.ids[index])
+        state = live(job.state, Move.STALLED_WAIT if run_at_ms else Move.STALLED, job.id)
         note_attempt(job, fact.at_ms, AttemptOutcome.STALLED, None)
-        move = Move.STALLED_WAIT if run_at_ms else Move.STALLED
-        _give_back(shard, job, move, run_at_ms, offset, front=True)
+        _give_back(shard, job, state, run_at_ms, offset, front=True)
         job.stalls += 1
         job.lease_reason = LeaseReason.STALLED
 
@@ -163,9 +164,10 @@ def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
     for index in range(len(fact.ids) - 1, -1, -1):
         run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
         job = single(shard, fact.ids[index])
-        note_attempt(job, fact.at_ms, AttemptOutcome.RELEASED, None)
         move = Move.RELEASED_FOR_LATER if run_at_ms else Move.RELEASED
-        _give_back(shard, job, move, run_at_ms, offset, front=True)
+        state = live(job.state, move, job.id)
+        note_attempt(job, fact.at_ms, AttemptOutcome.RELEASED, None)
+        _give_back(shard, job, state, run_at_ms, offset, front=True)
         job.releases += 1
         job.lease_reason = LeaseReason.RELEASED
 
@@ -182,10 +184,9 @@ def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError 
 
 
 def _give_back(
-    shard: Shard, job: Job, move: Move, run_at_ms: int, offset: int, *, front: bool = False
+    shard: Shard, job: Job, state: JobState, run_at_ms: int, offset: int, *, front: bool = False
 ) -> None:
     """An ACTIVE job waits again: for its time, or ready at the tail or the front of its lane."""
-    state = live(job.state, move, job.id)
     unlease(job)
     queue = job.queue
     queue.active -= 1

@@ -1,0 +1,68 @@
+"""Facts of queues."""
+
+from __future__ import annotations
+
+from jobline_server.engine.endings import QueueGone
+from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.engine.values import DEFAULT_SETTINGS, QueueSettings, RevokeReason
+from tests.unit.engine.world import WALL_MS
+
+
+def test_new_queue_takes_its_number(world):
+    number = world.shard.next_id()
+    world.shard.emit(QueueChanged(WALL_MS, "q", DEFAULT_SETTINGS, created_number=number))
+    assert (world.queue().number, world.shard.next_id()) == (number, number + 1)
+    assert world.shard.changes.queues == {"q"}
+
+
+def test_queue_that_is_there_keeps_its_number_and_its_jobs(world):
+    world.row()
+    queue = world.queue()
+    world.shard.emit(QueueChanged(WALL_MS, "q", QueueSettings(max_attempts=1)))
+    assert world.queue() is queue
+    assert (queue.settings.max_attempts, queue.ready) == (1, 1)
+
+
+def test_resumed_queue_is_woken(world):
+    world.row()
+    world.shard.emit(QueuePaused(WALL_MS, "q", "ann", "why"))
+    assert world.queue().paused_by == "ann"
+    world.shard.take_woken()
+    world.shard.emit(QueueResumed(WALL_MS, "q"))
+    assert world.shard.take_woken() == [world.queue()]
+
+
+def test_deleted_queue_takes_its_jobs_along_and_no_others(world):
+    world.plain(b"1", b"2")
+    single, other = world.row(), world.row(queue="other")
+    lot = world.plain(b"3", queue="other").first_id
+    holder = world.session()
+    world.lease(1, holder=holder)
+    world.lease(2, holder=holder)
+    world.shard.jobs[single].stored = world.queue().stored = True
+    world.shard.emit(QueueDeleted(WALL_MS, "q"))
+    assert (set(world.shard.jobs), set(world.shard.lots.lots)) == ({other}, {lot})
+    assert {reason for *_, reason in world.shard.revoked} == {RevokeReason.QUEUE_DELETED}
+    assert (len(world.shard.revoked), holder.tally.jobs, holder.leases) == (3, 0, {})
+    assert world.shard.changes.buried_jobs == [single]
+    assert len(world.shard.changes.buried_queues) == 1
+    world.check()
+
+
+def test_stored_lot_of_a_deleted_queue_is_buried(world):
+    lot = world.plain(b"1", b"2").first_id
+    world.shard.lots.find(lot).stored = True
+    delayed = world.row(delay_ms=1_000)
+    world.shard.emit(QueueDeleted(WALL_MS, "q"))
+    assert world.shard.changes.buried_lots == [lot]
+    assert world.state(delayed) is None
+    world.tick(1_000)
+    world.check()
+
+
+def test_deleted_empty_queue_leaves_word(world):
+    world.shard.emit(QueueChanged(WALL_MS, "q", DEFAULT_SETTINGS, created_number=1))
+    world.shard.emit(QueueDeleted(WALL_MS, "q"))
+    assert world.shard.take_ended() == [QueueGone("q")]
+    assert world.shard.changes.queues == set()
+    assert world.shard.changes.buried_queues == []
