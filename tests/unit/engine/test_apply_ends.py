@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns
@@ -36,7 +34,7 @@ def run(world):
     return first_id
 
 
-def complete(world, *runs, results=None) -> list[Any]:
+def complete(world, *runs, results=None):
     """Completes runs of (first id, count); returns the endings."""
     left = results or {}
     starts, counts = [start for start, _ in runs], [count for _, count in runs]

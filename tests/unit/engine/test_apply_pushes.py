@@ -36,13 +36,13 @@ def shard(world):
     return world.shard
 
 
-def lot(shard, *payloads, **rest) -> int:
+def lot(shard, *payloads, **rest):
     first_id = shard.next_id()
     shard.emit(LotPushed(WALL_MS, "q", first_id, DEFAULT_OPTIONS, list(payloads), **rest))
     return first_id
 
 
-def rows(shard, *payloads, options=(DEFAULT_OPTIONS,), **rest) -> int:
+def rows(shard, *payloads, options=(DEFAULT_OPTIONS,), **rest):
     first_id = shard.next_id()
     shard.emit(JobsPushed(WALL_MS, "q", first_id, list(options), list(payloads), **rest))
     return first_id
