@@ -1,15 +1,20 @@
 """SQLite: both interfaces of `storage` over files in one directory.
 
-    jobline.db      shards, journal, items         connection.py journal.py items.py opening.py
-    store.py finished.db     jobs that ended                ended_ops.py ended_queries.py
-    finished.py promise         last acknowledged commits      promise.py ballast         room to
-    give up on a full disk ballast.py lock            held while a process runs      files.py
+    jobline.db      shards, journal, items         store.py opening.py reading.py
+                                                   journal.py items.py
+    finished.db     jobs that ended                finished.py ended_ops.py ended_queries.py
+    promise         the last acknowledged commits  promise.py
+    ballast         room to give up                ballast.py
+    lock            held while a process runs      files.py
+
+`connection.py` is a file with its thread, `failures.py` says what an error of a write means, and
+`statements.py` reads the SQL, which stands in `sql/`, a sentence a statement.
 
 Each database has one connection on one thread (SQLite 3.40 loses commits with two, see the
 WAL-reset bug at https://sqlite.org/wal.html), and every transaction is one plain function that runs
-there from begin to end: nothing comes between its statements, and the loop is asked once. The SQL
-stands in `sql/`, a sentence a statement. Python's lock is taken anew after every step of a
-statement, and a busy loop gives it back late, so the hot statements carry many rows each.
+there from begin to end: nothing comes between its statements, and the loop is asked once. Python's
+lock is taken anew after every step of a statement, and a busy loop gives it back late, so the hot
+statements carry many rows each.
 
 Nothing here knows what a blob holds.
 """

@@ -13,7 +13,7 @@ from jobline_server.storage.sqlite import items, journal, opening
 from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database
 from jobline_server.storage.store import BadRow, ItemRow, JournalRow
 
-# What a crash left of a truncation is deleted in slices of so many rows.
+# What a crash left of a truncation or a checkpoint is deleted in slices of so many rows.
 SLICE_ROWS = 2_000
 
 

@@ -40,8 +40,6 @@ from jobline_server.storage.store import (
 
 T = TypeVar("T")
 
-# A slice of what an opening deletes.
-_SLICE_ROWS = 2_000
 # A commit writes about this much beside its blobs: the ends of the last page and the shard row's
 # page.
 _ROW_BYTES = 2 * PAGE_BYTES
@@ -219,8 +217,10 @@ class SqliteStore:
     async def _delete_leftovers(self, row: ShardRow) -> None:
         after: tuple[int, int] | None = items.BEFORE_ALL
         while after is not None:
-            clean = partial(items.delete_leftovers, shard=row, after=after, limit_rows=_SLICE_ROWS)
-            after = await self._database.transact(clean, _SLICE_ROWS * PAGE_BYTES // 16)
+            clean = partial(
+                items.delete_leftovers, shard=row, after=after, limit_rows=reading.SLICE_ROWS
+            )
+            after = await self._database.transact(clean, reading.SLICE_ROWS * PAGE_BYTES // 16)
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
         """See `Store.truncate`."""
