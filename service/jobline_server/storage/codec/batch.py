@@ -67,33 +67,23 @@ _DECODERS: dict[str, Callable[[int, Any], Fact]] = {
 }
 
 
-def message_of(facts: Sequence[Fact]) -> entry_pb2.JournalBatch:
-    """Facts of one shard as a message."""
+def encode_batch(facts: Sequence[Fact]) -> bytes:
+    """Facts of one shard as the blob of one journal row. None of them is volatile."""
     batch = entry_pb2.JournalBatch()
     add = batch.entries.add
     for fact in facts:
         entry = add()
         entry.at_ms = fact.at_ms
         _ENCODERS[type(fact)](entry, fact)
-    return batch
+    return batch.SerializeToString()
 
 
-def facts_of(batch: entry_pb2.JournalBatch) -> list[Fact]:
-    """The facts of a message, in order."""
+def decode_batch(blob: bytes) -> list[Fact]:
+    """The facts of a journal row, in order."""
     facts: list[Fact] = []
-    for entry in batch.entries:
+    for entry in entry_pb2.JournalBatch.FromString(blob).entries:
         name = entry.WhichOneof("fact")
         if name is None:
             raise UnknownFact("the journal holds a fact of a newer version of jobline-server")
         facts.append(_DECODERS[name](entry.at_ms, getattr(entry, name)))
     return facts
-
-
-def encode_batch(facts: Sequence[Fact]) -> bytes:
-    """Facts of one shard as the blob of one journal row. None of them is volatile."""
-    return message_of(facts).SerializeToString()
-
-
-def decode_batch(blob: bytes) -> list[Fact]:
-    """The facts of a journal row, in order."""
-    return facts_of(entry_pb2.JournalBatch.FromString(blob))
