@@ -1,7 +1,7 @@
 """A worker stream as a protocol, without a stream.
 
-worker ── open ─────────▶ OPEN ── drain / goaway ──▶ DRAINING ── half-close, nothing held ──▶ ENDED
-── window, settle, extend ──▶    ◀── deliver, confirm, revoke, heartbeat ──
+    worker ── open ──▶ OPEN ── drain / goaway ──▶ DRAINING ── half-close, nothing held ──▶ ENDED
+           ── window, settle, extend ──▶    ◀── deliver, confirm, revoke, heartbeat ──
 
 The server hands out at most the window: what the worker has unfinished is counted in `tally`,
 which the engine keeps in step as jobs are leased and settled, so the credit is window minus tally

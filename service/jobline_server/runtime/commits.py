@@ -2,11 +2,12 @@
 
 The order of a turn:
 
-1. calls are decided and applied at once; facts gather in their shards 2. when it pays
-(`storage.gather`), the facts of every shard are cut: one blob, one offset a shard 3. one
-transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather 4. the shards'
-committed offsets move 5. the turn is told to those who keep or watch what happened 6. the calls
-that waited are answered
+1. calls are decided and applied at once; facts gather in their shards
+2. when it pays (`storage.gather`), the facts of every shard are cut: one blob, one offset a shard
+3. one transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather
+4. the shards' committed offsets move
+5. the turn is told to those who keep or watch what happened
+6. the calls that waited are answered
 
 A commit that fails for a full disk is tried again until there is room: memory is never rolled
 back. After any other failure nobody knows what is on disk, so the loop stops for good, and the

@@ -1,7 +1,7 @@
 """How a worker stops: finish, then cancel, then release. Pure.
 
-WORKING ── stop ─▶ FINISHING ── soft stop ─▶ CANCELLING ── hard stop ─▶ RELEASING ── said ─▶
-STOPPED
+    WORKING ── stop ─▶ FINISHING ── soft stop ─▶ CANCELLING ── hard stop ─▶ RELEASING
+                                                            ── said, or 5 s ─▶ STOPPED
 
 Each stage ends early when there is nothing left for it, and at once when somebody asks a second
 time. A polite stop never costs a job more than a kill does: what is running may finish, what is
