@@ -22,6 +22,7 @@ from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobError, JobOptions, Now
 
@@ -81,7 +82,7 @@ class World:
 
     def push_lot(self) -> None:
         payloads = payloads_of(BATCH)
-        command = Push("q", DEFAULT_OPTIONS, payloads=payloads)
+        command = Push("q", DEFAULT_OPTIONS, payloads=Payloads.of(payloads))
         self.timed("push", lambda: decide_push(self.shard, NOW, command))
         self.commit()
 

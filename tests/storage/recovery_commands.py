@@ -39,6 +39,7 @@ from jobline_server.engine.decide.queues import (
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.decide.timers import resume
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -109,7 +110,7 @@ class CommandRules(RuleBasedStateMachine):
         request_id=request_ids,
     )
     def push_payloads(self, queue, own, count, delay, level, request_id):
-        payloads = [b"%d" % index * (index + 1) for index in range(count)]
+        payloads = Payloads.of([b"%d" % index * (index + 1) for index in range(count)])
         run_at_ms = self.now.wall_ms + delay if delay else 0
         self._push(
             Push(queue, own, (), payloads, run_at_ms, level, True, request_id, request_digest=7)
@@ -128,10 +129,8 @@ class CommandRules(RuleBasedStateMachine):
             NewJob(key.encode() or b"x", own, key, now_ms + delay if delay else 0)
             for own, key, delay in jobs
         ]
-        plain = [b"y"] * payloads
-        self._push(
-            Push(queue, OPTIONS[0], rows, plain, 0, level, True, request_id, request_digest=7)
-        )
+        plain = Payloads.of([b"y"] * payloads)
+        self._push(Push(queue, OPTIONS[0], rows, plain, 0, level, True, request_id, 7))
 
     def _push(self, push: Push) -> None:
         try:

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import entries, values
+from jobline_server.engine.payloads import Payloads
 
 Any_ = st.SearchStrategy[Any]
 
@@ -118,7 +119,7 @@ def lots_pushed(draw: st.DrawFn) -> entries.LotPushed:
         queue=draw(text),
         first_id=draw(ids),
         options=draw(job_options),
-        payloads=draw(payloads),
+        payloads=Payloads.of(draw(payloads)),
         run_at_ms=draw(moments),
         **draw(requests()),
     )

@@ -15,8 +15,10 @@ from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, Now
 from jobline_server.storage.checkpoint import PASSES_MAX, Checkpoint
+from jobline_server.storage.codec.shared import payloads_of
 from jobline_server.storage.store import ItemKind
 from tests.storage.recovery_world import SHARD, World
 
@@ -35,7 +37,7 @@ def push_jobs(world, count=1, *, key="", level=None):
 
 def push_lot(world, payloads, level=None):
     """A lot; returns the id of its first job."""
-    push = Push("q", JobOptions(name="lot"), payloads=payloads, level=level)
+    push = Push("q", JobOptions(name="lot"), payloads=Payloads.of(payloads), level=level)
     return decide_push(world.shard, world.now, push).first_id
 
 
@@ -179,7 +181,8 @@ def test_payloads_that_nobody_needs_are_left_out(world):
     work_off(world, 4)
     world.finish_checkpoint(truncate=True)
     message = store_pb2.StoredLot.FromString(world.store.blob_of(SHARD, ItemKind.LOT, first_id))
-    assert (message.first_index, message.payloads[0]) == (4, b"4")
+    kept = payloads_of(message.payload_block, message.count - 4, skipped=4)
+    assert (message.first_index, kept[4]) == (4, b"4")
     check_recovery(world)
 
 
@@ -187,7 +190,7 @@ def test_abandoned_checkpoint_loses_nothing(world):
     """All that its slices took is written, and all that they removed is removed, by the next."""
     push_jobs(world, 2, key="old")
     push_lot(world, [b"a", b"b"])
-    decide_push(world.shard, world.now, Push("gone", DEFAULT_OPTIONS, payloads=[b"x"]))
+    decide_push(world.shard, world.now, Push("gone", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"])))
     world.finish_checkpoint(truncate=True)
     work_off(world, 3)
     decide_delete_queue(world.shard, world.now, "gone", force=True)

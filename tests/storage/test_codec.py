@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jobline.v1 import entry_pb2
 from jobline_server.engine import entries
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.storage.codec import UnknownFact, decode_batch, encode_batch
 from tests.storage.strategies import FACTS, facts
@@ -50,7 +51,9 @@ def test_what_spares_apply_a_look_up_is_not_written():
 def test_same_options_are_one_object_again():
     """The engine compares options by identity, so decoding interns them."""
     facts = [
-        entries.LotPushed(1, "q", first_id, JobOptions(name="mail", priority=3), [b"x"])
+        entries.LotPushed(
+            1, "q", first_id, JobOptions(name="mail", priority=3), Payloads.of([b"x"])
+        )
         for first_id in (1, 2)
     ]
     one, other = decode_batch(encode_batch([facts[0]])) + decode_batch(encode_batch([facts[1]]))
@@ -61,7 +64,8 @@ def test_same_options_are_one_object_again():
 
 def test_default_options_are_the_default_object():
     """No options at all are `DEFAULT_OPTIONS` itself."""
-    (fact,) = decode_batch(encode_batch([entries.LotPushed(1, "q", 1, DEFAULT_OPTIONS, [b""])]))
+    pushed = entries.LotPushed(1, "q", 1, DEFAULT_OPTIONS, Payloads.of([b""]))
+    (fact,) = decode_batch(encode_batch([pushed]))
     assert isinstance(fact, entries.LotPushed)
     assert fact.options is DEFAULT_OPTIONS
 

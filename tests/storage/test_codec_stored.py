@@ -13,6 +13,7 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import (
@@ -95,7 +96,14 @@ def test_job_comes_back(job):
 def lots(draw: st.DrawFn) -> Lot:
     """A lot, partly handed out; leases partly settled, none as a whole."""
     payloads = draw(st.lists(st.binary(max_size=4), min_size=1, max_size=12))
-    lot = Lot(100, QUEUE, draw(own.job_options), payloads, pushed_ms=7, run_at_ms=draw(own.moments))
+    lot = Lot(
+        100,
+        QUEUE,
+        draw(own.job_options),
+        Payloads.of(payloads),
+        pushed_ms=7,
+        run_at_ms=draw(own.moments),
+    )
     lot.order = draw(st.integers(-(2**60), 2**60))
     lot.cursor = draw(st.integers(0, len(payloads)))
     start = 0
@@ -171,7 +179,7 @@ def test_ended_job_comes_back(job, error, reason):
 
 
 def ended_run(state: JobState = JobState.COMPLETED) -> EndedRuns:
-    payloads = [b"%d" % index for index in range(10)]
+    payloads = Payloads.of([b"%d" % index for index in range(10)])
     lot = Lot(100, QUEUE, JobOptions(name="mail"), payloads, pushed_ms=7, run_at_ms=0)
     return EndedRuns(lot, state, [102], [4], 1_000, 9, "w", True)
 

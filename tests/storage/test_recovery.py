@@ -14,6 +14,7 @@ from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState, Now
 from jobline_server.storage.codec.stored_shard import encode_keys
@@ -36,7 +37,7 @@ def push_jobs(world, count=1, queue="q"):
 
 
 def push_lot(world, count, queue="q"):
-    payloads = [b"x"] * count
+    payloads = Payloads.of([b"x"] * count)
     return decide_push(
         world.shard, world.now, Push(queue, JobOptions(name="lot"), payloads=payloads)
     ).first_id

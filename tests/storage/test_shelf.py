@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns, QueueGone
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import DEFAULT_OPTIONS, EndReason, JobError, JobState
 from jobline_server.storage.codec import record_of, records_of
@@ -23,7 +24,7 @@ QUEUE = Queue("q", 1, 5)
 
 
 def lot_of(first_id, count, size=1, queue=QUEUE):
-    payloads = [b"x" * size] * count
+    payloads = Payloads.of([b"x" * size] * count)
     return Lot(first_id, queue, DEFAULT_OPTIONS, payloads, pushed_ms=7, run_at_ms=0)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.values import (
     AckLevel,
     EndReason,
@@ -84,7 +85,7 @@ class Push:
     queue: str
     options: JobOptions
     jobs: Sequence[NewJob] = ()
-    payloads: list[bytes] = field(default_factory=list)
+    payloads: Payloads = NO_PAYLOADS
     run_at_ms: int = 0
     level: AckLevel | None = None
     atomic: bool = True
@@ -129,7 +130,7 @@ class LeasedRun:
     delivery: int
     queue: str
     options: JobOptions
-    payloads: list[bytes]
+    payloads: Payloads
     lease_ms: int
     pushed_ms: int
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import EndReason, JobError, JobState
 
 
@@ -38,10 +39,9 @@ class EndedRuns:
         for first_id, count in zip(self.starts, self.counts, strict=True):
             yield from range(first_id, first_id + count)
 
-    def payloads(self, first_id: int, count: int) -> list[bytes]:
+    def payloads(self, first_id: int, count: int) -> Payloads:
         """The payloads of one of the runs."""
-        index = first_id - self.lot.first_id
-        return self.lot.payloads[index : index + count]
+        return self.lot.payloads.part(first_id - self.lot.first_id, count)
 
 
 @dataclass(slots=True)

@@ -4,8 +4,7 @@ A fact says what happened, in the past tense, and `apply` is the only code that 
 storage writes facts down, recovery applies them again, watchers are told of them. Plain work is
 one fact a batch: `starts[i]`, `counts[i]` name the ids `starts[i] … starts[i] + counts[i] − 1`.
 
-The mirror image on disk is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not
-written: they spare `apply` a look-up, and a recovered fact does without them.
+On disk it is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not written.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from jobline_server.engine.values import (
 
 if TYPE_CHECKING:
     from jobline_server.engine.holder import Holder
+    from jobline_server.engine.payloads import Payloads
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class LotPushed:
     queue: str
     first_id: int
     options: JobOptions
-    payloads: list[bytes]
+    payloads: Payloads
     run_at_ms: int = 0
     request_hash: bytes = b""
     request_digest: int = 0

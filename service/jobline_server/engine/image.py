@@ -68,8 +68,8 @@ def _job(job: Job) -> tuple[Any, ...]:
 def _lot(lot: Lot) -> tuple[Any, ...]:
     held = {index for lease in lot.leases for index in lease.open_indexes()}
     kept = {
-        index: payload
-        for index, payload in enumerate(lot.payloads)
+        index: lot.payloads[index]
+        for index in range(len(lot.payloads))
         if index in held or lot.is_waiting(index)
     }
     leases = [

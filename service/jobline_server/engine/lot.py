@@ -20,6 +20,7 @@ from jobline_server.engine.values import JobOptions
 
 if TYPE_CHECKING:
     from jobline_server.engine.holder import Holder
+    from jobline_server.engine.payloads import Payloads
     from jobline_server.engine.queue import Queue
 
 
@@ -134,10 +135,10 @@ class RunLease:
 
     def unfinished(self) -> tuple[int, int]:
         """Jobs and payload bytes that are still leased."""
-        lot = self.lot
-        if lot.is_even:
-            return self.remaining, self.remaining * lot.payload_bytes_max
-        return self.remaining, sum([len(lot.payloads[index]) for index in self.open_indexes()])
+        payloads = self.lot.payloads
+        if payloads.is_even:
+            return self.remaining, self.remaining * payloads.bytes_max
+        return self.remaining, sum([payloads.bytes_of(index, 1) for index in self.open_indexes()])
 
     def open_ids(self) -> list[int]:
         """Ids that are still leased."""
@@ -166,8 +167,6 @@ class Lot:
         "gone",
         "leases",
         # bookkeeping
-        "is_even",
-        "payload_bytes_max",
         "offset",
         "remaining",
         "volatile",
@@ -179,7 +178,7 @@ class Lot:
         first_id: int,
         queue: Queue,
         options: JobOptions,
-        payloads: list[bytes],
+        payloads: Payloads,
         *,
         pushed_ms: int,
         run_at_ms: int,
@@ -194,37 +193,25 @@ class Lot:
         self.cursor = 0
         self.gone: set[int] = set()
         self.leases: list[RunLease] = []
-        sizes = set(map(len, payloads))
-        self.payload_bytes_max = max(sizes)
-        self.is_even = len(sizes) == 1
         self.offset = 0
         self.remaining = len(payloads)
         self.volatile = False
         self.stored = False
 
-    def bytes_of(self, index: int, count: int) -> int:
-        """Payload bytes of neighbours; counted one by one only where they differ."""
-        if self.is_even:
-            return count * self.payload_bytes_max
-        return sum(map(len, self.payloads[index : index + count]))
-
     def bytes_of_runs(self, starts: list[int], counts: list[int]) -> int:
         """Payload bytes of runs of ids."""
-        if self.is_even:
-            return sum(counts) * self.payload_bytes_max
-        first_id = self.first_id
+        payloads, first_id = self.payloads, self.first_id
+        if payloads.is_even:
+            return sum(counts) * payloads.bytes_max
         runs = zip(starts, counts, strict=True)
-        return sum([self.bytes_of(start - first_id, count) for start, count in runs])
+        return sum([payloads.bytes_of(start - first_id, count) for start, count in runs])
 
     def bytes_left(self) -> int:
         """Payload bytes of the members that are still part of it."""
-        if self.is_even:
-            return self.remaining * self.payload_bytes_max
-        payloads, gone = self.payloads, self.gone
-        waiting = sum(
-            [len(payloads[i]) for i in range(self.cursor, len(payloads)) if i not in gone]
-        )
-        return waiting + sum([lease.unfinished()[1] for lease in self.leases])
+        payloads, cursor = self.payloads, self.cursor
+        waiting = payloads.bytes_of(cursor, len(payloads) - cursor)
+        gone = sum([payloads.bytes_of(index, 1) for index in self.gone])
+        return waiting - gone + sum([lease.unfinished()[1] for lease in self.leases])
 
     def end_id(self) -> int:
         """One past the last id."""

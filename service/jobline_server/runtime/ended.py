@@ -20,7 +20,7 @@ from jobline_server.engine.values import ENDED_STATES, EndReason, JobState
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.shown import ended_view, matches
 from jobline_server.runtime.views import DeadCount, JobFilter, JobView
-from jobline_server.storage.codec.ended import decode_ended
+from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.finished import (
     EndedOp,
     EndedPart,
@@ -142,7 +142,7 @@ class EndedJobs:
     async def view(self, job_id: int) -> JobView | None:
         """An ended job, as operators see it."""
         row = await self._row_of(job_id)
-        return None if row is None else _view(row, job_id)
+        return None if row is None else _view(row, record_of(row, job_id))
 
     async def _row_of(self, job_id: int) -> EndedRow | None:
         if self._core.shard_of_id(job_id) is None:
@@ -206,25 +206,14 @@ class EndedJobs:
         self._core.decided(shard)
 
 
-def record_of(row: EndedRow, job_id: int) -> JobRecord:
-    """One job of a row as it was written down."""
-    return decode_ended(
-        row.blob,
-        queue=row.queue,
-        first_id=row.first_id,
-        ended_ms=row.ended_ms,
-        job_id=job_id,
-    )
-
-
-def _view(row: EndedRow, job_id: int) -> JobView:
+def _view(row: EndedRow, record: JobRecord) -> JobView:
     stale_from = JobState(row.former_state) if row.former_state else None
-    return ended_view(JobState(row.state), record_of(row, job_id), stale_from)
+    return ended_view(JobState(row.state), record, stale_from)
 
 
 def _views(part: EndedPart) -> list[JobView]:
-    ids = range(part.first_id, part.first_id + part.count)
-    return [_view(part.row, job_id) for job_id in ids]
+    records = records_of(part.row, part.first_id, part.count)
+    return [_view(part.row, record) for record in records]
 
 
 def _runs(spans: Sequence[EndedSpan]) -> Runs:

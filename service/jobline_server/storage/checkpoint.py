@@ -157,7 +157,7 @@ class Checkpoint:
         lots = self._shard.lots.lots
         noted = [lots[first_id] for first_id in self._shard.changes.lots]
         payloads = sum(len(lot.payloads) for lot in noted)
-        size = sum(len(lot.payloads) * lot.payload_bytes_max for lot in noted)
+        size = sum(len(lot.payloads) * lot.payloads.bytes_max for lot in noted)
         return self._noted() + payloads // PAYLOADS_AN_ITEM + size // BYTES_AN_ITEM
 
     def _fill(self, piece: Slice, budget: float) -> None:

@@ -79,7 +79,8 @@ def _run_rows(alike: list[EndedRuns]) -> Iterator[EndedOp]:
     """Runs of one lot, state and lease as rows: neighbours share one, in chunks of a bounded
     size."""
     lot = alike[0].lot
-    jobs_max = ROW_BYTES_MAX // lot.payload_bytes_max if lot.payload_bytes_max else ROW_JOBS_MAX
+    largest = lot.payloads.bytes_max
+    jobs_max = ROW_BYTES_MAX // largest if largest else ROW_JOBS_MAX
     pieces = sorted(
         (start, count, ending.ended_ms)
         for ending in alike

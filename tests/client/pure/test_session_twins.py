@@ -21,6 +21,7 @@ from jobline.v1 import job_service_pb2 as pb
 from jobline_server.dispatch.frames import ServerFrame
 from jobline_server.dispatch.session import Session as ServerSession
 from jobline_server.engine.commands import Leased, LeasedRun
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import JobOptions, Now, RevokeReason, SettleOutcome
 from jobline_server.rpc.convert.stream import server_messages, worker_frame
 
@@ -48,7 +49,7 @@ class Leases:
         delivery = self.deliveries.get(first, 0) + 1
         for id_ in range(first, first + count):
             self.held[id_] = self.deliveries[id_] = delivery
-        return LeasedRun(first, delivery, "q", OPTIONS, [b"x"] * count, 30_000, 0)
+        return LeasedRun(first, delivery, "q", OPTIONS, Payloads.of([b"x"] * count), 30_000, 0)
 
     def settle(self, id_, delivery, *, again):
         if (id_, delivery) in self.accepted:

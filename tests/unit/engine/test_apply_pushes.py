@@ -14,6 +14,7 @@ from jobline_server.engine.entries import (
     LotPushed,
     QueueChanged,
 )
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -38,7 +39,7 @@ def shard(world):
 
 def lot(shard, *payloads, **rest):
     first_id = shard.next_id()
-    shard.emit(LotPushed(WALL_MS, "q", first_id, DEFAULT_OPTIONS, list(payloads), **rest))
+    shard.emit(LotPushed(WALL_MS, "q", first_id, DEFAULT_OPTIONS, Payloads.of(payloads), **rest))
     return first_id
 
 

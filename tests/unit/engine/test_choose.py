@@ -8,6 +8,7 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.choose import Chosen, Stretch, choose
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS
 
 
@@ -56,7 +57,7 @@ def test_members_that_are_gone_part_a_lot_into_stretches(world):
 
 def test_what_is_not_on_disk_stays_and_lower_priorities_go(world):
     low = world.row(priority=-1)
-    decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, payloads=[b"1"]))
+    decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"1"])))
     assert chosen(world) == [(low, 1)]
     world.commit()
     assert len(chosen(world)) == 2

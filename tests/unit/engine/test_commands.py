@@ -11,9 +11,10 @@ from jobline_server.engine.commands import (
     RefusalKind,
     Refused,
 )
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, LeaseReason
 
-RUN = LeasedRun(10, 1, "q", DEFAULT_OPTIONS, [b"1", b"2"], 30_000, 0)
+RUN = LeasedRun(10, 1, "q", DEFAULT_OPTIONS, Payloads.of([b"1", b"2"]), 30_000, 0)
 JOB = LeasedJob(5, 1, "q", DEFAULT_OPTIONS, b"x", 1, LeaseReason.FIRST, 30_000, b"", 0, "")
 
 
@@ -37,9 +38,6 @@ def test_refusal_says_what_where_and_when_to_come_back():
     assert str(refused) == refused.message == "full"
 
 
-def test_pushes_do_not_share_their_defaults():
-    """A list that one push fills is not there for the next."""
-    one, two = Push("q", DEFAULT_OPTIONS), Push("q", DEFAULT_OPTIONS)
-    one.payloads.append(b"x")
-    assert two.payloads == []
+def test_a_push_has_no_payloads_and_no_delay_unless_it_says_so():
+    assert not Push("q", DEFAULT_OPTIONS).payloads
     assert NewJob(b"x", DEFAULT_OPTIONS).run_at_ms == 0

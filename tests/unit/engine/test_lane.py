@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobState
 
@@ -18,7 +19,7 @@ def job(job_id: int, *, offset: int = 0) -> Job:
 
 
 def lot(first_id: int, count: int = 2) -> Lot:
-    payloads = [b"x"] * count
+    payloads = Payloads.of([b"x"] * count)
     return Lot(first_id, QUEUE, DEFAULT_OPTIONS, payloads, pushed_ms=0, run_at_ms=0)
 
 

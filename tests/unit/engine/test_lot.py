@@ -6,6 +6,7 @@ import pytest
 
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import DEFAULT_OPTIONS
@@ -36,7 +37,9 @@ def test_bytes_of_a_lot_go_as_its_jobs_go(world):
 
 
 def lot_of(*payloads: bytes, first_id: int = 100) -> Lot:
-    return Lot(first_id, Queue("q", 1, 0), DEFAULT_OPTIONS, [*payloads], pushed_ms=0, run_at_ms=0)
+    return Lot(
+        first_id, Queue("q", 1, 0), DEFAULT_OPTIONS, Payloads.of(payloads), pushed_ms=0, run_at_ms=0
+    )
 
 
 def leased(count: int = 5, *, start: int = 0, payload: bytes = b"x") -> RunLease:
@@ -174,9 +177,8 @@ def test_ends_that_all_members_have_reached_become_the_ends_of_the_run():
     assert (lease.deadline_ms, lease.later) == (30_100, {})
 
 
-def test_bytes_are_counted_for_neighbours_runs_and_what_is_left():
+def test_bytes_are_counted_for_runs_and_what_is_left():
     even, uneven = lot_of(b"aa", b"bb", b"cc"), lot_of(b"", b"bb", b"ccc")
-    assert (even.bytes_of(1, 2), uneven.bytes_of(1, 2)) == (4, 5)
     assert even.bytes_of_runs([100, 102], [1, 1]) == 4
     assert uneven.bytes_of_runs([100, 102], [1, 1]) == 3
     assert (even.bytes_left(), uneven.bytes_left()) == (6, 5)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.lots import LotIndex
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import DEFAULT_OPTIONS
 
 
 def lot_of(*payloads: bytes, first_id: int) -> Lot:
-    return Lot(first_id, Queue("q", 1, 0), DEFAULT_OPTIONS, [*payloads], pushed_ms=0, run_at_ms=0)
+    return Lot(
+        first_id, Queue("q", 1, 0), DEFAULT_OPTIONS, Payloads.of(payloads), pushed_ms=0, run_at_ms=0
+    )
 
 
 def indexed(*lots: Lot) -> LotIndex:

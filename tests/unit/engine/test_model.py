@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 )
 
 from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import Now
 from tests.unit.engine.consumer_rules import ConsumerRules
 from tests.unit.engine.histories import (
@@ -49,7 +50,7 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
         """A history that begins with nothing spends half its steps on nothing."""
         for queue in ("a", "b"):
             rows = [NewJob(b"x", OPTIONS[kind]) for kind in range(2)]
-            self.both.push(Push(queue, OPTIONS[0], rows, [b"x"] * 3))
+            self.both.push(Push(queue, OPTIONS[0], rows, Payloads.of([b"x"] * 3)))
 
     @rule(
         queue=QUEUE,
@@ -71,7 +72,7 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
         run_at_ms = self.both.now.wall_ms + delay if delay else 0
         request_id = b"%d" % len(self.pushes) if once else b""
         command = Push(
-            queue, OPTIONS[kind], jobs, list(payloads), run_at_ms, level, atomic, request_id
+            queue, OPTIONS[kind], jobs, Payloads.of(payloads), run_at_ms, level, atomic, request_id
         )
         if once:
             self.pushes.append(command)

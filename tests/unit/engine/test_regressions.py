@@ -13,6 +13,7 @@ from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.entries import JobDied
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (
@@ -67,7 +68,7 @@ def test_key_of_a_volatile_job_is_not_kept(shard):
 
 def test_member_of_a_lot_that_is_failed_for_good_is_cancelled(shard):
     """`then: CANCEL` ends a leased member of a lot like any other job."""
-    decide_push(shard, NOW, Push("q", DEFAULT_OPTIONS, payloads=[b"a", b"b"]))
+    decide_push(shard, NOW, Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"a", b"b"])))
     commit(shard)
     run = lease(shard, Holder("w", "")).runs[0]
     item = FailItem(run.first_id, run.delivery, JobError("Boom"), FailAction.CANCEL)

@@ -28,6 +28,7 @@ from jobline_server.engine.decide.settle import decide_extend, decide_fail, deci
 from jobline_server.engine.endings import EndedJobs, EndedRuns, Ending
 from jobline_server.engine.entries import Fact, JobRecord, JobsLeased
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import (
@@ -123,7 +124,7 @@ class World:
     ) -> Pushed:
         """Pushes and commits."""
         run_at_ms = self.now.wall_ms + delay_ms if delay_ms else 0
-        command = Push(queue, options, jobs, list(payloads), run_at_ms, **rest)
+        command = Push(queue, options, jobs, Payloads.of(list(payloads)), run_at_ms, **rest)
         pushed = decide_push(self.shard, self.now, command)
         self.commit()
         return pushed

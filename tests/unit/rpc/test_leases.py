@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.dispatch.frames import ServerFrame
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
 from jobline_server.rpc.convert.leases import pull_response
 from jobline_server.rpc.convert.stream import server_messages
@@ -117,7 +118,7 @@ def test_runs_told_one_by_one_are_what_the_slow_way_writes(
 
 def run(sizes: list[int]) -> LeasedRun:
     """A run with payloads of these sizes."""
-    payloads = [bytes(size) for size in sizes]
+    payloads = Payloads.of([bytes(size) for size in sizes])
     return LeasedRun(1_000, 7, "q", JobOptions(name="a"), payloads, 30_000, 1_700_000_000_001)
 
 

@@ -33,7 +33,7 @@ def test_plain_rows_are_taken_as_payloads(reader: PushReader) -> None:
     """Rows with nothing of their own cost no object each, and go before the payloads."""
     command = reader.command(request(jobs=[{"text": "a"}, {"data": b"b"}], payloads=[b"c"]), NOW_MS)
 
-    assert command.payloads == [b"a", b"b", b"c"]
+    assert list(command.payloads) == [b"a", b"b", b"c"]
     assert not command.jobs
 
 
@@ -44,7 +44,7 @@ def test_rows_that_share_their_own_options_are_plain_too(reader: PushReader) -> 
     command = reader.command(request(jobs=[row, row]), NOW_MS)
 
     assert command.options == JobOptions(name="n")
-    assert command.payloads == [b"a", b"a"]
+    assert list(command.payloads) == [b"a", b"a"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushRe
 
     assert [job.options.name for job in command.jobs] == ["n"]
     assert command.options == JobOptions()
-    assert command.payloads == [b"p"]
+    assert list(command.payloads) == [b"p"]
 
 
 def test_the_same_options_are_one_object(reader: PushReader) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.finished import EndedOp
@@ -16,7 +17,7 @@ from jobline_server.storage.store import DiskFull
 
 async def completed(runtime: Runtime, queue: str) -> int:
     """A job that was pushed, pulled and acked; what it left is on the shelf."""
-    push = Push(queue, DEFAULT_OPTIONS, payloads=[b"x"], level=AckLevel.BUFFERED)
+    push = Push(queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
     await runtime.push(push)
     await runtime.core.commits.commit_once()
     leased = await runtime.pull(

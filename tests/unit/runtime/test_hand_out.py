@@ -9,6 +9,7 @@ from typing import Any, cast
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import JobOptions
 from jobline_server.runtime.clock import ManualClock
@@ -46,7 +47,7 @@ class World:
 
     def push(self, payload: bytes) -> None:
         """Decides a push, and leaves it to the next commit."""
-        command = Push("mail", JobOptions(), payloads=[payload])
+        command = Push("mail", JobOptions(), payloads=Payloads.of([payload]))
         decide_push(self.shard, self.core.now(), command)
         self.core.decided(self.shard)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobline_server.engine.commands import LeasedRun, Push
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.runtime import Runtime
@@ -55,7 +56,9 @@ class Ending:
 
 @pytest.fixture
 async def ending(runtime: Runtime) -> Ending:
-    command = Push("mail", DEFAULT_OPTIONS, payloads=[b"x", b"y"], level=AckLevel.BUFFERED)
+    command = Push(
+        "mail", DEFAULT_OPTIONS, payloads=Payloads.of([b"x", b"y"]), level=AckLevel.BUFFERED
+    )
     await runtime.push(command)
     await runtime.core.commits.commit_once()
     (run,) = (await a_pull(runtime)).runs

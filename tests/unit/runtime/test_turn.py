@@ -7,13 +7,14 @@ import asyncio
 import pytest
 
 from jobline_server.engine.commands import Leased, Push, Refused
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import CommitUnknown, DiskFull
 
 
 def a_push(*payloads: bytes, level: AckLevel | None = None) -> Push:
-    return Push("mail", DEFAULT_OPTIONS, payloads=list(payloads), level=level)
+    return Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of(payloads), level=level)
 
 
 def a_pull(runtime: Runtime, *, wait_ms: int = 0) -> asyncio.Task[Leased]:

@@ -196,30 +196,15 @@ class JournalBatch(_message.Message):
 Global___JournalBatch: _TypeAlias = JournalBatch  # noqa: Y015
 
 @_typing.final
-class LotPushed(_message.Message):
-    """A lot of plain jobs was stored: ids first_id … first_id + n − 1, one payload each."""
+class PayloadBlock(_message.Message):
+    """The layout of a payload block: the bytes of this message. The number of its field is that of
+    `PushRequest.payloads` and `LeasedRun.payloads`, so that payloads go from a push through files to a
+    hand-out as they came.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    QUEUE_FIELD_NUMBER: _builtins.int
-    FIRST_ID_FIELD_NUMBER: _builtins.int
-    OPTIONS_FIELD_NUMBER: _builtins.int
     PAYLOADS_FIELD_NUMBER: _builtins.int
-    RUN_AT_MS_FIELD_NUMBER: _builtins.int
-    REQUEST_HASH_FIELD_NUMBER: _builtins.int
-    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
-    queue: _builtins.str
-    """Output only. The queue."""
-    first_id: _builtins.int
-    """Output only. Id of the first job."""
-    options: _builtins.bytes
-    """Output only. What they share: a JobOptions as bytes."""
-    run_at_ms: _builtins.int
-    """Output only. When they become READY; 0: at once."""
-    request_hash: _builtins.bytes
-    """Output only. Hash of the push's request id, 16 bytes, if it has one."""
-    request_digest: _builtins.int
-    """Output only. Digest of the push, to tell a repeat from a mistake."""
     @_builtins.property
     def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. One payload a job."""
@@ -227,17 +212,61 @@ class LotPushed(_message.Message):
     def __init__(
         self,
         *,
-        queue: _builtins.str = ...,
-        first_id: _builtins.int = ...,
-        options: _builtins.bytes = ...,
         payloads: _abc.Iterable[_builtins.bytes] | None = ...,
-        run_at_ms: _builtins.int = ...,
-        request_hash: _builtins.bytes = ...,
-        request_digest: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_id", b"first_id", "options", b"options", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["payloads", b"payloads"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PayloadBlock: _TypeAlias = PayloadBlock  # noqa: Y015
+
+@_typing.final
+class LotPushed(_message.Message):
+    """A lot of plain jobs was stored: ids first_id … first_id + count − 1, one payload each."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    FIRST_ID_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    PAYLOAD_BLOCK_FIELD_NUMBER: _builtins.int
+    RUN_AT_MS_FIELD_NUMBER: _builtins.int
+    REQUEST_HASH_FIELD_NUMBER: _builtins.int
+    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    first_id: _builtins.int
+    """Output only. Id of the first job."""
+    options: _builtins.bytes
+    """Output only. What they share: a JobOptions as bytes."""
+    payload_block: _builtins.bytes
+    """Output only. One payload a job: a PayloadBlock as bytes."""
+    run_at_ms: _builtins.int
+    """Output only. When they become READY; 0: at once."""
+    request_hash: _builtins.bytes
+    """Output only. Hash of the push's request id, 16 bytes, if it has one."""
+    request_digest: _builtins.int
+    """Output only. Digest of the push, to tell a repeat from a mistake."""
+    count: _builtins.int
+    """Output only. How many jobs."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        first_id: _builtins.int = ...,
+        options: _builtins.bytes = ...,
+        payload_block: _builtins.bytes = ...,
+        run_at_ms: _builtins.int = ...,
+        request_hash: _builtins.bytes = ...,
+        request_digest: _builtins.int = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

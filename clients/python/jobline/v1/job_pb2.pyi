@@ -908,8 +908,8 @@ class LeasedRun(_message.Message):
     FIRST_ID_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
     QUEUE_FIELD_NUMBER: _builtins.int
-    OPTIONS_FIELD_NUMBER: _builtins.int
     PAYLOADS_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
     LEASE_MS_FIELD_NUMBER: _builtins.int
     PUSHED_AT_FIELD_NUMBER: _builtins.int
     first_id: _builtins.int
@@ -921,12 +921,12 @@ class LeasedRun(_message.Message):
     lease_ms: _builtins.int
     """Output only. How long the worker may stay silent, in milliseconds."""
     @_builtins.property
-    def options(self) -> Global___JobOptions:
-        """Output only. What they were pushed with."""
-
-    @_builtins.property
     def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. One payload a job."""
+
+    @_builtins.property
+    def options(self) -> Global___JobOptions:
+        """Output only. What they were pushed with."""
 
     @_builtins.property
     def pushed_at(self) -> _timestamp_pb2.Timestamp:
@@ -938,8 +938,8 @@ class LeasedRun(_message.Message):
         first_id: _builtins.int = ...,
         delivery: _builtins.int = ...,
         queue: _builtins.str = ...,
-        options: Global___JobOptions | None = ...,
         payloads: _abc.Iterable[_builtins.bytes] | None = ...,
+        options: Global___JobOptions | None = ...,
         lease_ms: _builtins.int = ...,
         pushed_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...

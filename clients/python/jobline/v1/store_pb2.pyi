@@ -83,7 +83,7 @@ class StoredLot(_message.Message):
     QUEUE_FIELD_NUMBER: _builtins.int
     FIRST_ID_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
-    PAYLOADS_FIELD_NUMBER: _builtins.int
+    PAYLOAD_BLOCK_FIELD_NUMBER: _builtins.int
     FIRST_INDEX_FIELD_NUMBER: _builtins.int
     CURSOR_FIELD_NUMBER: _builtins.int
     PUSHED_MS_FIELD_NUMBER: _builtins.int
@@ -91,12 +91,15 @@ class StoredLot(_message.Message):
     GONE_FIELD_NUMBER: _builtins.int
     LEASES_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
     """Output only. Id of its first job."""
     options: _builtins.bytes
     """Output only. What its jobs share: a JobOptions as bytes."""
+    payload_block: _builtins.bytes
+    """Output only. Payloads from index `first_index` on: a PayloadBlock as bytes."""
     first_index: _builtins.int
     """Output only. Index of the first payload that is kept; those before have ended."""
     cursor: _builtins.int
@@ -107,10 +110,8 @@ class StoredLot(_message.Message):
     """Output only. When it becomes READY; 0: it is."""
     order: _builtins.int
     """Output only. Position in its lane."""
-    @_builtins.property
-    def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Output only. Payloads from index `first_index` on."""
-
+    count: _builtins.int
+    """Output only. How many jobs it had at first."""
     @_builtins.property
     def gone(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Indexes at or past the cursor that are no longer part of it."""
@@ -125,7 +126,7 @@ class StoredLot(_message.Message):
         queue: _builtins.str = ...,
         first_id: _builtins.int = ...,
         options: _builtins.bytes = ...,
-        payloads: _abc.Iterable[_builtins.bytes] | None = ...,
+        payload_block: _builtins.bytes = ...,
         first_index: _builtins.int = ...,
         cursor: _builtins.int = ...,
         pushed_ms: _builtins.int = ...,
@@ -133,10 +134,11 @@ class StoredLot(_message.Message):
         gone: _abc.Iterable[_builtins.int] | None = ...,
         leases: _abc.Iterable[Global___StoredRunLease] | None = ...,
         order: _builtins.int = ...,
+        count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payload_block", b"payload_block", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -327,14 +329,17 @@ class StoredRun(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     OPTIONS_FIELD_NUMBER: _builtins.int
-    PAYLOADS_FIELD_NUMBER: _builtins.int
+    PAYLOAD_BLOCK_FIELD_NUMBER: _builtins.int
     PUSHED_MS_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
     WORKER_FIELD_NUMBER: _builtins.int
     ENDED_MS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
     options: _builtins.bytes
     """Output only. What they share: a JobOptions as bytes."""
+    payload_block: _builtins.bytes
+    """Output only. One payload a job: a PayloadBlock as bytes."""
     pushed_ms: _builtins.int
     """Output only. When they were pushed."""
     delivery: _builtins.int
@@ -343,10 +348,8 @@ class StoredRun(_message.Message):
     """Output only. Who had them."""
     reason: _job_pb2.EndReason.ValueType
     """Output only. Why they ended."""
-    @_builtins.property
-    def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Output only. One payload a job."""
-
+    count: _builtins.int
+    """Output only. How many jobs."""
     @_builtins.property
     def ended_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. When each ended; empty: all when the row says."""
@@ -355,16 +358,17 @@ class StoredRun(_message.Message):
         self,
         *,
         options: _builtins.bytes = ...,
-        payloads: _abc.Iterable[_builtins.bytes] | None = ...,
+        payload_block: _builtins.bytes = ...,
         pushed_ms: _builtins.int = ...,
         delivery: _builtins.int = ...,
         worker: _builtins.str = ...,
         ended_ms: _abc.Iterable[_builtins.int] | None = ...,
         reason: _job_pb2.EndReason.ValueType = ...,
+        count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "ended_ms", b"ended_ms", "options", b"options", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "reason", b"reason", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "delivery", b"delivery", "ended_ms", b"ended_ms", "options", b"options", "payload_block", b"payload_block", "pushed_ms", b"pushed_ms", "reason", b"reason", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

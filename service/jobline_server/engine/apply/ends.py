@@ -247,7 +247,7 @@ def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None
     kept = _is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
     shard.ended.append(EndedRuns(lot, state, [first_id], [count], at_ms, 0, "", kept))
-    drop_members(shard, lot, count, lot.bytes_of(first_id - lot.first_id, count))
+    drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
 
 
 def _leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
@@ -292,4 +292,4 @@ def apply_jobs_deleted(shard: Shard, fact: JobsDeleted, _offset: int) -> None:
         drop_jobs(shard, group[0].queue, group)
     for first_id, count in runs:
         lot = _leave_lot(shard, first_id, count, Move.DELETED)
-        drop_members(shard, lot, count, lot.bytes_of(first_id - lot.first_id, count))
+        drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))

@@ -93,7 +93,7 @@ def _lease_run(shard: Shard, fact: JobsLeased, holder: Holder, at: int) -> None:
     queue.ready -= count
     queue.active += count
     queue.drop_if_empty(lane)
-    holder.add(lease, run_key(lease), count, lot.bytes_of(index, count))
+    holder.add(lease, run_key(lease), count, lot.payloads.bytes_of(index, count))
     mark_lot(shard, lot)
 
 

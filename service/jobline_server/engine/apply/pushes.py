@@ -43,7 +43,7 @@ def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
     lot.volatile = fact.volatile
     shard.use_ids(fact.first_id, count)
     shard.lots.add(lot)
-    payload_bytes = lot.bytes_of(0, count)
+    payload_bytes = lot.payloads.bytes_of(0, count)
     shard.load.live_jobs += count
     shard.load.payload_bytes += payload_bytes
     queue.payload_bytes += payload_bytes

@@ -93,7 +93,7 @@ def drop_members(shard: Shard, lot: Lot, count: int, payload_bytes: int) -> None
 def settle_member(lease: RunLease, index: int) -> None:
     """One member of a run, which the caller has seen to be open, is not leased any more."""
     lease.settle(index, 1)
-    _count_settled(lease, 1, len(lease.lot.payloads[index]))
+    _count_settled(lease, 1, lease.lot.payloads.bytes_of(index, 1))
 
 
 def settle_members(lease: RunLease, starts: list[int], counts: list[int]) -> tuple[int, int]:

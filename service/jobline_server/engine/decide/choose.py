@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import merge
-from itertools import islice
 from operator import attrgetter
 
 from jobline_server.engine.job import Job
@@ -99,14 +98,8 @@ def _take_lot(lot: Lot, chosen: Chosen) -> bool:
 
 def _fitting(lot: Lot, index: int, count: int, chosen: Chosen) -> tuple[int, int]:
     """How many of these neighbours fit, and their payload bytes."""
-    room = chosen.bytes_room
-    size = lot.bytes_of(index, count)
-    if size <= room:
-        return count, size
-    fits = used = 0
-    for payload in islice(lot.payloads, index, index + count):
-        if used + len(payload) > room and (fits or chosen.items or not chosen.has_nothing):
-            break
-        fits += 1
-        used += len(payload)
-    return fits, used
+    payloads = lot.payloads
+    fits = payloads.fitting(index, count, chosen.bytes_room)
+    if not fits and chosen.has_nothing and not chosen.items:
+        fits = 1
+    return fits, payloads.bytes_of(index, fits)

@@ -77,15 +77,12 @@ def _by_volatility(items: list[Job | Stretch]) -> list[list[Job | Stretch]]:
 
 def _leased_run(run: Stretch, delivery: int, lease_ms: int) -> LeasedRun:
     lot, start, count = run.lot, run.start, run.count
-    payloads = lot.payloads
-    if count < len(payloads):
-        payloads = payloads[start : start + count]
     return LeasedRun(
         first_id=run.id,
         delivery=delivery,
         queue=lot.queue.name,
         options=lot.options,
-        payloads=payloads,
+        payloads=lot.payloads.part(start, count),
         lease_ms=lease_ms or effective.lease_ms(lot.options, lot.queue.settings),
         pushed_ms=lot.pushed_ms,
     )

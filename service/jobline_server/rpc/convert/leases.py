@@ -86,7 +86,7 @@ class LeaseWriter:
         their lowest seven bits: the rest is written once a block, or once a length of payload.
         """
         shared = _bytes_shared_by(run)
-        payloads, start = run.payloads, 0
+        payloads, start = list(run.payloads), 0
         while start < len(payloads):
             first_id = run.first_id + start
             stop = start + _BLOCK - first_id % _BLOCK
@@ -202,28 +202,14 @@ def _bytes_shared_by(run: LeasedRun) -> bytes:
 
 
 def _run_bodies(run: LeasedRun) -> Iterator[bytes]:
-    first_id = run.first_id
-    for payloads in _cut(run.payloads):
-        message = job_pb2.LeasedRun(
-            first_id=first_id, delivery=run.delivery, queue=run.queue, lease_ms=run.lease_ms
-        )
-        if run.options is not DEFAULT_OPTIONS:
-            message.options.CopyFrom(shared_message(run.options))
-        fill_time(message.pushed_at, run.pushed_ms)
-        message.payloads.extend(payloads)
-        yield message.SerializeToString()
-        first_id += len(payloads)
-
-
-def _cut(payloads: list[bytes]) -> Iterator[list[bytes]]:
-    """Stretches of payloads of at most the target together, and of one at least."""
-    if sum(map(len, payloads)) <= DELIVERY_BYTES_TARGET:
-        yield payloads
-        return
-    start, size = 0, 0
-    for index, payload in enumerate(payloads):
-        if index > start and size + len(payload) > DELIVERY_BYTES_TARGET:
-            yield payloads[start:index]
-            start, size = index, 0
-        size += len(payload)
-    yield payloads[start:]
+    """Messages without payloads, and behind each its share of the block of payloads."""
+    message = job_pb2.LeasedRun(delivery=run.delivery, queue=run.queue, lease_ms=run.lease_ms)
+    if run.options is not DEFAULT_OPTIONS:
+        message.options.CopyFrom(shared_message(run.options))
+    fill_time(message.pushed_at, run.pushed_ms)
+    payloads, start, left = run.payloads, 0, len(run.payloads)
+    while left:
+        count = max(payloads.fitting(start, left, DELIVERY_BYTES_TARGET), 1)
+        message.first_id = run.first_id + start
+        yield message.SerializeToString() + payloads.part(start, count).block
+        start, left = start + count, left - count

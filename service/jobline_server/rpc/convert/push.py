@@ -1,8 +1,9 @@
-"""Push, the hottest call: payloads are one list, rows are columns, no job costs its own call."""
+"""Push, the hottest call: payloads are one block of bytes, rows are columns, no job costs its own
+call."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -10,6 +11,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import NewJob, Push, Pushed, Refused
+from jobline_server.engine.payloads import FIELD, Payloads
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
@@ -35,7 +37,7 @@ class PushReader:
         self._batch_bytes_max = max(PUSH_BYTES_MAX, payload_bytes_max)
 
     def command(self, request: job_service_pb2.PushRequest, wall_ms: int) -> Push:
-        """The command of a request that came at `wall_ms`."""
+        """The command of a request that came at `wall_ms`, which is used up by it."""
         queue = fields.queue_name(request.queue)
         if request.HasField("spread"):
             raise fields.not_served("spread")
@@ -43,46 +45,48 @@ class PushReader:
         command = Push(
             queue=queue,
             options=self._options.shared(base),
-            payloads=self._payloads(request),
             run_at_ms=start_ms(request, wall_ms),
             level=fields.member(request.ack_level, "ack_level", AckLevel) or self._default_level,
             atomic=request.atomic if request.HasField("atomic") else True,
         )
-        if request.jobs:
-            self._take_rows(command, list(request.jobs), base, wall_ms)
-        elif not command.payloads:
-            raise fields.invalid("jobs", "a push needs jobs or payloads")
+        plain = len(request.payloads)
+        if plain > limits.PUSH_PAYLOADS_MAX:
+            raise fields.too_large("payloads", f"at most {limits.PUSH_PAYLOADS_MAX} in one push")
         if request.request_id:
             _take_request_id(command, request)
+        if request.jobs:
+            self._take_rows(command, request, base, wall_ms)
+        elif plain:
+            payloads = command.payloads = _block_of(request)
+            self._check_sizes(payloads, payloads.bytes_max, payloads.bytes_of(0, plain), "payloads")
+        else:
+            raise fields.invalid("jobs", "a push needs jobs or payloads")
         return command
 
-    def _payloads(self, request: job_service_pb2.PushRequest) -> list[bytes]:
-        payloads = request.payloads[:]
-        if len(payloads) > limits.PUSH_PAYLOADS_MAX:
-            raise fields.too_large("payloads", f"at most {limits.PUSH_PAYLOADS_MAX} in one push")
-        self._check_sizes(payloads, "payloads")
-        return payloads
-
-    def _check_sizes(self, payloads: list[bytes], field: str) -> None:
-        sizes = list(map(len, payloads))
-        most = max(sizes, default=0)
+    def _check_sizes(self, payloads: Iterable[bytes], most: int, together: int, field: str) -> None:
+        """`most` is the length of the longest of these payloads, `together` that of all."""
         if most > self._payload_bytes_max:
+            index = list(map(len, payloads)).index(most)
             raise fields.too_large(
-                f"{field}[{sizes.index(most)}]", f"must be at most {self._payload_bytes_max} bytes"
+                f"{field}[{index}]", f"must be at most {self._payload_bytes_max} bytes"
             )
-        if sum(sizes) > self._batch_bytes_max:
+        if together > self._batch_bytes_max:
             raise fields.too_large(field, f"at most {self._batch_bytes_max} bytes in one push")
 
     def _take_rows(
-        self, command: Push, rows: list[job_pb2.NewJob], base: bytes, wall_ms: int
+        self, command: Push, request: job_service_pb2.PushRequest, base: bytes, wall_ms: int
     ) -> None:
         """Adds the rows, column by column. Rows with nothing of their own are plain payloads."""
+        rows = list(request.jobs)
         if len(rows) > limits.PUSH_JOBS_MAX:
             raise fields.too_large("jobs", f"at most {limits.PUSH_JOBS_MAX} in one push")
         if any(map(len, map(UnknownFieldSet, rows))):
             _find_mistyped(rows)
+        plain = request.payloads[:]
         payloads = [row.data or row.text.encode() for row in rows]
-        self._check_sizes(payloads, "jobs")
+        for listed, field in ((payloads, "jobs"), (plain, "payloads")):
+            sizes = list(map(len, listed))
+            self._check_sizes(listed, max(sizes, default=0), sum(sizes), field)
         options = self._options.overridden(
             base,
             [row.options.SerializeToString() if row.HasField("options") else b"" for row in rows],
@@ -91,10 +95,11 @@ class PushReader:
         starts = [row.WhichOneof("start") for row in rows]
         if any(keys):
             _check_keys(keys)
-        elif not any(starts) and _go_together(options, command):
+        elif not any(starts) and _go_together(options, command.options if plain else None):
             command.options = options[0]
-            command.payloads = payloads + command.payloads
+            command.payloads = Payloads.of(payloads + plain)
             return
+        command.payloads = Payloads.of(plain)
         moments = _moments(rows, starts, command.run_at_ms, wall_ms)
         command.jobs = list(map(NewJob, payloads, options, keys, moments))
 
@@ -107,12 +112,22 @@ def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
             raise fields.within(f"jobs[{index}]", refused) from None
 
 
-def _go_together(options: list[JobOptions], command: Push) -> bool:
+def _go_together(options: list[JobOptions], others: JobOptions | None) -> bool:
     """Whether rows share their options, with the plain payloads too if there are any."""
     first = options[0]
-    return options.count(first) == len(options) and (
-        not command.payloads or first is command.options
-    )
+    return options.count(first) == len(options) and (others is None or first is others)
+
+
+def _block_of(request: job_service_pb2.PushRequest) -> Payloads:
+    """The payloads of a request, of which nothing else is left: what protobuf writes of it then is
+    their block, and none of them becomes an object.
+    """
+    request.DiscardUnknownFields()
+    for field, _ in request.ListFields():
+        if field.number != FIELD:
+            request.ClearField(field.name)  # type: ignore[arg-type]
+    lengths = map(len, request.payloads)
+    return Payloads(request.SerializeToString(), len(request.payloads), lengths)
 
 
 def _check_keys(keys: list[str]) -> None:
@@ -158,7 +173,7 @@ def start_ms(message: job_service_pb2.PushRequest | job_pb2.NewJob, wall_ms: int
 def _take_request_id(command: Push, request: job_service_pb2.PushRequest) -> None:
     """Adds the call's own id, with a digest of the call that tells a repeat from a mistake."""
     request_id = fields.key(request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX)
-    if any(job.job_key for job in command.jobs):
+    if any(row.job_key for row in request.jobs):
         raise fields.invalid("request_id", "not together with job_key")
     command.request_id = request_id.encode()
     # Deterministic, because the order of a map's entries differs between two sends of one message.

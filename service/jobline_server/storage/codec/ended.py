@@ -5,7 +5,7 @@ Any one job is read back as a `JobRecord`, also out of the midst of a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.endings import EndedJobs, EndedRuns
@@ -13,7 +13,7 @@ from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.storage.codec.records import record_from_stored
-from jobline_server.storage.codec.shared import interned_options
+from jobline_server.storage.codec.shared import interned_options, payloads_of
 from jobline_server.storage.codec.stored_jobs import fill_hand_outs
 from jobline_server.storage.finished import EndedRow
 from jobline_server.wire.errors import fill_error
@@ -63,7 +63,8 @@ def encode_ended_run(
     message = store_pb2.StoredEnded()
     run = message.run
     run.options = serialized_options(lot.options)
-    run.payloads.extend(ending.payloads(first_id, count))
+    run.payload_block = ending.payloads(first_id, count).block
+    run.count = count
     run.pushed_ms = lot.pushed_ms
     run.delivery = ending.delivery
     run.worker = ending.worker
@@ -79,36 +80,23 @@ def record_of(row: EndedRow, job_id: int) -> JobRecord:
 
 def records_of(row: EndedRow, first_id: int, count: int) -> list[JobRecord]:
     """Neighbours of a row: its blob is read once for all of them."""
-    ids = range(first_id, first_id + count)
-    return _records(row.blob, row.queue, row.first_id, row.ended_ms, ids)
-
-
-def decode_ended(
-    blob: bytes, *, queue: str, first_id: int, ended_ms: int, job_id: int
-) -> JobRecord:
-    """One job of a blob that begins with `first_id`."""
-    return _records(blob, queue, first_id, ended_ms, [job_id])[0]
-
-
-def _records(
-    blob: bytes, queue: str, first_id: int, ended_ms: int, ids: Iterable[int]
-) -> list[JobRecord]:
-    message = store_pb2.StoredEnded.FromString(blob)
+    message = store_pb2.StoredEnded.FromString(row.blob)
     if message.HasField("job"):
         return [record_from_stored(message.job)]
     run = message.run
-    options, payloads, moments = interned_options(run.options), run.payloads, run.ended_ms
+    options, moments = interned_options(run.options), run.ended_ms
+    payloads = payloads_of(run.payload_block, run.count)
     return [
         JobRecord(
             id=job_id,
-            queue=queue,
+            queue=row.queue,
             options=options,
-            payload=payloads[job_id - first_id],
+            payload=payloads[job_id - row.first_id],
             pushed_ms=run.pushed_ms,
             delivery=run.delivery,
             worker=run.worker,
-            ended_ms=moments[job_id - first_id] if moments else ended_ms,
+            ended_ms=moments[job_id - row.first_id] if moments else row.ended_ms,
             reason=EndReason(run.reason),
         )
-        for job_id in ids
+        for job_id in range(first_id, first_id + count)
     ]

@@ -16,7 +16,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.records import fill_record, record_from_stored
-from jobline_server.storage.codec.shared import interned_options
+from jobline_server.storage.codec.shared import interned_options, payloads_of
 from jobline_server.wire.options import serialized_options
 
 
@@ -26,7 +26,8 @@ def fill_lot_pushed(entry: entry_pb2.Entry, fact: LotPushed) -> None:
     message.queue = fact.queue
     message.first_id = fact.first_id
     message.options = serialized_options(fact.options)
-    message.payloads.extend(fact.payloads)
+    message.payload_block = fact.payloads.block
+    message.count = len(fact.payloads)
     if fact.run_at_ms:
         message.run_at_ms = fact.run_at_ms
     if fact.request_hash:
@@ -41,7 +42,7 @@ def lot_pushed(at_ms: int, message: entry_pb2.LotPushed) -> LotPushed:
         queue=message.queue,
         first_id=message.first_id,
         options=interned_options(message.options),
-        payloads=list(message.payloads),
+        payloads=payloads_of(message.payload_block, message.count),
         run_at_ms=message.run_at_ms,
         request_hash=message.request_hash,
         request_digest=message.request_digest,

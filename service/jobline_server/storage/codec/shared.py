@@ -1,12 +1,16 @@
-"""Options that many decoded things share: the same bytes become the same object.
+"""What many decoded things have: options and payloads.
 
-The engine and the shelf compare options by identity, so a million recovered jobs of one kind must
-hold one `JobOptions`, as they did when they were pushed.
+Options are shared: the same bytes become the same object. The engine and the shelf compare options
+by identity, so a million recovered jobs of one kind must hold one `JobOptions`, as they did when
+they were pushed.
 """
 
 from __future__ import annotations
 
-from jobline.v1 import job_pb2
+from collections.abc import Iterator
+
+from jobline.v1 import entry_pb2, job_pb2
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.wire.options import options_from_message
 
@@ -30,3 +34,12 @@ def interned_options(serialized: bytes) -> JobOptions:
             _interned[b""] = DEFAULT_OPTIONS
         _interned[serialized] = options
     return options
+
+
+def payloads_of(block: bytes, count: int, *, skipped: int = 0) -> Payloads:
+    """The payloads of a block; the first `skipped` ones are not in it."""
+    return Payloads(block, count, _lengths(block), skipped=skipped)
+
+
+def _lengths(block: bytes) -> Iterator[int]:
+    yield from map(len, entry_pb2.PayloadBlock.FromString(block).payloads)

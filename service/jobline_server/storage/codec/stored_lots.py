@@ -1,7 +1,7 @@
 """Lots ↔ the blobs of a checkpoint.
 
-What a lot no longer needs, payloads before its first living job, is not written. It reads back as
-the first payload that is, so that indexes stay what they were, and sizes even if they are.
+What a lot no longer needs, payloads before its first living job, is not written, and not there
+when it is read back; indexes stay what they were.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from jobline.v1 import store_pb2
 from jobline_server.engine.apply.touch import run_key
 from jobline_server.engine.lot import Lot, RunLease
-from jobline_server.storage.codec.shared import interned_options
+from jobline_server.storage.codec.shared import interned_options, payloads_of
 from jobline_server.storage.codec.stored_jobs import HolderOf, QueueOf
 from jobline_server.wire.options import serialized_options
 
@@ -28,9 +28,10 @@ def encode_lot(lot: Lot) -> bytes:
     message.queue = lot.queue.name
     message.first_id = lot.first_id
     message.options = serialized_options(lot.options)
-    first = first_index_needed(lot)
-    message.payloads.extend(lot.payloads[first:] if first else lot.payloads)
-    message.first_index = first
+    kept = lot.payloads.rest(first_index_needed(lot))
+    message.payload_block = kept.block
+    message.first_index = kept.skipped
+    message.count = len(kept)
     message.cursor = lot.cursor
     message.pushed_ms = lot.pushed_ms
     message.run_at_ms = lot.run_at_ms
@@ -57,9 +58,8 @@ def _fill_run_lease(message: store_pb2.StoredRunLease, lease: RunLease) -> None:
 def decode_lot(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Lot:
     """The lot in a blob, with its leases in the hands of their holders."""
     message = store_pb2.StoredLot.FromString(blob)
-    payloads = list(message.payloads)
-    if message.first_index:
-        payloads = payloads[:1] * message.first_index + payloads
+    skipped = message.first_index
+    payloads = payloads_of(message.payload_block, message.count - skipped, skipped=skipped)
     lot = Lot(
         message.first_id,
         queue_of(message.queue),

@@ -1,0 +1,185 @@
+"""The payloads of a lot: one block of bytes, not an object a payload.
+
+    header payload header payload …
+
+The block is what a push brought, byte for byte, and what the journal, a checkpoint and a hand-out
+write again: each payload stands behind its header, a tag and its length as a varint, as protobuf
+writes the elements of a `repeated bytes` field (https://protobuf.dev/programming-guides/encoding/).
+Where all have one length, which comparing a few columns of the block tells, nothing is kept beside
+it; otherwise 8 bytes a payload say where each begins and how many bytes stand before it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+# The number of the field `payloads` in every message that holds a block.
+FIELD = 4
+_LENGTH_DELIMITED = 2
+_TAG = bytes([FIELD << 3 | _LENGTH_DELIMITED])
+
+
+class Payloads:
+    """Payloads by index. The first `skipped` of them, for which nobody may ask any more, are not
+    there.
+    """
+
+    __slots__ = ("_begins", "_count", "_header_bytes", "_sums", "block", "bytes_max", "skipped")
+
+    def __init__(
+        self, block: bytes, count: int, lengths: Iterable[int], *, skipped: int = 0
+    ) -> None:
+        """The `count` payloads of a block; their `lengths` are asked for only where they differ."""
+        self.block = block
+        self.skipped = skipped
+        self._count = count
+        # Offsets of headers, and payload bytes before each, one more than there are payloads.
+        # Neither is there where all have one length.
+        self._begins: array[int] | None = None
+        self._sums: array[int] | None = None
+        one_length = _one_length(block, count)
+        if one_length is not None:
+            self.bytes_max = one_length
+            self._header_bytes = len(_header(one_length))
+            return
+        sizes = list(lengths)
+        self.bytes_max = max(sizes)
+        self._header_bytes = 0
+        whole = [len(_header(size)) + size for size in sizes]
+        self._begins = array("I", accumulate(whole, initial=0))
+        self._sums = array("I", accumulate(sizes, initial=0))
+
+    @classmethod
+    def of(cls, payloads: Sequence[bytes]) -> Payloads:
+        """Payloads that were objects."""
+        block = b"".join([_header(len(payload)) + payload for payload in payloads])
+        return cls(block, len(payloads), map(len, payloads))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all have one length, which is `bytes_max` then."""
+        return self._sums is None
+
+    def __len__(self) -> int:
+        return self.skipped + self._count
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Payloads):
+            return NotImplemented
+        return (self.block, self._count, self.skipped) == (other.block, other._count, other.skipped)
+
+    def __hash__(self) -> int:
+        return hash((self.block, self._count, self.skipped))
+
+    def __repr__(self) -> str:
+        return f"<{self._count} payloads, {len(self.block)} bytes>"
+
+    def __getitem__(self, index: int) -> bytes:
+        at = index - self.skipped
+        if not 0 <= at < self._count:
+            raise IndexError(index)
+        if self._begins is None or self._sums is None:
+            end = (at + 1) * (self._header_bytes + self.bytes_max)
+            return self.block[end - self.bytes_max : end]
+        end = self._begins[at + 1]
+        return self.block[end - self._sums[at + 1] + self._sums[at] : end]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Those that are there."""
+        block = self.block
+        if self._begins is None or self._sums is None:
+            size = self.bytes_max
+            stride = self._header_bytes + size
+            ends = range(stride, len(block) + 1, stride)
+            return iter([block[end - size : end] for end in ends])
+        sizes = [after - before for before, after in pairwise(self._sums)]
+        spans = zip(self._begins[1:], sizes, strict=True)
+        return iter([block[end - size : end] for end, size in spans])
+
+    def part(self, start: int, count: int) -> Payloads:
+        """Neighbours from index `start` on."""
+        if count == self._count and not self.skipped:
+            return self
+        at = start - self.skipped
+        begins, sums = self._begins, self._sums
+        if begins is None or sums is None:
+            stride = self._header_bytes + self.bytes_max
+            return Payloads(self.block[at * stride : (at + count) * stride], count, ())
+        block = self.block[begins[at] : begins[at + count]]
+        own = sums[at : at + count + 1]
+        return Payloads(block, count, (after - before for before, after in pairwise(own)))
+
+    def rest(self, start: int) -> Payloads:
+        """Those from index `start` on, which stay at their indexes."""
+        if start <= self.skipped:
+            return self
+        left = self.part(start, len(self) - start)
+        sizes = (left.bytes_of(at, 1) for at in range(len(left)))
+        return Payloads(left.block, len(left), sizes, skipped=start)
+
+    def bytes_of(self, start: int, count: int) -> int:
+        """Payload bytes of neighbours."""
+        if self._sums is None:
+            return count * self.bytes_max
+        at = start - self.skipped
+        return self._sums[at + count] - self._sums[at]
+
+    def fitting(self, start: int, count: int, room_bytes: int) -> int:
+        """How many of these neighbours fit into so many bytes together."""
+        if self.bytes_of(start, count) <= room_bytes:
+            return count
+        if room_bytes < 0:
+            return 0
+        if self._sums is None:
+            return room_bytes // self.bytes_max
+        at = start - self.skipped
+        return bisect_right(self._sums, self._sums[at] + room_bytes, at) - 1 - at
+
+
+def _one_length(block: bytes, count: int) -> int | None:
+    """The length of every payload, if they all have the same; None if they have not.
+
+    The block is a whole number of equal pieces then, and each begins with the header that the
+    length of a piece asks for: as the first does, the second begins where it ends, and so on.
+    """
+    if not count:
+        return 0
+    stride, over = divmod(len(block), count)
+    if over:
+        return None
+    header = _header_of_piece(stride)
+    if not header:
+        return None
+    for column, byte in enumerate(header):
+        if block[column::stride].count(byte) != count:
+            return None
+    return stride - len(header)
+
+
+@lru_cache(maxsize=4_096)
+def _header(size: int) -> bytes:
+    """What stands before a payload of this length."""
+    written = bytearray(_TAG)
+    left = size
+    while left > 0x7F:
+        written.append(left & 0x7F | 0x80)
+        left >>= 7
+    written.append(left)
+    return bytes(written)
+
+
+@lru_cache(maxsize=4_096)
+def _header_of_piece(stride: int) -> bytes:
+    """The header of a payload that takes so many bytes together with it; b"" if none does."""
+    for header_bytes in range(2, 8):
+        header = _header(max(stride - header_bytes, 0))
+        if len(header) == header_bytes <= stride:
+            return header
+    return b""
+
+
+NO_PAYLOADS = Payloads(b"", 0, ())
