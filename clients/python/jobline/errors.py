@@ -7,11 +7,14 @@ what a server sent.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 if TYPE_CHECKING:
     from jobline.values import JobEnd
+
+E = TypeVar("E", bound=BaseException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,23 @@ class JoblineError(Exception):
     def retry_after(self) -> float | None:
         """Seconds after which the server expects another try to make sense, if it said so."""
         return self.facts.retry_after
+
+    def twin(self) -> Self:
+        """An equal error for one more caller: raised in two places, one would mix their traces."""
+        twin: Self = copy(self)
+        twin.__cause__ = self.__cause__
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled as it is, whatever arguments its class is made with."""
+        return remade, (type(self), self.args, self.__dict__)
+
+
+def remade(kind: type[E], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> E:
+    """An exception as it was when it was copied or pickled."""
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(attributes)
+    return error
 
 
 class _Refused(JoblineError):

@@ -105,6 +105,13 @@ class JobOptions:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made anew where it is unpickled: hashes differ between processes, and the view of the
+        headers does not travel.
+        """
+        said = {name: getattr(self, name) for name in _NAMES}
+        return _remade, (said | {"headers": None if self.headers is None else dict(self.headers)},)
+
     def merged(self, other: JobOptions | None) -> JobOptions:
         """These options, overridden by what `other` says; `headers` are taken together."""
         if other is None or other is self:
@@ -122,6 +129,10 @@ class JobOptions:
 _NAMES = tuple(entry.name for entry in fields(JobOptions) if entry.init)
 
 NO_OPTIONS = JobOptions()
+
+
+def _remade(said: dict[str, Any]) -> JobOptions:
+    return JobOptions(**said)
 
 
 @lru_cache(maxsize=4096)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jobline.errors import InvalidArgument
+from typing import Any
+
+from jobline.errors import InvalidArgument, remade
 from jobline.times import Seconds, seconds_of
 
 _HOUR = 3_600
@@ -17,14 +19,20 @@ def _span(what: str, span: Seconds, most: float) -> float:
     return seconds
 
 
-class Outcome(Exception):  # an outcome, not an error
-    """Base of all outcomes."""
+class Outcome(Exception):
+    """Base of all outcomes. An exception, so that it ends a handler from wherever it is raised."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled as it is, whatever arguments its class is made with."""
+        return remade, (type(self), self.args, self.__dict__)
 
 
 class Retry(Outcome):
     """Fail this attempt, and try again after `after` (0 s … 24 h; default: the job's backoff).
 
-    `error`: what went wrong, for operators; default: the exception this one was raised `from`.
+    It uses an attempt, as any failure does; without one left the job is dead. `error`: what went
+    wrong, for operators; default: the exception this one was raised `from`. Raises InvalidArgument
+    for a pause outside its bounds.
     """
 
     def __init__(
@@ -37,7 +45,7 @@ class Retry(Outcome):
 
 class Snooze(Outcome):
     """Not now: give the job back for `after` (0 s … 400 days). It uses no attempt; ≤ 1,000 times a
-    job.
+    job. Raises InvalidArgument for a time outside its bounds.
     """
 
     def __init__(self, after: Seconds) -> None:
@@ -46,7 +54,9 @@ class Snooze(Outcome):
 
 
 class Cancel(Outcome):
-    """Not at all: the job is CANCELLED."""
+    """Not at all: the job is CANCELLED. `reason` is kept as its error, together with the exception
+    that this one was raised `from`.
+    """
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
@@ -54,7 +64,10 @@ class Cancel(Outcome):
 
 
 class Dead(Outcome):
-    """Never again: the job goes to the dead letters, whatever attempts it has left."""
+    """Never again: the job goes to the dead letters, whatever attempts it has left.
+
+    `reason` is kept as its error, together with the exception that this one was raised `from`.
+    """
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)

@@ -29,9 +29,10 @@ from jobline.times import from_timestamp
 from jobline.v1 import event_pb2, job_pb2, job_service_pb2
 
 # The server cuts at these sizes anyway; what is cut here need not travel.
+TEXT_BYTES_MAX = 4 << 10
 _TYPE_CHARACTERS_MAX = 256
-_MESSAGE_CHARACTERS_MAX = 4_096
-_STACK_CHARACTERS_MAX = 16_384
+_STACK_BYTES_MAX = 16 << 10
+_DETAILS_BYTES_MAX = 16 << 10
 
 
 class Pushed(NamedTuple):
@@ -76,8 +77,8 @@ class QueueWeight:
 
 @dataclass(frozen=True, slots=True)
 class JobError:
-    """Why a job failed: class of the error, one sentence, stack trace, anything a program wants to
-    read.
+    """Why a job failed: class of the error (≤ 256 characters), one sentence (4 KiB), stack trace
+    (16 KiB, its end), anything a program wants to read (16 KiB). What is longer is cut.
     """
 
     type: str = ""
@@ -104,12 +105,12 @@ class JobError:
         """The message of the protocol: cut, and cleaned of what no message may hold, so that a job
         can always fail.
         """
-        kind = "".join(filter(str.isprintable, self.type))
+        stack = clean(self.stack).encode()[-_STACK_BYTES_MAX:]  # the end says what happened
         return job_pb2.JobError(
-            type=_clean(kind)[:_TYPE_CHARACTERS_MAX],
-            message=_clean(self.message[:_MESSAGE_CHARACTERS_MAX]),
-            stack=_clean(self.stack[-_STACK_CHARACTERS_MAX:]),  # the end says what happened
-            details=self.details,
+            type=clean("".join(filter(str.isprintable, self.type)))[:_TYPE_CHARACTERS_MAX],
+            message=short(self.message),
+            stack=stack.decode("utf-8", "ignore"),
+            details=self.details[:_DETAILS_BYTES_MAX],
         )
 
 
@@ -120,7 +121,12 @@ def _text_of(error: BaseException) -> str:
         return f"(its text cannot be read: {type(broken).__name__})"
 
 
-def _clean(text: str) -> str:
+def short(text: str) -> str:
+    """One sentence as a message may hold it: at most 4 KiB of UTF-8."""
+    return clean(text).encode()[:TEXT_BYTES_MAX].decode("utf-8", "ignore")
+
+
+def clean(text: str) -> str:
     """File names may bring lone surrogates, which are no text."""
     return text.encode("utf-8", "replace").decode()
 

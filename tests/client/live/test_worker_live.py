@@ -29,6 +29,12 @@ from tests.client.live.tiny_store import CANCELLED, COMPLETED, DEAD, READY, SCHE
 from tests.client.live.working import working
 
 
+def because(outcome, cause):
+    """As `raise outcome from cause` leaves it."""
+    outcome.__cause__ = cause
+    return outcome
+
+
 class Silent:
     """Nobody listens to the reports of a handler that is called by hand."""
 
@@ -88,6 +94,7 @@ async def test_declared_jobs_are_pushed_run_and_answered_by_type(tiny):
         (lambda: Retry(60, error="later"), SCHEDULED, ("", "later")),
         (Retry, READY, ("Retry", "the handler asked for a retry")),
         (lambda: Dead("hopeless"), DEAD, ("Dead", "hopeless")),
+        (lambda: because(Dead("hopeless"), OSError("gone")), DEAD, ("OSError", "hopeless: gone")),
         (lambda: Cancel("unwanted"), CANCELLED, ("Cancel", "unwanted")),
         (lambda: Snooze(60), SCHEDULED, None),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 from jobline import codec
@@ -67,12 +68,20 @@ def settle_outcome(desk: Desk, context: Context, outcome: Outcome) -> None:
         desk.settle(release_item(job, delay=outcome.after, why=ReleaseReason.SNOOZE))
     elif isinstance(outcome, (Cancel, Dead)):
         then = FailAction.CANCEL if isinstance(outcome, Cancel) else FailAction.DEAD
-        error = outcome.__cause__ or JobError(type(outcome).__name__, outcome.reason)
-        desk.settle(fail_item(job, error, then=then))
+        desk.settle(fail_item(job, _why(outcome), then=then))
     elif isinstance(outcome, Stopped) and context.cancelled:
         settle_stopped(desk, context)
     else:
         desk.settle(fail_item(job, outcome))
+
+
+def _why(outcome: Cancel | Dead) -> JobError:
+    """The reason that a handler gave, and the exception that it raised the outcome from."""
+    if outcome.__cause__ is None:
+        return JobError(type(outcome).__name__, outcome.reason)
+    cause = JobError.of(outcome.__cause__)
+    message = ": ".join(filter(None, [outcome.reason, cause.message]))
+    return replace(cause, message=message)
 
 
 def settle_stopped(desk: Desk, context: Context) -> None:
