@@ -245,7 +245,7 @@ def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
     fit.
     """
     level = known(AckLevel, response.ack_level)
-    exceptions = {entry.index: entry for entry in response.exceptions}
+    exceptions = {entry.index: entry for entry in response.exceptions if 0 <= entry.index < count}
     if response.count + len(exceptions) != count:
         raise Internal(
             f"{count} jobs were pushed, and the answer speaks of {response.count}", _NOT_OURS

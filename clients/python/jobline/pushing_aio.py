@@ -7,13 +7,13 @@ import logging
 import random
 from collections.abc import Callable
 
-import grpc
 from grpc import aio
 
+from jobline.asynchronous.connection import typed_errors
 from jobline.batching import Batch, Gather, GatherLimits
 from jobline.errors import ClientClosed, JoblineError, OutcomeUnknown
 from jobline.pushing import Lane, answers_of_batch, built, handle_error
-from jobline.status import error_from_rpc, outcome_unknown
+from jobline.status import outcome_unknown
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Pushed
 
@@ -80,24 +80,17 @@ class AioPusher:
 
     async def _fly(self, batch: Batch[Lane, _Waiter]) -> None:
         try:
-            response = await self._call(built(batch))
-            answers = answers_of_batch(response, batch)
-        except grpc.RpcError as error:
-            self._handle_error(batch, error_from_rpc(error))
+            answers = await self._answers(batch)
         except JoblineError as error:
             self._handle_error(batch, error)
-        except aio.UsageError as error:  # so says a channel that somebody closed
-            self._handle_error(batch, ClientClosed(f"not sent: {error}"))
         except asyncio.CancelledError:
-            # The loop ends, or somebody closed the channel under a call.
-            self._gather.handle_done(batch)
-            self._tell(batch, OutcomeUnknown("the call was cancelled while the push flew"))
+            # The loop ends, and takes all that waits along.
+            self._give_up(batch, "the call was cancelled while the push flew")
             raise
         except Exception as error:
             # Nobody may wait for ever, whatever a library raises.
             logger.exception("a push broke")
-            self._gather.handle_done(batch)
-            self._tell(batch, OutcomeUnknown(f"the push broke: {error}"))
+            self._give_up(batch, f"the push broke: {error}")
         else:
             self._gather.handle_done(batch)
             for waiter, answer in zip(batch.waiters, answers, strict=True):
@@ -110,14 +103,26 @@ class AioPusher:
         # The waiters wake before the flush, so what they push next goes together.
         self._flush_soon()
 
+    async def _answers(self, batch: Batch[Lane, _Waiter]) -> list[Pushed | JoblineError]:
+        request = built(batch)
+        with typed_errors():
+            response = await self._call(request)
+        return answers_of_batch(response, batch)
+
     def _handle_error(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
         if handle_error(self._gather, self._loop.time(), batch, error):
-            self._tell(batch, outcome_unknown(error, request_id=batch.request_id or None))
+            request_id = batch.request_id or None
+            self._tell(batch, outcome_unknown(error, request_id=request_id, tries=batch.tries))
+
+    def _give_up(self, batch: Batch[Lane, _Waiter], why: str) -> None:
+        self._gather.handle_done(batch)
+        self._tell(batch, OutcomeUnknown(why, request_id=batch.request_id or None))
+        self._tell_if_empty()
 
     def _tell(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
         for waiter in batch.waiters:
             if not waiter.done():
-                waiter.set_exception(error)
+                waiter.set_exception(error.twin())
 
     def _flush_soon(self) -> None:
         if not self._is_flush_due:

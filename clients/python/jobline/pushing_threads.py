@@ -16,9 +16,10 @@ from functools import partial
 import grpc
 
 from jobline.batching import Batch, Gather, GatherLimits
+from jobline.blocking.connection import typed_errors
 from jobline.errors import ClientClosed, ErrorFacts, Internal, JoblineError, OutcomeUnknown
 from jobline.pushing import Lane, answers_of_batch, built, handle_error
-from jobline.status import error_from_rpc, outcome_unknown
+from jobline.status import outcome_unknown
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Pushed
 
@@ -46,7 +47,7 @@ class _Waiter:
         if isinstance(self.answer, Pushed):
             return self.answer
         assert self.answer is not None  # noqa: S101  # told, since the lock is ours
-        raise self.answer
+        raise self.answer.twin()
 
 
 class ThreadPusher:
@@ -92,12 +93,11 @@ class ThreadPusher:
     def _send(self, batches: Iterable[Batch[Lane, _Waiter]]) -> None:
         for batch in batches:
             try:
-                call = self._call(built(batch))
+                request = built(batch)
+                with typed_errors():
+                    call = self._call(request)
             except JoblineError as error:
                 self._land(batch, partial(self._handle_error, batch, error))
-            except ValueError as error:  # so says a channel that somebody closed
-                closed = ClientClosed(f"not sent: {error}")
-                self._land(batch, partial(self._handle_error, batch, closed))
             except Exception as error:
                 # Nobody may wait for ever, whatever a library raises.
                 logger.exception("a push broke")
@@ -129,16 +129,23 @@ class ThreadPusher:
         self, batch: Batch[Lane, _Waiter], call: grpc.Future[pb.PushResponse]
     ) -> list[Pushed | JoblineError]:
         try:
-            answers = answers_of_batch(call.result(), batch)
-        except grpc.RpcError as failure:
-            return self._handle_error(batch, error_from_rpc(failure))
-        except grpc.FutureCancelledError:
-            closed = OutcomeUnknown("the channel was closed while the push flew")
-            return self._handle_error(batch, closed)
+            with typed_errors():
+                response = call.result()
+            answers = answers_of_batch(response, batch)
         except JoblineError as error:
             return self._handle_error(batch, error)
+        except grpc.FutureCancelledError:
+            why = "the channel was closed while the push flew"
+        except Exception as error:
+            # Nobody may wait for ever, whatever a library raises.
+            logger.exception("a push broke")
+            why = f"the push broke: {error}"
+        else:
+            self._gather.handle_done(batch)
+            return answers
         self._gather.handle_done(batch)
-        return answers
+        unknown = OutcomeUnknown(why, request_id=batch.request_id or None)
+        return [unknown] * len(batch.waiters)
 
     def _handle_error(
         self, batch: Batch[Lane, _Waiter], error: JoblineError
@@ -146,7 +153,8 @@ class ThreadPusher:
         """What each push of a batch is told; nothing if the batch goes again."""
         if not handle_error(self._gather, time.monotonic(), batch, error):
             return []
-        told = outcome_unknown(error, request_id=batch.request_id or None)
+        request_id = batch.request_id or None
+        told = outcome_unknown(error, request_id=request_id, tries=batch.tries)
         return [told] * len(batch.waiters)
 
     def _set_timer(self, now: float) -> None:

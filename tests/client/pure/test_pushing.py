@@ -28,7 +28,6 @@ from jobline.errors import ErrorFacts, QueueFull, TooLarge, Unavailable
 from jobline.options import options_message
 from jobline.pushing import (
     Lane,
-    Outgoing,
     answers_of_batch,
     built,
     handle_error,
@@ -36,7 +35,6 @@ from jobline.pushing import (
     lot_of,
     pushed_of,
     request_of_jobs,
-    through,
 )
 from jobline.times import from_duration, to_duration, to_timestamp
 from jobline.v1 import job_pb2
@@ -111,23 +109,6 @@ def test_what_does_not_fit_into_a_message_is_the_callers_mistake(said):
         built(batch(lane(**said), b"1"))
 
 
-def test_middleware_may_change_everything_about_a_push():
-    """The first one is outermost; the last word counts."""
-
-    def header(outgoing: Outgoing) -> Outgoing:
-        options = outgoing.options.merged(JobOptions(headers={"trace": "1"}))
-        return Outgoing(outgoing.queue, outgoing.payload + b"!", options, outgoing.job_key)
-
-    def key(outgoing: Outgoing) -> Outgoing:
-        return Outgoing("r", outgoing.payload, outgoing.options, f"{outgoing.payload.decode()}")
-
-    changed, payload, job_key = through([header, key], lane(is_json=True, name="n"), b"1", "")
-    assert (changed.queue, payload, job_key, changed.has_key) == ("r", b"1!", "1!", True)
-    assert changed.options == JobOptions(
-        name="n", content_type="application/json", headers={"trace": "1"}
-    )
-
-
 # ---------------------------------------------------------------------- many at a time
 
 
@@ -195,8 +176,9 @@ def test_ids_follow_the_order_of_the_push():
 
 def test_an_answer_that_does_not_fit_is_not_believed():
     """And not asked for again."""
-    with pytest.raises(Internal) as caught:
-        pushed_of(answer(1), 2)
+    for strange in (answer(1), answer(1, i5=(PushOutcome.DUPLICATE, 7))):
+        with pytest.raises(Internal) as caught:
+            pushed_of(strange, 2)
     assert not caught.value.retryable
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,7 @@ from jobline.asynchronous.job_admin import JobApi
 from jobline.asynchronous.leases import Leases
 from jobline.asynchronous.producer import Producer
 from jobline.batching import GatherLimits
-from jobline.errors import ClientClosed
+from jobline.errors import ClientClosed, FailedPrecondition
 from jobline.ids import RequestIds
 from jobline.pushing import PushMiddleware
 from jobline.pushing_aio import AioPusher
@@ -25,7 +26,8 @@ from jobline.times import Seconds, seconds_of
 class AsyncClient(Producer, Leases):
     """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
 
-    It connects at its first use, and belongs to the event loop of that use. `async with` closes it.
+    It connects at its first use, and belongs to the event loop of that use: calls from another loop
+    raise FailedPrecondition. `async with` closes it.
 
     - `target`: `host:port`, or `unix:/path` for a Unix socket.
     - `credentials`: from `grpc.ssl_channel_credentials`; None is plaintext.
@@ -72,10 +74,12 @@ class AsyncClient(Producer, Leases):
     async def close(self) -> None:
         """Waits for the pushes that were taken, and closes the connection. May be called twice."""
         self._closed = True
-        if self._pusher is not None:
-            await self._pusher.close()
-        if self._connection is not None:
-            await self._connection.channel.close()
+        try:
+            if self._pusher is not None:
+                await self._pusher.close()
+        finally:
+            if self._connection is not None:
+                await self._connection.channel.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,9 +99,15 @@ class AsyncClient(Producer, Leases):
             self._connection = Connection(
                 self.target, self._credentials, self._metadata, self._timeout
             )
+        elif self._connection.loop is not asyncio.get_running_loop():
+            raise FailedPrecondition(
+                "this AsyncClient belongs to another event loop: make one in each loop, or use "
+                "Client, which serves all threads"
+            )
         return self._connection
 
     def _pushing(self) -> AioPusher:
+        link = self._link()
         if self._pusher is None:
-            self._pusher = AioPusher(self._link().start_push, self._limits, self._new_id)
+            self._pusher = AioPusher(link.start_push, self._limits, self._new_id)
         return self._pusher

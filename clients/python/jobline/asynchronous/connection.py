@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
@@ -14,7 +15,7 @@ from grpc import aio
 
 from jobline.backoff import RETRY
 from jobline.channel import metadata_of, open_aio_channel
-from jobline.errors import ClientClosed, JoblineError
+from jobline.errors import ClientClosed, JoblineError, Unavailable
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.times import Seconds, seconds_of
 from jobline.v1 import job_service_pb2 as pb
@@ -28,6 +29,29 @@ Response = TypeVar("Response")
 
 # Share of a push's time that one try may take: an answer that is lost leaves time for others.
 TRY_SHARE = 1 / 3
+
+
+def was_hung_up() -> bool:
+    """What a CancelledError means: true if the call was ended by a channel that somebody closed,
+    false if this task is being cancelled.
+    """
+    task = asyncio.current_task()
+    return task is not None and not task.cancelling()
+
+
+@contextmanager
+def typed_errors() -> Iterator[None]:
+    """Around a call: what gRPC raises becomes an error of ours."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise error_from_rpc(error) from error
+    except aio.UsageError as error:  # so says a channel that is closed
+        raise ClientClosed(f"not sent: {error}") from error
+    except asyncio.CancelledError as error:
+        if not was_hung_up():
+            raise
+        raise Unavailable("the client was closed during the call") from error
 
 
 class Connection:
@@ -55,12 +79,8 @@ class Connection:
         extra: float = 0.0,
     ) -> Response:
         """A call that changes nothing; `extra` seconds are added to its deadline."""
-        try:
+        with typed_errors():
             return await method(request, timeout=self.timeout + extra, metadata=self.metadata)
-        except grpc.RpcError as error:
-            raise error_from_rpc(error) from error
-        except aio.UsageError as error:  # so says a channel that is closed
-            raise ClientClosed(f"not sent: {error}") from error
 
     async def write(
         self, method: aio.UnaryUnaryMultiCallable[Request, Response], request: Request
@@ -84,14 +104,12 @@ class Connection:
         while True:
             tries += 1
             try:
-                return await self.start_push(request)
-            except grpc.RpcError as failure:
-                error = error_from_rpc(failure)
+                with typed_errors():
+                    return await self.start_push(request)
+            except JoblineError as error:
                 pause = RETRY.after(tries, random.random)
                 is_late = self.loop.time() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
-                    told = outcome_unknown(error, request_id=request.request_id or None)
-                    raise told from failure
-            except aio.UsageError as error:
-                raise ClientClosed(f"not sent: {error}") from error
+                    request_id = request.request_id or None
+                    raise outcome_unknown(error, request_id=request_id, tries=tries) from error
             await asyncio.sleep(pause)

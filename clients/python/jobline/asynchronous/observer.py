@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeVar
 
-import grpc
 from grpc import aio
 
-from jobline.asynchronous.connection import Connection
+from jobline.asynchronous.connection import Connection, typed_errors
 from jobline.backoff import RETRY
 from jobline.enums import EventKind
 from jobline.errors import JoblineError
 from jobline.requests import Waiting, Watching
-from jobline.status import error_from_rpc
 from jobline.times import Seconds
 from jobline.values import JobEnd, WatchedEvent
 
@@ -41,9 +40,9 @@ class Observer:
         tries = 0
         while (request := waiting.request(link.loop.time())) is not None:
             deadline = request.timeout.seconds + link.timeout
-            call = link.jobs.Wait(request, timeout=deadline, metadata=link.metadata)
+            start = partial(link.jobs.Wait, request, timeout=deadline, metadata=link.metadata)
             try:
-                async with aclosing(_closing(call)) as responses:
+                async with aclosing(_closing(start)) as responses:
                     async for response in responses:
                         tries = 0
                         yield waiting.take(response)
@@ -83,9 +82,9 @@ class Observer:
         link = self._link()
         watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
         while True:
-            call = link.jobs.Watch(watching.request(), metadata=link.metadata)
+            start = partial(link.jobs.Watch, watching.request(), metadata=link.metadata)
             try:
-                async with aclosing(_closing(call)) as responses:
+                async with aclosing(_closing(start)) as responses:
                     async for response in responses:
                         watching.take(response)
                         for event in response.events:
@@ -96,12 +95,14 @@ class Observer:
             await asyncio.sleep(RETRY.after(watching.tries, random.random))
 
 
-async def _closing(call: aio.UnaryStreamCall[Any, Message]) -> AsyncGenerator[Message, None]:
+async def _closing(
+    start: Callable[[], aio.UnaryStreamCall[Any, Message]],
+) -> AsyncGenerator[Message, None]:
     """The messages of a call, which is cancelled when nobody reads on."""
-    try:
-        async for message in call:
-            yield message
-    except grpc.RpcError as error:
-        raise error_from_rpc(error) from error
-    finally:
-        call.cancel()
+    with typed_errors():
+        call = start()
+        try:
+            async for message in call:
+                yield message
+        finally:
+            call.cancel()

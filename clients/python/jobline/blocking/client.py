@@ -60,8 +60,10 @@ class Client(Producer, Leases):
 
     def close(self) -> None:
         """Waits for the pushes that were taken, and closes the connection. May be called twice."""
-        self._pusher.close()
-        self._connection.channel.close()
+        try:
+            self._pusher.close()
+        finally:
+            self._connection.channel.close()
 
     def __enter__(self) -> Self:
         return self

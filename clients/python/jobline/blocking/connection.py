@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 import grpc
@@ -22,6 +23,17 @@ Response = TypeVar("Response")
 
 # Share of a push's time that one try may take: an answer that is lost leaves time for others.
 TRY_SHARE = 1 / 3
+
+
+@contextmanager
+def typed_errors() -> Iterator[None]:
+    """Around a call: what gRPC raises becomes an error of ours."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise error_from_rpc(error) from error
+    except ValueError as error:  # so says a channel that is closed
+        raise ClientClosed(f"not sent: {error}") from error
 
 
 class Connection:
@@ -48,12 +60,8 @@ class Connection:
         extra: float = 0.0,
     ) -> Response:
         """A call that changes nothing; `extra` seconds are added to its deadline."""
-        try:
+        with typed_errors():
             return method(request, timeout=self.timeout + extra, metadata=self.metadata)
-        except grpc.RpcError as error:
-            raise error_from_rpc(error) from error
-        except ValueError as error:  # so says a channel that is closed
-            raise ClientClosed(f"not sent: {error}") from error
 
     def write(
         self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request
@@ -75,14 +83,12 @@ class Connection:
         while True:
             tries += 1
             try:
-                return self.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
-            except grpc.RpcError as failure:
-                error = error_from_rpc(failure)
+                with typed_errors():
+                    return self.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
+            except JoblineError as error:
                 pause = RETRY.after(tries, random.random)
                 is_late = time.monotonic() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
-                    told = outcome_unknown(error, request_id=request.request_id or None)
-                    raise told from failure
-            except ValueError as error:
-                raise ClientClosed(f"not sent: {error}") from error
+                    request_id = request.request_id or None
+                    raise outcome_unknown(error, request_id=request_id, tries=tries) from error
             time.sleep(pause)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Protocol, TypeVar
 
-import grpc
-
 from jobline.backoff import RETRY
-from jobline.blocking.connection import Connection
+from jobline.blocking.connection import Connection, typed_errors
 from jobline.enums import EventKind
 from jobline.errors import JoblineError
 from jobline.requests import Waiting, Watching
-from jobline.status import error_from_rpc
 from jobline.times import Seconds
 from jobline.values import JobEnd, WatchedEvent
 
@@ -39,11 +37,14 @@ class Observer:
         tries = 0
         while (request := waiting.request(time.monotonic())) is not None:
             deadline = request.timeout.seconds + self._connection.timeout
-            call = self._connection.jobs.Wait(
-                request, timeout=deadline, metadata=self._connection.metadata
+            start = partial(
+                self._connection.jobs.Wait,
+                request,
+                timeout=deadline,
+                metadata=self._connection.metadata,
             )
             try:
-                for response in _closing(call):
+                for response in _closing(start):
                     tries = 0
                     yield waiting.take(response)
             except JoblineError as error:
@@ -80,11 +81,13 @@ class Observer:
         """
         watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
         while True:
-            call = self._connection.jobs.Watch(
-                watching.request(), metadata=self._connection.metadata
+            start = partial(
+                self._connection.jobs.Watch,
+                watching.request(),
+                metadata=self._connection.metadata,
             )
             try:
-                for response in _closing(call):
+                for response in _closing(start):
                     watching.take(response)
                     for event in response.events:
                         yield WatchedEvent(event, response.resume_token)
@@ -102,11 +105,11 @@ class _Call(Protocol[Message_co]):
     def cancel(self) -> bool: ...
 
 
-def _closing(call: _Call[Message]) -> Iterator[Message]:
+def _closing(start: Callable[[], _Call[Message]]) -> Iterator[Message]:
     """The messages of a call, which is cancelled when nobody reads on."""
-    try:
-        yield from call
-    except grpc.RpcError as error:
-        raise error_from_rpc(error) from error
-    finally:
-        call.cancel()
+    with typed_errors():
+        call = start()
+        try:
+            yield from call
+        finally:
+            call.cancel()
