@@ -16,8 +16,6 @@ from typer.testing import CliRunner
 
 from jobline.cli.root import build
 
-STOP_SECONDS = 20
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -54,7 +52,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
     assert ready, (folder / "log").read_text()
     yield json.loads(ready)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(STOP_SECONDS) == 0
+    assert process.wait() == 0
 
 
 @pytest.fixture

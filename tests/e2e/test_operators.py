@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from jobline import (
     AsyncClient,
+    EventKind,
     FailAction,
     InvalidArgument,
     JobError,
@@ -24,7 +26,9 @@ from jobline.v1 import (
     event_pb2,
     job_admin_service_pb2,
     job_pb2,
+    job_service_pb2,
 )
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.testing import RunningServer
 
 Obstacle = job_admin_service_pb2.ObstacleKind
@@ -178,23 +182,40 @@ async def _retain(server: RunningServer, milliseconds: int) -> None:
     assert background.records["retention"].failures == 0
 
 
+async def _now(client: AsyncClient) -> str:
+    """The token of a watch that has begun and heard of nothing yet."""
+    watch: Any = JobServiceStub(client.channel).Watch(job_service_pb2.WatchRequest())
+    begun = await watch.read()
+    watch.cancel()
+    assert not begun.events
+    return str(begun.resume_token)
+
+
+async def test_a_watch_that_breaks_before_its_first_event_misses_nothing(
+    client: AsyncClient,
+) -> None:
+    """Its first answer comes at once, with the token to go on from there."""
+    token = await _now(client)
+    pushed = await client.push("mail", b"x")
+    kinds = [EventKind.PUSHED]
+    async for watched in client.watch(queues=["mail"], kinds=kinds, resume_token=token):
+        assert watched.event.job_id == pushed.id
+        break
+
+
 async def test_watch_tells_what_happened_in_order_and_resumes(client: AsyncClient) -> None:
     """Each event once, after it is on disk; a token goes on after the last one seen."""
     seen: list[tuple[int, int]] = []
-    token = ""
-    events = client.watch(queues=["mail"])
-    waiting = asyncio.ensure_future(anext(events))
-    await asyncio.sleep(0.1)  # the watch has no answer that says it began
+    events = client.watch(queues=["mail"], resume_token=await _now(client))
     pushed = await client.push("mail", b"x")
-    first = await waiting
+    first = await anext(events)
     while first.event.kind == event_pb2.EVENT_KIND_QUEUE_CREATED:
         first = await anext(events)
     seen.append((first.event.kind, first.event.job_id))
-    token = first.resume_token
     await events.aclose()
     (leased,) = await client.pull("mail")
     await client.ack(leased)
-    async for watched in client.watch(queues=["mail"], resume_token=token):
+    async for watched in client.watch(queues=["mail"], resume_token=first.resume_token):
         seen.append((watched.event.kind, watched.event.job_id))
         if len(seen) == 3:
             break

@@ -1,7 +1,9 @@
 """The feed: committed turns, kept for a while for those who watch.
 
 A watcher reads at its own pace from a bounded memory of turns. One that falls behind what is kept
-is cut off and told where to resume; so is one that resumes from what is gone.
+is cut off and told where to resume; so is one that resumes from what is gone. The first answer
+comes at once: from then on nothing is missed, and a connection that breaks before the first event
+is resumed from there.
 """
 
 from __future__ import annotations
@@ -56,8 +58,9 @@ class Feed:
     async def watch(
         self, wanted: WatchFilter, resume_token: str
     ) -> AsyncIterator[tuple[list[EventView], str]]:
-        """Yields events and the token to resume after them; an empty list is a heartbeat. Raises
-        `Refused` with OFFSET_GONE when the events to go on with are gone.
+        """Yields events and the token to resume after them; an empty list is a heartbeat, the first
+        of which says that the watch has begun. Raises `Refused` with OFFSET_GONE when the events to
+        go on with are gone.
         """
         if self._watchers >= WATCHERS_MAX:
             raise Refused(RefusalKind.TOO_MANY_CALLS, f"{WATCHERS_MAX} watchers are connected")
@@ -65,6 +68,7 @@ class Feed:
         at = self._first if resume_token else self._first + len(self._turns)
         self._watchers += 1
         try:
+            yield [], _token(seen)
             while True:
                 if at < self._first:
                     raise _gone()
