@@ -96,10 +96,8 @@ async def call(channel: BytesChannel, rpc: str, requests: Sequence[bytes]) -> Re
 
 async def _stream(stream: Any, requests: Sequence[bytes]) -> None:
     for request in requests:
-        try:
-            await stream.write(request)
-        except aio.AioRpcError:
-            break  # refused already: reading tells
+        # Only the last one is refused: a write that came after the refusal would hide it.
+        await stream.write(request)
     await stream.done_writing()
     while await stream.read() is not aio.EOF:
         pass

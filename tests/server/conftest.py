@@ -63,6 +63,6 @@ def connect(address: str) -> aio.Channel:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Lets the loop run until something is so that nobody tells."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         while not condition():  # noqa: ASYNC110  # a counter has no event
             await asyncio.sleep(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import grpc
@@ -12,6 +11,7 @@ from grpc import aio
 from jobline.v1 import job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.rpc import job_stream
+from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import refusal_of
 from tests.server.conftest import connect, until
@@ -129,9 +129,8 @@ async def test_a_mistake_in_the_middle_of_a_delivery_is_told(
         opening = {"queues": [{"queue": "q"}]}
         await stream.write(frame(open=opening, window={"max_in_flight": 1_000}))
         await stream.write(frame(open=opening))
-        async with asyncio.timeout(10):
-            with pytest.raises(aio.AioRpcError) as caught:
-                await read_to_the_end(stream)
+        with pytest.raises(aio.AioRpcError) as caught:
+            await read_to_the_end(stream)
         assert refusal_of(caught.value).reason == "PROTOCOL_MISTAKE"
     await until(lambda: len(server.server.admission.streams) == 0)
 
@@ -149,8 +148,10 @@ async def test_streams_are_bounded(transport: str) -> None:
         stub = JobServiceStub(channel)
         stream, _ = await opened(stub)
 
+        # Nothing is written to it: where a write meets the end of its call, the client of grpc.aio
+        # puts INTERNAL in the place of the status that came (grpc/grpc#36066).
         with pytest.raises(aio.AioRpcError) as caught:
-            await opened(stub)
+            await stub.Stream().read()
 
         assert refusal_of(caught.value).reason == "TOO_MANY_CALLS"
         assert only(server).session
@@ -160,19 +161,33 @@ async def test_streams_are_bounded(transport: str) -> None:
 async def test_both_sides_hear_heartbeats(transport: str) -> None:
     """An idle stream sends empty frames, and says how often."""
     options: dict[str, Any] = {"transport": transport, "heartbeat_seconds": 0.05}
-    async with running_server(**options) as server, connect(server.address) as channel:
+    clock = ManualClock()
+    async with (
+        running_server(clock=clock, **options) as server,
+        connect(server.address) as channel,
+    ):
         stream, answer = await opened(JobServiceStub(channel))
-
         assert answer.heartbeat_interval.ToMilliseconds() == 50
+
+        server.advance(50)
+
         assert (await stream.read()).ByteSize() == 0
         stream.cancel()
 
 
 async def test_a_worker_that_falls_silent_is_cut_off(transport: str) -> None:
-    """Three intervals without a frame."""
+    """Three intervals without a frame, and not before."""
     options: dict[str, Any] = {"transport": transport, "heartbeat_seconds": 0.05}
-    async with running_server(**options) as server, connect(server.address) as channel:
+    clock = ManualClock()
+    async with (
+        running_server(clock=clock, **options) as server,
+        connect(server.address) as channel,
+    ):
         stream, _ = await opened(JobServiceStub(channel))
+        server.advance(149)
+        assert (await stream.read()).ByteSize() == 0
+
+        server.advance(1)
 
         with pytest.raises(aio.AioRpcError) as caught:
             await read_to_the_end(stream)

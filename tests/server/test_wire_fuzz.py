@@ -113,7 +113,8 @@ async def code_of(channel: BytesChannel, rpc: str, message: bytes) -> str:
         else:
             await channel.unary_unary(path)(message, timeout=SECONDS)
     except aio.AioRpcError as error:
-        return str(error.code().name)
+        # A write that met the call's deadline; the status that came is not told any more.
+        return "OK" if error.details() == CLIENTS_OWN else str(error.code().name)
     except (asyncio.InvalidStateError, aio.InternalError):
         # The stream had ended before the write: its status is not told by that.
         return "OK"
@@ -148,7 +149,7 @@ async def test_no_frames_crash_a_stream(fuzzed: aio.Channel, seed: int) -> None:
     good = encoded("JobService/Stream", VALID["JobService/Stream"])
 
     for _ in range(20):
-        stream: Any = fuzzed.stream_stream(f"/{PACKAGE}.JobService/Stream")(timeout=10)
+        stream: Any = fuzzed.stream_stream(f"/{PACKAGE}.JobService/Stream")(timeout=50)
         frames = [opening, *(mutated(random, good) for _ in range(3))]
         try:
             for frame in frames:
