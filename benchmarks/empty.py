@@ -20,8 +20,8 @@ import uvloop
 
 from benchmarks.bodies import PUSH
 from jobline.v1 import job_service_pb2
+from jobline_server import memory
 from jobline_server.rpc.transport import TransportName, serve
-from jobline_server.serving import tune_gc
 
 COUNT = "/bench.Empty/Count"
 MESSAGE_BYTES_MAX = 64 << 20
@@ -54,12 +54,13 @@ def handlers(parse: bool) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
 
 async def run(transport: TransportName, parse: bool) -> None:
     """Serves until SIGTERM."""
+    memory.tune()
     serving = await serve(
         transport, handlers(parse), ["127.0.0.1:0"], payload_bytes_max=MESSAGE_BYTES_MAX
     )
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    tune_gc()
+    memory.freeze()
     sys.stdout.write(json.dumps({"grpc": serving.addresses[0]}) + "\n")
     sys.stdout.flush()
     await stopped.wait()

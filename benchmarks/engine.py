@@ -16,6 +16,7 @@ from statistics import median
 from time import perf_counter
 from typing import TypeVar
 
+from jobline_server import memory
 from jobline_server.engine.commands import FailItem, Leased, NewJob, Push
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
@@ -33,7 +34,6 @@ NOW = Now(1_700_000_000_000, 1_000)
 PRIORITIES = [JobOptions(priority=priority) for priority in range(3)]
 NAMES = [JobOptions(name=name) for name in ("mail", "thumbnail", "report")]
 ERROR = JobError("TimeoutError", "the printer did not answer")
-GC_THRESHOLDS = (100_000, 50, 100)
 
 Result = TypeVar("Result")
 
@@ -226,7 +226,7 @@ def size_of(push: Callable[[World], None]) -> float:
 
 def measure() -> list[Figure]:
     """Everything, in the order of the table."""
-    gc.set_threshold(*GC_THRESHOLDS)
+    memory.tune()
     return [
         *lots(),
         *shuffled(),

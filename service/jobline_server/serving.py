@@ -9,7 +9,6 @@ Whoever started the process reads one line on stdout when it is ready: where it 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import signal
@@ -20,6 +19,7 @@ from typing import Any
 import uvloop
 from google.protobuf.internal import api_implementation
 
+from jobline_server import memory
 from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.rpc.transport import CannotServe
@@ -35,8 +35,6 @@ EXIT_CANNOT_START = 2
 
 # The parser written in C; the one in Python is forty times slower.
 PROTOBUF = "upb"
-# Jobs are many, long-lived and without cycles: looking for cycles among them often would be waste.
-GC_THRESHOLDS = (100_000, 50, 100)
 
 # Why a server did not start, in words for whoever started it.
 CANNOT_START = (ConfigurationError, CannotServe, CannotListen, StoreRefused, DataLoss, OSError)
@@ -54,6 +52,7 @@ def run(settings: Settings, announce: Announce | None = None) -> int:
 
 async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
     """Starts, announces, waits for a signal or a failure, stops."""
+    memory.tune()
     try:
         check_protobuf()
         server = Server(settings)
@@ -62,7 +61,7 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         LOG.critical("cannot start", why=str(error))
         return EXIT_CANNOT_START
     told_to_stop = _take_signals(server)
-    tune_gc()
+    memory.freeze()
     announce(server)
     LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
     failed = server.runtime.failed
@@ -119,10 +118,3 @@ def check_protobuf() -> None:
         raise ConfigurationError(
             f"protobuf runs on {found} and not on {PROTOBUF}: install its wheel for this platform"
         )
-
-
-def tune_gc() -> None:
-    """What was loaded stays: it is never looked at again. New garbage is looked for seldom."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)

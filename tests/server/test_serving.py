@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from google.protobuf.internal import api_implementation
 
-from jobline_server import serving
+from jobline_server import memory, serving
 from jobline_server.app import Server
 from jobline_server.config import ConfigurationError, Settings, load_settings
 from jobline_server.serving import (
@@ -26,7 +26,8 @@ from jobline_server.testing.embedded import FOR_TESTS
 @pytest.fixture(autouse=True)
 def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The collector stays as it is; signals do what they did."""
-    monkeypatch.setattr(serving, "tune_gc", lambda: None)
+    monkeypatch.setattr(memory, "tune", lambda: None)
+    monkeypatch.setattr(memory, "freeze", lambda: None)
     handlers = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
     yield
     for name, handler in handlers.items():
