@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
+import threading
 
 import pytest
 
+from jobline_server.cli.demo.gate import Gate
 from jobline_server.cli.demo.journal import Journal, Reader, What, read
 from jobline_server.cli.demo.play import Cast
 from jobline_server.cli.demo.screen import ResultRow, screenful
-from jobline_server.cli.demo.verdict import broken_promises, taken_over, told_by
+from jobline_server.cli.demo.verdict import Hands, broken_promises, taken_over, told_by
 
 
 def pushed(*paths, first_id=1, request_id="r"):
@@ -25,6 +28,10 @@ def handed(job_id, delivery, worker="w1"):
 
 def finished(job_id, delivery, worker="w1"):
     return {"what": What.FINISHED, "id": job_id, "delivery": delivery, "worker": worker}
+
+
+def dropped(job_id, delivery, worker="w1"):
+    return finished(job_id, delivery, worker) | {"what": What.DROPPED}
 
 
 def ended(job_id, delivery, worker="w1", state="COMPLETED"):
@@ -65,6 +72,56 @@ def test_what_a_killed_worker_had_begun_counts_once_another_did_it():
     killed = {"what": What.WORKER_KILLED, "worker": "w1"}
     lines = [handed(1, 1), finished(1, 1), ended(1, 1), handed(2, 1), handed(3, 1), killed]
     assert taken_over(told_by([*lines, handed(2, 2, "w2"), ended(2, 2, "w2")])) == 1
+
+
+def test_what_a_worker_had_dropped_before_it_was_killed_is_not_counted():
+    killed = {"what": What.WORKER_KILLED, "worker": "w1"}
+    lines = [handed(1, 1), dropped(1, 1), killed, handed(1, 2, "w2"), ended(1, 2, "w2")]
+    assert taken_over(told_by(lines)) == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "holder"),
+    [
+        ([], None),
+        ([handed(1, 1), handed(2, 1, "w2")], "w2"),
+        ([handed(1, 1), handed(2, 1, "w2"), finished(2, 1, "w2")], "w1"),
+        ([handed(1, 1), dropped(1, 1)], None),
+        ([handed(1, 1), handed(1, 2, "w2"), finished(1, 1)], "w2"),
+        ([handed(1, 1), handed(2, 1, "w2"), handed(1, 2, "w3")], "w3"),
+    ],
+)
+def test_the_last_who_was_handed_a_job_and_still_has_it_is_the_holder(lines, holder):
+    hands = Hands()
+    for line in lines:
+        hands.take(line)
+    assert hands.holder() == holder
+
+
+def test_nobody_passes_a_gate_that_is_shut(tmp_path):
+    said = []
+    mine, theirs = Gate(tmp_path / "gate"), Gate(tmp_path / "gate")
+    begun = threading.Event()
+
+    def pass_through():
+        begun.set()
+        with theirs.passing():
+            said.append("passed")
+
+    with theirs.passing(), theirs.passing():
+        pass
+    mine.shut()
+    mine.shut()
+    with mine.path.open() as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    passing = threading.Thread(target=pass_through)
+    passing.start()
+    begun.wait()
+    said.append("opened")
+    mine.open()
+    mine.open()
+    passing.join()
+    assert said == ["opened", "passed"]
 
 
 def test_a_line_is_read_when_it_is_whole(tmp_path):

@@ -22,6 +22,7 @@ class What(StrEnum):
     PUSH_ANSWERED = "push_answered"
     HANDED = "handed"
     FINISHED = "finished"
+    DROPPED = "dropped"
     ENDED = "ended"
     WORKER_STARTED = "worker_started"
     WORKER_KILLED = "worker_killed"

@@ -10,6 +10,7 @@ from typing import Any
 
 from jobline_server.cli.demo import verdict
 from jobline_server.cli.demo.files import Listed, checksum, find, listed
+from jobline_server.cli.demo.gate import Gate
 from jobline_server.cli.demo.journal import Journal, Reader, What, read
 from jobline_server.cli.demo.processes import Crew, DemoFailed, ServerProcess
 from jobline_server.cli.demo.producer import Producer
@@ -49,12 +50,18 @@ class Stage:
         self.cast = cast
         self.screen = screen
         self.journal = Journal(folder / "journal.jsonl")
+        self.gate = Gate(folder / "gate")
         self.server = ServerProcess(folder, self.journal)
         self.crew = Crew(
-            folder, self.journal, concurrency=cast.concurrency, pace=cast.pace_for(len(files))
+            folder,
+            self.journal,
+            self.gate,
+            concurrency=cast.concurrency,
+            pace=cast.pace_for(len(files)),
         )
         self.rows = {f"worker-{n}": WorkerRow(f"worker-{n}") for n in range(1, cast.workers + 1)}
         self.begun = 0
+        self._hands = verdict.Hands()
         self._reader = Reader(self.journal.path)
         self._heard_at = time.monotonic()
         self._worker_killed = self._server_killed = False
@@ -67,6 +74,7 @@ class Stage:
             self.server.start()
             self.screen.say(f"server at {self.server.address}, data in a fresh directory", "dim")
             stack.callback(self.crew.stop)
+            stack.callback(self.gate.open)
             for name in self.rows:
                 self.crew.start(name, self.server.address)
             producer = Producer(self.server.address, self.files, self.journal)
@@ -81,15 +89,20 @@ class Stage:
             if producer.failure is not None:
                 raise DemoFailed(f"the producer failed: {producer.failure}")
             self.crew.check()
-            for line in self._reader.new():
-                self._heard_at = time.monotonic()
-                self._hear(line)
+            self._hear_news()
+            self._kill_who_is_due(producer)
             self.screen.update(
                 self.rows.values(), pushed=len(producer.pushed), ended=len(producer.ends)
             )
             if time.monotonic() - self._heard_at > _SILENCE_SECONDS_MAX:
                 raise DemoFailed(f"nothing happened for {_SILENCE_SECONDS_MAX:.0f} s")
             time.sleep(_LOOK_SECONDS)
+
+    def _hear_news(self) -> None:
+        for line in self._reader.new():
+            self._heard_at = time.monotonic()
+            self._hands.take(line)
+            self._hear(line)
 
     def _hear(self, line: dict[str, Any]) -> None:
         row = self.rows.get(line.get("worker", ""))
@@ -101,25 +114,45 @@ class Stage:
             self.begun += 1
             row.begun += 1
             row.doing = line["path"]
-            self._maybe_kill(row)
         elif line["what"] == What.FINISHED:
             row.finished += 1
             row.payload_bytes += line["size"]
 
-    def _maybe_kill(self, row: WorkerRow) -> None:
-        """Half-way, kills the worker that has just begun a file: that one is surely in its hands.
-        The server goes at a quarter, so that workers and producer find it again before that.
+    def _kill_who_is_due(self, producer: Producer) -> None:
+        """The server goes at a quarter, so that workers and producer find it again before one of
+        the workers goes, half-way.
         """
-        if self.cast.kills_server and not self._server_killed and self.begun * 4 >= len(self.files):
-            self._server_killed = True
-            self.server.kill()
-            self.screen.say("kill -9 of the server", "bold red")
-            self.server.start()
-            self.screen.say(f"server again at {self.server.address}, on the same data", "dim")
-        elif not self._worker_killed and self.begun * 2 >= len(self.files):
-            self._worker_killed = row.killed = True
-            self.crew.kill(row.name)
-            self.screen.say(f"kill -9 of {row.name}, with files in its hands", "bold red")
+        if self.cast.kills_server and not self._server_killed:
+            if self._have_begun(1 / 4, producer):
+                self._kill_server()
+        elif not self._worker_killed and self._have_begun(1 / 2, producer):
+            self._kill_worker(producer)
+
+    def _have_begun(self, share: float, producer: Producer) -> bool:
+        """Whether this share was begun, or all that comes before the last push."""
+        return self.begun >= min(len(self.files) * share, producer.count_before_last)
+
+    def _kill_server(self) -> None:
+        self._server_killed = True
+        self.server.kill()
+        self.screen.say("kill -9 of the server", "bold red")
+        self.server.start()
+        self.screen.say(f"server again at {self.server.address}, on the same data", "dim")
+
+    def _kill_worker(self, producer: Producer) -> None:
+        """Kills one that has a file in hand. If nobody has, somebody soon will: the last push is
+        still to come, and behind the gate whoever is handed a file keeps it.
+        """
+        self.gate.shut()
+        producer.push_last()
+        self._hear_news()  # of what was put down before the gate was shut
+        name = self._hands.holder()
+        if name is None:
+            return
+        self._worker_killed = self.rows[name].killed = True
+        self.crew.kill(name)
+        self.gate.open()
+        self.screen.say(f"kill -9 of {name}, with files in its hands", "bold red")
 
 
 def play(tree: Path, folder: Path, cast: Cast) -> bool:

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from jobline_server.cli.demo.gate import Gate
 from jobline_server.cli.demo.journal import Journal, What
 
 STOP_SECONDS = 20.0
@@ -69,11 +70,13 @@ class ServerProcess:
 class Crew:
     """The workers, a process each, by name."""
 
-    def __init__(self, folder: Path, journal: Journal, *, concurrency: int, pace: float) -> None:
+    def __init__(
+        self, folder: Path, journal: Journal, gate: Gate, *, concurrency: int, pace: float
+    ) -> None:
         self._log = folder / "workers.log"
         self._journal = journal
-        self._common = ["--journal", str(journal.path), "--concurrency", str(concurrency)]
-        self._common += ["--pace", str(pace)]
+        self._common = ["--journal", str(journal.path), "--gate", str(gate.path)]
+        self._common += ["--concurrency", str(concurrency), "--pace", str(pace)]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._killed: set[str] = set()
 

@@ -1,7 +1,8 @@
 """The demo's producer: pushes one job a file, and waits for all of them to end.
 
 Two threads beside the show. Both live through a server that is killed: a push is repeated under the
-request id of its first try until it is answered, and a wait is asked again.
+request id of its first try until it is answered, and a wait is asked again. The last push waits for
+the show, which needs jobs until it has killed whom it wants to kill.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Producer:
         self._journal = journal
         self._lock = threading.Lock()
         self._stop = threading.Event()
+        self._may_push_last = threading.Event()
+        self._push_jobs = max(1, min(_PUSH_JOBS, len(files) // _PUSHES_MIN))
         self._threads = [
             threading.Thread(target=self._guarded, args=(part,), daemon=True)
             for part in (self._push_all, self._wait_all)
@@ -64,9 +67,19 @@ class Producer:
         """Everything was pushed and has ended."""
         return len(self.ends) == len(self._files)
 
+    @property
+    def count_before_last(self) -> int:
+        """So many files are pushed without waiting for the show."""
+        return (len(self._files) - 1) // self._push_jobs * self._push_jobs
+
+    def push_last(self) -> None:
+        """The show needs no more waiting: the last push goes too."""
+        self._may_push_last.set()
+
     def stop(self) -> None:
         """Ends both, done or not."""
         self._stop.set()
+        self._may_push_last.set()
         self._client.close()
         for thread in self._threads:
             if thread.ident is not None:
@@ -81,11 +94,13 @@ class Producer:
                 self.failure = error
 
     def _push_all(self) -> None:
-        size = max(1, min(_PUSH_JOBS, len(self._files) // _PUSHES_MIN))
+        size = self._push_jobs
         ahead = max(size, round(len(self._files) * _AHEAD_SHARE))
         for start in range(0, len(self._files), size):
             while len(self.pushed) - len(self.ends) > ahead and not self._stop.is_set():
                 self._stop.wait(_LOOK_SECONDS)
+            if start == self.count_before_last:
+                self._may_push_last.wait()
             self._push(f"demo-{start}", [one.path for one in self._files[start : start + size]])
 
     def _push(self, request_id: str, paths: list[str]) -> None:

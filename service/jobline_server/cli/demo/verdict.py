@@ -27,11 +27,34 @@ class Told:
     handed: Counter[tuple[int, int]] = field(default_factory=Counter)
     """(id, delivery) → how often a worker was given it."""
     holders: dict[tuple[int, int], str] = field(default_factory=dict)
-    finished: set[tuple[int, int]] = field(default_factory=set)
+    put_down: set[tuple[int, int]] = field(default_factory=set)
+    """(id, delivery) that its worker finished or dropped."""
     ended: dict[int, Line] = field(default_factory=dict)
     killed: list[str] = field(default_factory=list)
     calls: dict[str, list[str]] = field(default_factory=dict)
     server_kills: int = 0
+
+
+class Hands:
+    """Who has which job in hand, by the lines so far."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, tuple[int, str]] = {}
+
+    def take(self, line: Line) -> None:
+        """Takes a line. A job that was handed out again is with the last who got it."""
+        what = line["what"]
+        if what == What.HANDED:
+            self._jobs.pop(line["id"], None)
+            self._jobs[line["id"]] = line["delivery"], line["worker"]
+        elif what in {What.FINISHED, What.DROPPED}:
+            held = line["delivery"], line["worker"]
+            if self._jobs.get(line["id"]) == held:
+                del self._jobs[line["id"]]
+
+    def holder(self) -> str | None:
+        """The worker that was handed a job last and still has it; None if nobody has one."""
+        return next((worker for _, worker in reversed(self._jobs.values())), None)
 
 
 def told_by(lines: Iterable[Line]) -> Told:
@@ -47,8 +70,8 @@ def told_by(lines: Iterable[Line]) -> Told:
         elif what == What.HANDED:
             told.handed[line["id"], line["delivery"]] += 1
             told.holders[line["id"], line["delivery"]] = line["worker"]
-        elif what == What.FINISHED:
-            told.finished.add((line["id"], line["delivery"]))
+        elif what in {What.FINISHED, What.DROPPED}:
+            told.put_down.add((line["id"], line["delivery"]))
         elif what == What.ENDED:
             told.ended[line["id"]] = line
         elif what == What.WORKER_KILLED:
@@ -69,7 +92,7 @@ def taken_over(told: Told) -> int:
         1
         for (job_id, delivery), worker in told.holders.items()
         if worker in told.killed
-        and (job_id, delivery) not in told.finished
+        and (job_id, delivery) not in told.put_down
         and told.ended.get(job_id, {}).get("worker") not in {None, *told.killed}
     )
 

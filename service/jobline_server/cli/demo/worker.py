@@ -1,7 +1,7 @@
 """One worker of the demo, a process of its own: checksums files until it is told to stop.
 
-It writes into the journal before it begins a job and when it has the answer, so that a kill in
-between can be seen from outside.
+It writes into the journal before it begins a job and when it has the answer or gave up, so that a
+kill in between can be seen from outside; and it puts no job down while the show holds the gate.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from jobline import Context, Worker
 from jobline_server.cli.demo.files import checksum
+from jobline_server.cli.demo.gate import Gate
 from jobline_server.cli.demo.journal import Journal, What
 
 QUEUE = "checksums"
@@ -25,6 +26,7 @@ def main() -> None:
     """Works until SIGTERM."""
     arguments = _arguments()
     journal = Journal(arguments.journal)
+    gate = Gate(arguments.gate)
     worker = Worker(
         arguments.server,
         id=arguments.id,
@@ -37,11 +39,17 @@ def main() -> None:
         began = time.monotonic()
         lease = {"worker": arguments.id, "id": context.id, "delivery": context.delivery}
         journal.note(What.HANDED, **lease, attempt=context.attempt, path=payload["path"])
-        digest, size = checksum(Path(payload["path"]))
-        # A job of the demo takes a moment, so that there is something to see and to kill.
-        context.wait_cancelled(max(0.0, arguments.pace - (time.monotonic() - began)))
-        context.raise_if_cancelled()
-        journal.note(What.FINISHED, **lease, size=size)
+        try:
+            digest, size = checksum(Path(payload["path"]))
+            # A job of the demo takes a moment, so that there is something to see and to kill.
+            context.wait_cancelled(max(0.0, arguments.pace - (time.monotonic() - began)))
+            context.raise_if_cancelled()
+        except BaseException:
+            with gate.passing():
+                journal.note(What.DROPPED, **lease)
+            raise
+        with gate.passing():
+            journal.note(What.FINISHED, **lease, size=size)
         return {
             "worker": arguments.id,
             "delivery": context.delivery,
@@ -61,6 +69,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--server", required=True)
     parser.add_argument("--id", required=True)
     parser.add_argument("--journal", type=Path, required=True)
+    parser.add_argument("--gate", type=Path, required=True)
     parser.add_argument("--concurrency", type=int, required=True)
     parser.add_argument("--pace", type=float, required=True)
     return parser.parse_args()
