@@ -148,13 +148,14 @@ class Waiting:
         self.remaining = dict.fromkeys(ids)
         self.timeout = seconds_of(timeout)
         self.until = now + self.timeout
-        self._first = True
 
     def request(self, now: float) -> pb.WaitRequest | None:
-        """The next request; None when there is nothing left to wait for, or no time."""
-        if not self.remaining or (not self._first and now >= self.until):
+        """The first request, or the next one after a failure; None when there is nothing left to
+        wait for. Where no time is left it asks for what has ended already: whoever woke up late
+        still learns whether there is a server.
+        """
+        if not self.remaining:
             return None
-        self._first = False
         return pb.WaitRequest(ids=self.remaining, timeout=to_duration(max(0.0, self.until - now)))
 
     def take(self, response: pb.WaitResponse) -> JobEnd:
