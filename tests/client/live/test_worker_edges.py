@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+from queue import SimpleQueue
 
 import pytest
 
-from jobline import CancelReason, Client, InvalidArgument, Middleware, Worker, job
+from jobline import CancelReason, Client, Context, InvalidArgument, Middleware, Worker, job
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import CANCELLED, COMPLETED, DEAD, READY
@@ -119,31 +119,31 @@ async def test_a_job_that_is_cancelled_before_it_starts_never_starts(tiny):
 async def test_a_batch_goes_on_without_a_job_that_is_lost_and_stops_with_its_worker(tiny, is_async):
     """One job's end is its context's; the end of the worker is everybody's."""
     worker = Worker(tiny.address, soft_stop=0.01)
-    started = threading.Event()
+    begun: SimpleQueue[Context] = SimpleQueue()
     reasons: list[CancelReason] = []
 
     def note(items):
         reasons.extend(item.context.cancel_reason for item in items)
 
     def handle(items):
-        started.set()
+        begun.put(items[0].context)
         items[1].context.wait_cancelled(20)
         note(items)
         raise RuntimeError("stopped")
 
     async def handle_async(items):
-        started.set()
+        begun.put(items[0].context)
         try:
             await asyncio.Event().wait()
         finally:
             note(items)
 
-    worker.batch_handler("q", size=2)(handle_async if is_async else handle)
+    worker.batch_handler("q", size=2, wait=3_600)(handle_async if is_async else handle)
     first, second = tiny.push("q", b"1", b"2")
     async with working(worker) as serving:
-        await in_thread(started.wait)
+        lost = await in_thread(begun.get)
         tiny.ports[0].revoke(tiny.store.jobs[first], pb.REVOKE_REASON_QUEUE_DELETED)
-        await tiny.until(lambda: not tiny.ports[0]._out)
+        await in_thread(lost.wait_cancelled)
         worker.stop()
         await serving
     assert reasons == [CancelReason.QUEUE_DELETED, CancelReason.STOPPING]

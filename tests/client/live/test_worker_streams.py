@@ -127,8 +127,9 @@ async def test_a_silent_server_is_left(tiny, held):
     """Three heartbeats without a word: another channel."""
     tiny.heartbeat = 0.1
     async with working(held):
+        calls = tiny.calls["Stream"]
         tiny.is_silent = True
-        await tiny.until(lambda: tiny.calls["Stream"] == 2)
+        await tiny.until(lambda: tiny.calls["Stream"] > calls)
         tiny.is_silent = False
         tiny.push("q", b"")
         held.go.set()
@@ -141,13 +142,11 @@ async def test_a_handler_that_blocks_its_loop_keeps_its_lease(tiny):
     (id_,) = tiny.push("q", b"")
     async with program(WAITS_FOR_A_LINE, tiny.address) as process:
         assert await process.stdout.readline() == b"started\n"
-        port = tiny.ports[0]
-        heard = len(port.frames)
-        await tiny.until(lambda: len(port.frames) >= heard + 5)
+        heard = tiny.frames_heard
+        await tiny.until(lambda: tiny.frames_heard >= heard + 5)
         process.stdin.write(b"go on\n")
         await tiny.until(lambda: tiny.jobs(COMPLETED))
     assert tiny.store.jobs[id_].delivery == 1
-    assert tiny.calls["Stream"] == 1
 
 
 async def test_a_stream_that_is_asked_to_move_takes_its_leases_along(tiny, held):
@@ -167,15 +166,17 @@ async def test_a_server_that_leaves_is_told_how_everything_ended(tiny, held):
     tiny.push("q", b"")
     async with working(held):
         await held.started.wait()
+        held.started.clear()
         tiny.ports[0].say(goaway(50))
-        await tiny.until(lambda: not tiny.ports[0]._out)
+        tiny.push("q", b"")
+        await held.started.wait()  # what came behind the goaway is here, so it has been heard
         assert tiny.calls["Stream"] == 1
         held.go.set()
-        await tiny.until(lambda: tiny.jobs(COMPLETED))
+        await tiny.until(lambda: len(tiny.jobs(COMPLETED)) == 2)
         await moved(tiny)
         tiny.push("q", b"")
-        await tiny.until(lambda: len(tiny.jobs(COMPLETED)) == 2)
-    assert held.stats.done == 2
+        await tiny.until(lambda: len(tiny.jobs(COMPLETED)) == 3)
+    assert held.stats.done == 3
 
 
 @pytest.mark.parametrize(

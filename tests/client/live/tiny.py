@@ -45,7 +45,9 @@ class TinyServer:
         self.refusals: dict[str, deque[tuple[grpc.StatusCode, str, tuple[Any, ...]]]] = {}
         self.gates: dict[str, asyncio.Event] = {}
         self.ports: list[StreamPort] = []
-        self.heartbeat = 0.5
+        self.frames_heard = 0
+        # So long that nobody takes a busy machine for a silent server.
+        self.heartbeat = 20.0
         self.is_silent = False
         self.address = ""
         self._change = asyncio.Event()

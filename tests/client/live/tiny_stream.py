@@ -95,6 +95,7 @@ class StreamPort:
     async def _read(self, requests: AsyncIterator[pb.StreamRequest]) -> None:
         async for frame in requests:
             self.frames.append(frame)
+            self.server.frames_heard += 1
             if frame.HasField("open"):
                 self._open(frame.open)
             for settle in frame.settles:
@@ -147,6 +148,7 @@ def _delivery(jobs: list[Job]) -> pb.StreamResponse:
     first = jobs[0]
     alike = all(
         job.id == first.id + index
+        and job.queue == first.queue
         and job.options == first.options
         and job.delivery == first.delivery
         and job.reason == job_pb2.LEASE_REASON_FIRST

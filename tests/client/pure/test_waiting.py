@@ -12,6 +12,7 @@ def test_what_was_told_is_not_asked_for_again():
     waiting.request(100.0)
     waiting.take(pb.WaitResponse(id=2))
     again = waiting.request(104.0)
+    assert again is not None
     assert (list(again.ids), again.timeout.seconds) == ([1, 3], 6)
 
 
@@ -20,6 +21,7 @@ def test_who_woke_up_late_asks_once_more():
     waiting = Waiting(100.0, [1], 10)
     waiting.request(100.0)
     late = waiting.request(111.0)
+    assert late is not None
     assert (list(late.ids), late.timeout.ToMilliseconds()) == ([1], 0)
 
 
