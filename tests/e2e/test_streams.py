@@ -169,7 +169,7 @@ async def test_a_broken_streams_jobs_go_on_after_the_grace(
     await pool.receive_jobs(1)
     pool.call.cancel()
     # Until the server has seen the connection break.
-    assert await server.runtime.streams.wait_empty(10)
+    assert await server.runtime.streams.wait_empty(50)
     server.advance(14_000)
     assert await client.pull("mail") == []
     server.advance(3_000)
