@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
 
@@ -12,8 +13,12 @@ from jobline.enums import LeaseReason
 from jobline.errors import InvalidArgument
 from jobline.leased import LeasedJob
 from jobline.outcomes import Stopped
+from jobline.values import short
 
 CHECKPOINT_BYTES_MAX = 64 << 10
+
+# Held while an event is made, which few handlers need: one lock for all contexts will do.
+_EVENTS = threading.Lock()
 
 
 class CancelReason(Enum):
@@ -48,16 +53,31 @@ class Reporting(Protocol):
 class Context:
     """One hand-out of one job, for its handler. Safe to use from any thread.
 
-    `state` is what the worker's lifespan yielded. When the handler should stop, an async handler is
-    cancelled (`asyncio.CancelledError`), and `cancelled` is true in both kinds.
+    - `job`: everything the server said; the properties below are short ways to it.
+    - `state`: what the worker's lifespan yielded.
+    - `checkpoint`: what this attempt, or an earlier one, has saved; b"" if nothing.
+    - `deadline`: when the handler will be told to stop, in UTC; None while nobody has set an end.
+      A worker that stops sets it to the end of its soft stop.
+    - `cancel_reason`: why the handler should stop; None while it should go on. An async handler is
+      cancelled too (`asyncio.CancelledError`); a plain one looks at `cancelled`.
     """
 
-    __slots__ = ("_event", "_reporting", "_stop", "cancel_reason", "checkpoint", "job", "state")
+    __slots__ = (
+        "_event",
+        "_reporting",
+        "_stop",
+        "cancel_reason",
+        "checkpoint",
+        "deadline",
+        "job",
+        "state",
+    )
 
     def __init__(self, job: LeasedJob, reporting: Reporting, state: Any = None) -> None:
         self.job = job
         self.state = state
         self.checkpoint = job.checkpoint
+        self.deadline: datetime | None = None
         self.cancel_reason: CancelReason | None = None
         self._reporting = reporting
         self._event: threading.Event | None = None
@@ -70,12 +90,14 @@ class Context:
 
     @property
     def delivery(self) -> int:
-        """The lease's counter. It only grows, so it serves as a fencing token downstream."""
+        """The lease's counter. It only grows with each hand-out of the job, so it serves as a
+        fencing token: what this handler writes to may refuse an older one.
+        """
         return self.job.delivery
 
     @property
     def attempt(self) -> int:
-        """Number of this attempt, from 1."""
+        """Number of this attempt, from 1; a job that was given back or lost has the same again."""
         return self.job.attempt
 
     @property
@@ -106,19 +128,22 @@ class Context:
     # ------------------------------------------------------------------ what the handler says
 
     def progress(self, percent: float, message: str | None = None) -> None:
-        """Tells how far it is, 0 … 100, and what it is doing. Returns at once; what is said faster
-        than it can be sent is said once.
+        """Tells how far it is, 0 … 100, and what it is doing, in one sentence that is cut at 4 KiB.
+
+        Returns at once; what is said faster than it can be sent is said once. Raises
+        InvalidArgument for a number that is not within 0 … 100.
         """
         if not 0 <= percent <= 100:
             raise InvalidArgument(f"progress is 0 … 100, not {percent}")
-        self._reporting.report(self.job, progress=percent, message=message)
+        said = None if message is None else short(message)
+        self._reporting.report(self.job, progress=percent, message=said)
 
     def save_checkpoint(self, value: Any) -> None:
         """Leaves bytes or a JSON value, ≤ 64 KiB, for a later attempt, and for `checkpoint` here.
 
         It returns at once and travels with the next frame, always before this job's own outcome.
         Where it must be on disk before the handler goes on, use `client.extend(context.job,
-        checkpoint=…)`.
+        checkpoint=…)`. Raises CodecError for what has no JSON, InvalidArgument for what is larger.
         """
         data, _ = codec.encode(value)
         if len(data) > CHECKPOINT_BYTES_MAX:
@@ -127,7 +152,7 @@ class Context:
         self._reporting.report(self.job, checkpoint=data)
 
     def checkpoint_value(self, kind: Any = Any) -> Any:
-        """The checkpoint as a type (default: JSON); None if there is none."""
+        """The checkpoint as a type (default: JSON); None if there is none. Raises CodecError."""
         return shapes.decode_as(kind, self.checkpoint, codec.JSON) if self.checkpoint else None
 
     # ------------------------------------------------------------------ what ends it early
@@ -148,11 +173,10 @@ class Context:
         """For plain handlers: waits up to `timeout` seconds for the call to stop; true if it
         came.
         """
-        if self._event is None:
-            self._event = threading.Event()
-        if self.cancel_reason is not None:
-            return True
-        self._event.wait(timeout)
+        with _EVENTS:  # threads of one handler share one event
+            event = self._event = self._event or threading.Event()
+        if self.cancel_reason is None:  # after the event is there for `cancel` to find
+            event.wait(timeout)
         return self.cancelled
 
     def cancel(self, reason: CancelReason) -> None:

@@ -93,7 +93,7 @@ class JobError:
             return error
         if isinstance(error, BaseException):
             stack = "".join(traceback.format_exception(error))
-            return cls(type(error).__qualname__, _text_of(error), stack)
+            return cls(type(error).__qualname__, message_of(error), stack)
         return cls(message=error or "")
 
     @classmethod
@@ -114,7 +114,8 @@ class JobError:
         )
 
 
-def _text_of(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """The text of an exception, whatever its class does when it is asked."""
     try:
         return str(error)
     except Exception as broken:  # noqa: BLE001  # a user's __str__ may raise anything

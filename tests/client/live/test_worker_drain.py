@@ -5,16 +5,17 @@ kill.
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from jobline import CancelReason, Worker
 from jobline.v1 import job_service_pb2 as pb
+from jobline.worker.desk import Desk
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import ACTIVE, COMPLETED, READY
-from tests.client.live.working import program, working
+from tests.client.live.working import working
 
 INTERRUPTED = pb.RELEASE_REASON_INTERRUPTED
 
@@ -113,6 +114,62 @@ async def test_after_the_hard_stop_jobs_are_released_whoever_holds_on(tiny, capl
     assert "stubborn" in caplog.text
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_handlers_know_until_when_they_have(tiny, is_async):
+    """The end of the soft stop; before somebody stops the worker there is no end."""
+    worker = Worker(tiny.address, soft_stop=3600)
+    started, go = threading.Event(), threading.Event()
+    deadlines = []
+
+    @worker.handler("q", "plain")
+    def handle(payload, context):
+        deadlines.append(context.deadline)
+        started.set()
+        go.wait(20)
+        deadlines.append(context.deadline)
+
+    @worker.handler("q", "async")
+    async def handle_async(payload, context):
+        await in_thread(handle, payload, context)
+
+    tiny.push("q", b"", name="async" if is_async else "plain")
+    async with working(worker) as serving:
+        await in_thread(started.wait)
+        worker.stop()
+        await tiny.until(lambda: any(frame.drain for frame in tiny.ports[0].frames))
+        soon = datetime.now(UTC) + timedelta(seconds=3600)
+        go.set()
+        await serving
+    assert deadlines[0] is None
+    assert abs(deadlines[1] - soon) < timedelta(seconds=10)
+
+
+async def test_a_job_that_starts_in_the_moment_of_its_release_is_stopped(tiny, monkeypatch):
+    """It is somebody else's by then; its handler would work for nothing."""
+    worker = Worker(tiny.address, concurrency=1, soft_stop=3600)
+    started, reasons = asyncio.Event(), []
+
+    @worker.handler("q")
+    async def handle(payload, context):
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            reasons.append(context.cancel_reason)
+
+    (id_,) = tiny.push("q", b"")
+    async with working(worker) as serving:
+        await started.wait()
+        assert worker._house is not None
+        desk = worker._house._desk
+        # As if it had not been among those that run when they were looked at.
+        monkeypatch.setattr(desk, "release_held", lambda **_keep: Desk.release_held(desk))
+        worker.stop()
+        await serving
+    assert reasons == [CancelReason.STOPPING]
+    assert tiny.store.jobs[id_].releases == [INTERRUPTED]
+
+
 async def test_stopping_twice_does_not_wait(tiny):
     """The second call goes to the next stage."""
     worker = Worker(tiny.address, soft_stop=3600)
@@ -149,54 +206,3 @@ async def test_cancelling_serve_cancels_handlers_and_gives_their_jobs_back(tiny)
     with pytest.raises(asyncio.CancelledError):
         await serving
     assert tiny.jobs()[0].releases == [INTERRUPTED]
-
-
-async def test_a_worker_that_is_stopped_before_it_starts_does_nothing(tiny):
-    """It connects, says goodbye, and returns."""
-    worker = Worker(tiny.address)
-    worker.handler("q")(do_nothing)
-    tiny.push("q", b"")
-    worker.stop()
-    await worker.serve()
-    assert not tiny.jobs(COMPLETED)
-
-
-async def test_a_worker_stops_although_its_server_is_gone(tiny):
-    """It has nothing to tell anybody."""
-    worker = Worker(tiny.address)
-    worker.handler("q")(do_nothing)
-    async with working(worker) as serving:
-        await tiny.stop()
-        worker.stop()
-        await serving
-
-
-PROGRAM = """
-import sys, time
-from jobline import Worker
-worker = Worker(sys.argv[1], soft_stop=0.2, hard_stop=0.2)
-
-@worker.handler("q")
-async def handle(payload):
-    print("started", flush=True)
-    time.sleep(3600) if sys.argv[2] == "blocked" else None
-
-worker.run()
-print("stopped", flush=True)
-"""
-
-
-@pytest.mark.parametrize("kind", ["free", "blocked"])
-async def test_sigterm_drains_even_while_a_handler_blocks_the_loop(tiny, kind):
-    """The program ends by itself, or at least has given its job back when it is killed."""
-    (id_,) = tiny.push("q", b"")
-    async with program(PROGRAM, tiny.address, kind) as process:
-        assert await process.stdout.readline() == b"started\n"
-        if kind == "free":
-            await tiny.until(lambda: tiny.jobs(COMPLETED))
-        process.send_signal(signal.SIGTERM)
-        if kind == "free":
-            assert await process.stdout.readline() == b"stopped\n"
-            assert await process.wait() == 0
-        else:
-            await tiny.until(lambda: tiny.store.jobs[id_].releases == [INTERRUPTED])

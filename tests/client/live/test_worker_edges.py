@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from queue import SimpleQueue
 
 import pytest
@@ -13,6 +14,7 @@ from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import CANCELLED, COMPLETED, DEAD, READY
 from tests.client.live.working import working
 
+VARIABLE = contextvars.ContextVar("VARIABLE", default="nobody's")
 INTERRUPTED = pb.RELEASE_REASON_INTERRUPTED
 
 
@@ -215,6 +217,29 @@ async def test_signals_belong_to_the_main_thread(tiny):
     worker.handler("q")(print)
     with pytest.raises(InvalidArgument, match="main thread"):
         await in_thread(worker.run)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize("size", [0, 1])
+async def test_what_a_handler_sets_of_context_variables_is_gone_with_it(tiny, is_async, size):
+    """The next job of the same thread or task does not see it, nor does a batch."""
+    worker = Worker(tiny.address, concurrency=1)
+    seen = []
+
+    def handle(_payload):
+        seen.append(VARIABLE.get())
+        VARIABLE.set("mine")
+        return [None] if size else None
+
+    async def handle_async(payload):
+        return handle(payload)
+
+    function = handle_async if is_async else handle
+    (worker.batch_handler("q", size=size) if size else worker.handler("q"))(function)
+    tiny.push("q", b"1", b"2")
+    async with working(worker):
+        await tiny.until(lambda: len(tiny.jobs(COMPLETED)) == 2)
+    assert seen == ["nobody's"] * 2
 
 
 async def test_handlers_may_push(tiny):

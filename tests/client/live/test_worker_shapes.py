@@ -65,12 +65,12 @@ async def test_middleware_wraps_handlers_and_the_lifespan_makes_their_state(tiny
         def __init__(self, word):
             self.word = word
 
-        async def around(self, context, call_next):
-            said.append(f"{self.word} {context.name}")
+        async def around(self, contexts, call_next):
+            said.append(f"{self.word} {contexts[0].name}")
             return await call_next()
 
-        def around_plain(self, context, call_next):
-            said.append(f"{self.word} {context.name}")
+        def around_plain(self, contexts, call_next):
+            said.append(f"{self.word} {contexts[0].name}")
             return call_next() + 1
 
     @asynccontextmanager
@@ -93,3 +93,64 @@ async def test_middleware_wraps_handlers_and_the_lifespan_makes_their_state(tiny
         assert await client.push_and_wait("q", b"", name="async") == 42
         assert await client.push_and_wait("q", b"", name="plain") == 3
     assert said == ["begin", "outer async", "inner async", "outer plain", "inner plain", "end"]
+
+
+class Doubling(Middleware):
+    """Sees the jobs of a call, and changes what was said about them."""
+
+    def __init__(self):
+        self.seen: list[list[int]] = []
+
+    async def around(self, contexts, call_next):
+        self.seen.append([context.id for context in contexts])
+        return {id_: value * 2 for id_, value in (await call_next()).items()}
+
+    def around_plain(self, contexts, call_next):
+        self.seen.append([context.id for context in contexts])
+        return {id_: value * 2 for id_, value in call_next().items()}
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_middleware_wraps_a_batch_as_it_wraps_a_job(tiny, is_async):
+    """Once around the call, with all of its jobs, and it may change their answers."""
+    doubling = Doubling()
+    worker = Worker(tiny.address, middleware=[doubling])
+
+    def handle(items):
+        return {item.id: item.payload for item in items}
+
+    async def handle_async(items):
+        return handle(items)
+
+    worker.batch_handler("q", size=2, payload=int)(handle_async if is_async else handle)
+    ids = tiny.push("q", b"1", b"2")
+    async with working(worker):
+        await tiny.until(lambda: len(tiny.jobs(COMPLETED)) == 2)
+    assert [tiny.store.jobs[id_].result for id_ in ids] == [b"2", b"4"]
+    assert doubling.seen == [ids]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_what_middleware_raises_fails_every_job_of_the_call(tiny, is_async):
+    """A batch that is not let through costs each of its jobs an attempt, and nothing is silent."""
+
+    class Refuse(Middleware):
+        async def around(self, contexts, call_next):
+            raise PermissionError
+
+        def around_plain(self, contexts, call_next):
+            raise PermissionError
+
+    worker = Worker(tiny.address, middleware=[Refuse()])
+
+    async def handle_async(items):
+        raise AssertionError
+
+    def handle(items):
+        raise AssertionError
+
+    worker.batch_handler("q", size=2)(handle_async if is_async else handle)
+    tiny.push("q", b"1", b"2", max_attempts=1)
+    async with working(worker):
+        await tiny.until(lambda: len(tiny.jobs(DEAD)) == 2)
+    assert {entry.error.type for entry in tiny.jobs()} == {"PermissionError"}

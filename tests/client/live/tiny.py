@@ -144,6 +144,7 @@ class TinyServer:
         self, request: pb.WaitRequest, context: aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[pb.WaitResponse]:
         self.calls["Wait"] += 1
+        self._change.set()
         remaining = list(request.ids)
         try:
             async with asyncio.timeout(request.timeout.ToNanoseconds() / 1e9):
@@ -170,6 +171,7 @@ class TinyServer:
         self, requests: AsyncIterator[pb.StreamRequest], context: aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[pb.StreamResponse]:
         self.calls["Stream"] += 1
+        self._change.set()
         refusals = self.refusals.get("Stream")
         if refusals:
             code, message, metadata = refusals.popleft()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -145,6 +147,34 @@ def test_a_cancelled_context_says_why_and_wakes_who_waits():
     assert context.wait_cancelled(0)
     with pytest.raises(Stopped):
         context.raise_if_cancelled()
+
+
+def test_threads_that_wait_for_the_same_end_share_their_event(monkeypatch):
+    """A handler may wait in several threads: none of them keeps an event that nobody sets."""
+    context, _ = new_context()
+    together, made = threading.Barrier(2), []
+
+    def slow_event():
+        made.append(1)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(0.2)  # for the other thread, if nothing keeps it out
+        return threading.Event()
+
+    monkeypatch.setattr("jobline.context.threading", SimpleNamespace(Event=slow_event))
+    waiters = [threading.Thread(target=context.wait_cancelled, args=(0,)) for _ in range(2)]
+    for waiter in waiters:
+        waiter.start()
+    for waiter in waiters:
+        waiter.join()
+    assert made == [1]
+
+
+def test_words_about_progress_are_cut_where_the_server_would_cut_them():
+    """What is cut anyway need not travel, and what is no text cannot."""
+    context, reporting = new_context()
+    context.progress(1, "ü" * 5_000 + "\udcff")
+    context.progress(2)
+    assert reporting.said == [(7, {"progress": 1, "message": "ü" * 2_048}), (7, {"progress": 2})]
 
 
 def test_a_context_that_is_cancelled_before_it_runs_stops_its_runner():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jobline import ANY, InvalidArgument, JobType
 from jobline.worker.collect import Collector
 from jobline.worker.drain import FAREWELL, Drain, Stage
+from jobline.worker.patience import Patience
 from jobline.worker.routes import Routes, route_of, route_of_type, weights_of
 from jobline.worker.window import ADAPTIVE_MAX, INTERVAL, Window
 
@@ -108,6 +109,42 @@ def test_asking_again_goes_on_at_once():
     assert stages(drain, 0.0) == [Stage.FINISHING, Stage.CANCELLING]
     drain.ask()
     assert stages(drain, 0.0) == [Stage.RELEASING]
+
+
+def test_asking_while_a_stage_begins_is_not_lost(monkeypatch):
+    """Whoever asks and whoever heeds are different threads."""
+    drain = Drain(soft_stop=20, hard_stop=5)
+
+    class Asking:
+        """The lengths of the stages; somebody asks again in the middle of the first step."""
+
+        def get(self, stage):
+            if stage is Stage.FINISHING:
+                drain.ask()
+            return 20.0
+
+    monkeypatch.setattr(drain, "_lengths", Asking())
+    drain.ask()
+    assert stages(drain, 0.0) == [Stage.FINISHING, Stage.CANCELLING]
+
+
+# ---------------------------------------------------------------------- patience
+
+
+def test_patience_is_over_once_for_each_that_hangs_on():
+    """It runs from the first look at which somebody was told, and is forgotten when he stops."""
+    patience: Patience[str] = Patience(grace=30)
+    assert patience.over(0.0, ["a"]) == []
+    assert patience.over(10.0, ["a", "b"]) == []
+    assert patience.next_deadline() == 30.0
+    assert patience.over(30.0, ["a", "b"]) == ["a"]
+    assert patience.next_deadline() == 40.0
+    assert patience.over(45.0, ["a", "b"]) == ["b"]
+    assert patience.over(60.0, ["a", "b"]) == []
+    assert patience.next_deadline() is None
+    assert patience.over(61.0, []) == []
+    assert patience.over(62.0, ["a"]) == []
+    assert patience.next_deadline() == 92.0
 
 
 # ---------------------------------------------------------------------- batches

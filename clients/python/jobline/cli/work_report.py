@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from jobline.cli.output import Output, printable
 from jobline.cli.spans import show_span
 from jobline.context import Context
 from jobline.outcomes import Outcome
+from jobline.values import message_of
 from jobline.worker.middleware import Middleware
 
 
@@ -20,31 +21,37 @@ class WorkReport(Middleware):
     def __init__(self, out: Output) -> None:
         self._out = out
 
-    async def around(self, context: Context, call_next: Callable[[], Awaitable[Any]]) -> Any:
+    async def around(
+        self, contexts: Sequence[Context], call_next: Callable[[], Awaitable[Any]]
+    ) -> Any:
         """Around an async handler."""
         began = time.monotonic()
         try:
             value = await call_next()
-        except (Exception, asyncio.CancelledError) as error:
-            self._say(context, began, error)
+        except BaseException as error:
+            self._say(contexts, began, error)
             raise
-        self._say(context, began, value)
+        self._say(contexts, began, value)
         return value
 
-    def around_plain(self, context: Context, call_next: Callable[[], Any]) -> Any:
+    def around_plain(self, contexts: Sequence[Context], call_next: Callable[[], Any]) -> Any:
         """Around a plain handler."""
         began = time.monotonic()
         try:
             value = call_next()
-        except Exception as error:
-            self._say(context, began, error)
+        except BaseException as error:
+            self._say(contexts, began, error)
             raise
-        self._say(context, began, value)
+        self._say(contexts, began, value)
         return value
 
-    def _say(self, context: Context, began: float, ended: object) -> None:
+    def _say(self, contexts: Sequence[Context], began: float, ended: object) -> None:
         seconds = time.monotonic() - began
         outcome, why = told(ended)
+        for context in contexts:
+            self._line(context, outcome, why, seconds)
+
+    def _line(self, context: Context, outcome: str, why: str, seconds: float) -> None:
         if self._out.as_json:
             said = {"id": context.id, "delivery": context.delivery, "attempt": context.attempt}
             self._out.line({**said, "outcome": outcome, "error": why, "seconds": round(seconds, 6)})
@@ -56,9 +63,9 @@ class WorkReport(Middleware):
 def told(ended: object) -> tuple[str, str]:
     """How it went, and why, if it went otherwise than well."""
     if isinstance(ended, Outcome):
-        return type(ended).__name__.lower(), str(ended)
+        return type(ended).__name__.lower(), message_of(ended)
     if isinstance(ended, asyncio.CancelledError):
         return "interrupted", ""
     if isinstance(ended, BaseException):
-        return "failed", f"{type(ended).__name__}: {ended}"
+        return "failed", f"{type(ended).__name__}: {message_of(ended)}"
     return "done", ""

@@ -93,9 +93,9 @@ class Desk:
         self.bell.ring()
 
     def settle_now(self, row: _Row) -> None:
-        """A job that has not started will not start."""
+        """A job is settled for good, whatever its handler may still say."""
         with self._lock:
-            self._session.settle(row)
+            self._take_row(row)
         self.bell.ring()
 
     def report(
@@ -175,14 +175,16 @@ class Desk:
             else:
                 counts.lost += 1
         while rows:
-            row = rows.popleft()
-            self._finished += 1
-            if not session.settle(row):
-                counts.lost += 1
-            elif isinstance(row, pb.FailItem):
-                counts.failed += 1
-            else:
-                counts.released += 1
+            self._take_row(rows.popleft())
+
+    def _take_row(self, row: _Row) -> None:
+        self._finished += 1
+        if not self._session.settle(row):
+            self.counts.lost += 1
+        elif isinstance(row, pb.FailItem):
+            self.counts.failed += 1
+        else:
+            self.counts.released += 1
 
     def _count_report(self, report: SettleReport) -> None:
         """A settle that came too late was counted as done, and was not."""
@@ -213,16 +215,16 @@ class Desk:
             self._session.drain()
         self.bell.ring()
 
-    def release_held(self, keep: Container[int] = ()) -> int:
-        """Gives back all that is held, but for the ids to `keep`; returns how many."""
+    def release_held(self, keep: Container[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+        """Gives back all leases that are held, but for those to `keep`; returns which."""
         with self._lock:
             self._take_outcomes()
-            leases = [lease for lease in self._session.held.items() if lease[0] not in keep]
+            leases = [lease for lease in self._session.held.items() if lease not in keep]
             for id_, delivery in leases:
                 self._session.settle(interrupted_row(id_, delivery))
             self.counts.released += len(leases)
         self.bell.ring()
-        return len(leases)
+        return leases
 
     @property
     def held(self) -> int:

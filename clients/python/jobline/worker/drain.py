@@ -37,7 +37,9 @@ class Drain:
             Stage.RELEASING: FAREWELL,
         }
         self._ends_at: float | None = None
+        # Two counters, each with one side that writes it: nothing is lost between threads.
         self._asked = 0
+        self._heeded = 0
         self.stage = Stage.WORKING
 
     def ask(self) -> None:
@@ -51,9 +53,10 @@ class Drain:
         """
         if self.stage is Stage.STOPPED:
             return None
-        if not (self._asked or self._is_over(now, is_idle=is_idle, is_confirmed=is_confirmed)):
+        if self._heeded < self._asked:
+            self._heeded += 1
+        elif not self._is_over(now, is_idle=is_idle, is_confirmed=is_confirmed):
             return None
-        self._asked = max(0, self._asked - 1)
         self.stage = Stage(self.stage + 1)
         length = self._lengths.get(self.stage)
         self._ends_at = None if length is None else now + length

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from jobline.context import CancelReason
 from jobline.enums import RevokeReason
@@ -15,6 +14,7 @@ from jobline.worker.collect import Collector
 from jobline.worker.routes import Route, Routes
 from jobline.worker.running import Shop, Work
 from jobline.worker.settling import cancelled_row, release_unhandled
+from jobline.worker.slots import Runners
 
 _REASONS = {
     RevokeReason.CANCELLED: CancelReason.CANCELLED,
@@ -23,21 +23,11 @@ _REASONS = {
 }
 
 
-class Runners(Protocol):
-    """Who empties a backlog."""
-
-    def put(self, work: list[Work]) -> None:
-        """Takes work, on any thread."""
-
-    def clear(self) -> None:
-        """Forgets what has not started."""
-
-
 class Feed:
     """Finds the handler of each job, gathers batches, and stops handlers whose lease is gone.
 
-    `take` is called by the reader, `flush` by the keeper, who is told by `batch_waits` that there
-    is a new deadline.
+    `take` is called by the reader, `flush` by the keeper, who is told by `look_soon` that a batch
+    waits, or that a handler was told to stop.
     """
 
     def __init__(
@@ -46,13 +36,13 @@ class Feed:
         shop: Shop,
         loop: Runners,
         threads: Runners,
-        batch_waits: Callable[[], None],
+        look_soon: Callable[[], None],
     ) -> None:
         self._routes = routes
         self._shop = shop
         self._loop = loop
         self._threads = threads
-        self._batch_waits = batch_waits
+        self._look_soon = look_soon
         self._lock = threading.Lock()  # around the batches: reader and keeper both end them
         self._batches: Collector[Route, LeasedJob] = Collector()
         self._is_closed = False
@@ -105,7 +95,7 @@ class Feed:
         if batch is not None:
             work.append((route, batch))
         else:
-            self._batch_waits()
+            self._look_soon()
 
     def _put(self, work: list[Work]) -> None:
         for_loop = [entry for entry in work if entry[0].is_async]
@@ -115,8 +105,10 @@ class Feed:
             self._threads.put([entry for entry in work if not entry[0].is_async])
 
     def _stop(self, lost: LostLease) -> None:
-        context = self._shop.running.get(lost.id)
-        if context is not None and context.delivery == lost.delivery:
+        context = self._shop.running.get((lost.id, lost.delivery))
+        if context is not None:
             context.cancel(_REASONS.get(lost.reason, CancelReason.LEASE_LOST))
+            self._shop.told = True
+            self._look_soon()
         elif lost.reason is RevokeReason.CANCELLED:
             self._shop.desk.settle_now(cancelled_row((lost.id, lost.delivery)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from jobline.worker.feed import Feed
 from jobline.worker.keeper import Keeper
 from jobline.worker.loop_runners import LoopRunners
 from jobline.worker.middleware import Middleware
+from jobline.worker.patience import Patience
 from jobline.worker.routes import Routes
 from jobline.worker.running import Shop
 from jobline.worker.stream import Address, Stream
@@ -33,8 +35,7 @@ class Settings:
     threads: int
     window: int | None
     window_bytes: int
-    soft_stop: float
-    hard_stop: float
+    cancel_grace: float
     middleware: Sequence[Middleware]
 
 
@@ -42,8 +43,13 @@ class Settings:
 class WorkerStats:
     """What a worker has done since it started, and what it is doing.
 
-    `lost`: outcomes that came too late, because the lease was lost. `waiting`: jobs at hand that
-    have not started. `window`: how many it asks to have at hand.
+    - `done`, `failed`, `released`: jobs by what was told to the server; those that are cancelled
+      count as failed, those that are snoozed as released.
+    - `lost`: outcomes that came too late, because the lease was lost.
+    - `running`: jobs whose handlers run. `stuck`: handlers that hang on beside them, after their
+      end; others have their places.
+    - `waiting`: jobs at hand that have not started. `window`: how many it asks to have at hand.
+    - `connected`: there is a stream.
     """
 
     done: int = 0
@@ -51,6 +57,7 @@ class WorkerStats:
     released: int = 0
     lost: int = 0
     running: int = 0
+    stuck: int = 0
     waiting: int = 0
     window: int = 0
     connected: bool = False
@@ -62,12 +69,20 @@ class House:
     """
 
     def __init__(
-        self, settings: Settings, routes: Routes, opening: pb.StreamOpen, state: Any
+        self,
+        settings: Settings,
+        routes: Routes,
+        opening: pb.StreamOpen,
+        state: Any,
+        *,
+        drain: Drain,
+        connected: Callable[[], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._drain = drain
+        self._connected = connected
         self._stopped = asyncio.Event()
         self._failure: JoblineError | None = None
-        self.connected = asyncio.Event()
 
         self._window = Window(
             self._loop.time(), runners=_runners(settings, routes), fixed=settings.window
@@ -77,16 +92,16 @@ class House:
         self._shop = Shop(self._desk, settings.middleware, state)
         self._tasks = LoopRunners(self._shop, settings.concurrency)
         self._threads = ThreadRunners(self._shop, settings.threads)
-        self._feed = Feed(
-            routes, self._shop, self._tasks, self._threads, batch_waits=self._look_soon
-        )
+        self._feed = Feed(routes, self._shop, self._tasks, self._threads, look_soon=self.look_soon)
         self._stream = Stream(settings.address, self._desk, self._take, self._handle_end)
-        self.keeper = Keeper(
+        self._keeper = Keeper(
             shop=self._shop,
             feed=self._feed,
             stream=self._stream,
-            drain=Drain(soft_stop=settings.soft_stop, hard_stop=settings.hard_stop),
-            stopped=lambda: self._call_soon(self._stopped.set),
+            runners=(self._tasks, self._threads),
+            drain=drain,
+            patience=Patience(settings.cancel_grace),
+            stopped=self._handle_stopped,
         )
         self._has_plain = any(not route.is_async for route in routes)
         self._has_async = any(route.is_async for route in routes)
@@ -98,13 +113,14 @@ class House:
         if self._has_plain:
             self._threads.start()
         self._stream.start()
-        self.keeper.start()
+        self._keeper.start()
         try:
             await self._stopped.wait()
         except asyncio.CancelledError:
             # Whoever cancels does not want to wait for handlers to finish; they are cancelled too.
-            self.keeper.stop_worker()
-            self.keeper.stop_worker()
+            self._drain.ask()
+            self._drain.ask()
+            self.look_soon()
             await self._stopped.wait()
             raise
         finally:
@@ -122,17 +138,19 @@ class House:
             released=counts.released,
             lost=counts.lost,
             running=running,
+            stuck=len(self._tasks.stuck) + len(self._threads.stuck),
             waiting=max(0, self._desk.held - running),
             window=self._window.size,
             connected=self._desk.is_open,
         )
 
-    def _look_soon(self) -> None:
-        self.keeper.look_soon()
+    def look_soon(self) -> None:
+        """Something changed that the keeper should see, such as the drain."""
+        self._keeper.look_soon()
 
     def _take(self, received: Received) -> None:
         if received.opened:
-            self._call_soon(self.connected.set)
+            self._call_soon(self._connected)
         self._feed.take(received)
 
     def _handle_end(self, failure: JoblineError | None) -> None:
@@ -141,11 +159,15 @@ class House:
         """
         if failure is not None:
             self._failure = failure
-            self.keeper.stop_worker()
-        self._look_soon()
+            self._drain.ask()
+        self.look_soon()
 
-    def _call_soon(self, callback: Any) -> None:
-        if not self._loop.is_closed():
+    def _handle_stopped(self, failure: JoblineError | None) -> None:
+        self._failure = self._failure or failure
+        self._call_soon(self._stopped.set)
+
+    def _call_soon(self, callback: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed, by somebody who did not wait for us
             self._loop.call_soon_threadsafe(callback)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from jobline.context import CancelReason, Context
@@ -41,28 +42,32 @@ class BatchItem:
 
 @dataclass(slots=True, eq=False)
 class Shop:
-    """What every runner of a worker needs. `running` has the context of each job that has
-    started.
+    """What every runner of a worker needs.
+
+    `running` has the contexts of what has started, by (id, delivery): a job that was lost may be
+    back here while its old handler still runs. `told` says that some handler was told to stop, and
+    may not have heeded it yet.
     """
 
     desk: Desk
     middleware: Sequence[Middleware] = ()
     state: Any = None
-    running: dict[int, Context] = field(default_factory=dict)
+    running: dict[tuple[int, int], Context] = field(default_factory=dict)
+    told: bool = False
 
     def start(self, job: LeasedJob) -> Context | None:
         """A job starts; None if its lease was lost or settled while it waited."""
         context = Context(job, self.desk, self.state)
-        self.running[job.id] = context
+        self.running[job.id, job.delivery] = context
         if self.desk.holds(job):
             return context
         self.end(context)
         return None
 
     def end(self, context: Context) -> None:
-        """A job has ended, and its outcome is at the desk."""
-        if self.running.get(context.id) is context:
-            del self.running[context.id]
+        """A job has ended, and its outcome is at the desk; or nobody waits for it any more."""
+        job = context.job
+        self.running.pop((job.id, job.delivery), None)
 
     def start_batch(self, route: Route, jobs: list[LeasedJob]) -> list[BatchItem]:
         """A batch starts: the items that are still ours and whose payloads can be read."""
@@ -106,10 +111,17 @@ class Shop:
             logger.exception("the error of job %d cannot be told: it fails without", context.id)
             self.desk.settle(fail_item(context.job, type(error).__name__))
 
-    def cancel_all(self, reason: CancelReason) -> None:
-        """Every handler that runs should stop."""
+    def stop(self, leases: Iterable[tuple[int, int]], reason: CancelReason) -> None:
+        """The handlers of these jobs, where they run, should stop."""
+        for lease in leases:
+            context = self.running.get(lease)
+            if context is not None:
+                context.cancel(reason)
+
+    def set_deadline(self, deadline: datetime) -> None:
+        """Handlers that run have until then; after that they are told to stop."""
         for context in list(self.running.values()):
-            context.cancel(reason)
+            context.deadline = deadline
 
 
 def _in_order(items: Sequence[BatchItem], said: Any) -> list[tuple[int, Any]]:

@@ -8,7 +8,12 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from typing import Any, TypeVar
 
 import grpc
@@ -20,8 +25,10 @@ from jobline.frames import opening_of
 from jobline.times import Seconds, seconds_of, to_duration
 from jobline.v1 import job_service_pb2 as pb
 from jobline.version import __version__
+from jobline.worker.drain import Drain
 from jobline.worker.house import House, Settings, WorkerStats
 from jobline.worker.middleware import Middleware
+from jobline.worker.program import run_to_its_end
 from jobline.worker.routes import Handler, Route, Routes, route_of, route_of_type, weights_of
 from jobline.worker.stream import Address
 
@@ -41,20 +48,26 @@ async def _no_lifespan() -> AsyncIterator[None]:
 class Worker:
     """Runs jobs: handlers by queue and name, fed by one stream.
 
-    - `target`, `credentials`, `metadata`: as for `Client`.
+    - `target` (default `localhost:7070`), `credentials`, `metadata`: as for `Client`.
     - `jobs`: declared jobs to run; see also `add`, `handler`, `batch_handler`.
     - `concurrency`: async handlers that run at once (default 16). `threads`: plain ones (default
       the same).
-    - `window`: jobs to have at hand, started ones included; None follows the work. `window_bytes`:
-      of their payloads (64 MiB).
+    - `window`: jobs to have at hand, started ones included, 0 … 100,000; None follows the work.
+      `window_bytes`: of their payloads (64 MiB).
     - `lease`: overrides the jobs' own, 1 s … 12 h. Leases are kept alive by the stream, however
       long a handler takes.
-    - `queues`: weights, where some queues should get more than others.
-    - `id`, `version`, `labels`: what operators see.
+    - `queues`: weights 1 … 1,000, where some queues should get more than others.
+    - `id` (default host and pid), `version`, `labels`: what operators see.
     - `soft_stop`, `hard_stop`: seconds that handlers have to finish after SIGTERM (20), and to
       heed their cancellation after that (5); what is left is given back. Together with up to 5 s
       for the last words they should fit the time before a SIGKILL.
-    - `middleware`: around each handler, the first outermost. `lifespan`: makes `context.state`.
+    - `cancel_grace`: seconds that a handler has to stop when its job was cancelled or its lease is
+      lost (30). One that does not is logged with its stack and counted as `stats.stuck`; another
+      takes its place, and what it says at last is dropped.
+    - `middleware`: around each call of a handler, the first outermost. `lifespan`: makes
+      `context.state`.
+
+    Raises InvalidArgument for numbers out of bounds.
     """
 
     def __init__(  # noqa: PLR0913  # one keyword for each thing that can be said about a worker
@@ -73,6 +86,7 @@ class Worker:
         labels: Mapping[str, str] | None = None,
         soft_stop: Seconds = 20,
         hard_stop: Seconds = 5,
+        cancel_grace: Seconds = 30,
         middleware: Sequence[Middleware] = (),
         lifespan: Lifespan = _no_lifespan,
         credentials: grpc.ChannelCredentials | None = None,
@@ -86,18 +100,19 @@ class Worker:
             threads=threads if threads is not None else concurrency,
             window=window,
             window_bytes=window_bytes,
-            soft_stop=seconds_of(soft_stop),
-            hard_stop=seconds_of(hard_stop),
+            cancel_grace=seconds_of(cancel_grace),
             middleware=tuple(middleware),
         )
+        self._drain = Drain(soft_stop=seconds_of(soft_stop), hard_stop=seconds_of(hard_stop))
         self._routes = Routes()
         self._lease = lease
         self._weights = dict(queues or {})
         self._description = _describe(id, version, labels)
         self._lifespan = lifespan
         self._house: House | None = None
-        self._begun = asyncio.Event()
-        self._stop_asked = 0
+        self._has_served = False
+        self._is_reached = False
+        self._reached_or_over = asyncio.Event()
         for job_type in jobs:
             self.add(job_type)
 
@@ -146,7 +161,7 @@ class Worker:
         return declare
 
     def _add(self, route: Route) -> None:
-        if self._house is not None:
+        if self._has_served:
             raise InvalidArgument("handlers are added before the worker starts")
         self._routes.add(route)
 
@@ -155,44 +170,52 @@ class Worker:
     def run(self) -> None:
         """Runs until SIGTERM or SIGINT, drains, and returns. A second signal goes to the next
         stage of the drain at once. Blocking; it makes an event loop of its own, so call it in the
-        main thread.
+        main thread. It returns although a handler ignores its end, and raises what `serve` raises.
         """
-        asyncio.run(self.serve(signals=True))
+        run_to_its_end(self.serve(signals=True))
 
     async def serve(self, *, signals: bool = False) -> None:
         """Runs in the current event loop until `stop`, drains, and returns.
 
         `signals`: SIGTERM and SIGINT stop it. Cancelled, it gives handlers `hard_stop` seconds to
-        end. Raises what makes a stream impossible: InvalidArgument, NotServed, PermissionDenied,
-        Unauthenticated.
+        end. Raises what makes a stream impossible (InvalidArgument, NotServed, PermissionDenied,
+        Unauthenticated), ClientClosed if it is called twice, and Internal for a bug of its own.
         """
-        if self._house is not None:
+        if self._has_served:
             raise ClientClosed("a worker runs once: make another one")
-        async with self._lifespan() as state:
-            house = self._house = self._build(state)
-            self._begun.set()
-            if signals:
-                with _signals(self.stop):
-                    await house.live()
-            else:
-                await house.live()
+        opening = self._opening()
+        self._has_served = True
+        try:
+            with _signals(self.stop) if signals else nullcontext():
+                async with self._lifespan() as state:
+                    self._house = House(
+                        self._settings,
+                        self._routes,
+                        opening,
+                        state,
+                        drain=self._drain,
+                        connected=self._handle_connected,
+                    )
+                    await self._house.live()
+        finally:
+            self._reached_or_over.set()
 
     def stop(self) -> None:
         """Begins the drain, or its next stage if it has begun: finish, then cancel, then release.
         Returns at once; `serve` and `run` return when it is done. Safe on any thread and in a
         signal handler.
         """
-        self._stop_asked += 1
+        self._drain.ask()  # where it stays, if there is nobody yet who looks
         if self._house is not None:
-            self._house.keeper.stop_worker()
+            self._house.look_soon()
 
     async def wait_connected(self) -> None:
         """Returns when the server has answered on a stream for the first time. Call it beside
-        `serve`, in the same loop.
+        `serve`, in the same loop. Raises ClientClosed if the worker has ended before.
         """
-        await self._begun.wait()
-        assert self._house is not None  # noqa: S101  # that is what has begun
-        await self._house.connected.wait()
+        await self._reached_or_over.wait()
+        if not self._is_reached:
+            raise ClientClosed("the worker ended before it was connected; `serve` says why")
 
     @property
     def stats(self) -> WorkerStats:
@@ -201,17 +224,18 @@ class Worker:
             return WorkerStats()
         return self._house.stats()
 
-    def _build(self, state: Any) -> House:
+    def _handle_connected(self) -> None:
+        self._is_reached = True
+        self._reached_or_over.set()
+
+    def _opening(self) -> pb.StreamOpen:
         queues = weights_of(self._routes.queues(), self._weights)
         if not queues:
             raise InvalidArgument("a worker needs at least one handler")
         opening = opening_of(self._description, queues=queues, handlers=self._routes.names())
         if self._lease is not None:
             opening.lease.CopyFrom(to_duration(self._lease))
-        house = House(self._settings, self._routes, opening, state)
-        for _ in range(self._stop_asked):  # it was told to stop before it started
-            house.keeper.stop_worker()
-        return house
+        return opening
 
 
 def _describe(
