@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from jobline_server.engine.payloads import Payloads
     from jobline_server.engine.queue import Queue
 
+# Most lots never have a hole, and an empty set is larger than a small lot.
+_NONE: frozenset[int] = frozenset()
+
 
 class RunLease:
     """A lease on neighbours of one lot: indexes `start … start + count − 1`. `settled[i]` is 1
@@ -191,7 +194,7 @@ class Lot:
         self.run_at_ms = run_at_ms
         self.order = 0
         self.cursor = 0
-        self.gone: set[int] = set()
+        self.gone: set[int] | frozenset[int] = _NONE
         self.leases: list[RunLease] = []
         self.offset = 0
         self.remaining = len(payloads)
@@ -225,11 +228,18 @@ class Lot:
         """Whether any of its jobs waits to be handed out; asked only of lots in a lane."""
         return self.waiting() > 0
 
+    def leave(self, index: int, count: int = 1) -> None:
+        """Neighbours that wait are not part of the lot any more."""
+        self.gone = {*self.gone} if isinstance(self.gone, frozenset) else self.gone
+        self.gone.update(range(index, index + count))
+
     def skip_gone(self) -> None:
         """Moves the cursor over what is no longer part of the lot."""
-        while self.cursor in self.gone:
-            self.gone.remove(self.cursor)
+        gone = self.gone
+        while gone and self.cursor in gone:
+            gone -= {self.cursor}
             self.cursor += 1
+        self.gone = gone or _NONE
 
     def stretch_from(self, index: int, most: int) -> tuple[int, int]:
         """The first neighbours that wait at or after `index`, which is not before the cursor: their

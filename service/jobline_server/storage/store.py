@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 NO_CEILINGS: Mapping[int, int] = MappingProxyType({})
 
@@ -80,8 +80,7 @@ class ShardImage:
     set_apart: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRow:
+class ItemRow(NamedTuple):
     """An item as it is visible. `key` has at most 53 bits and is unique in its kind over the whole
     store."""
 

@@ -44,7 +44,7 @@ def test_place_of_the_cursor_among_members_that_are_gone_does_not_matter(world):
     """A lane moves it when it comes there, which is no fact."""
     world.plain(b"1", b"2")
     [lot] = world.shard.lots.lots.values()
-    lot.gone.add(0)
+    lot.leave(0)
     before = image_of(world.shard)
     lot.skip_gone()
     assert image_of(world.shard) == before

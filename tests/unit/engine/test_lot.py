@@ -56,7 +56,7 @@ def test_lot_tells_what_waits_in_it():
     lot.cursor, lot.gone = 1, {2}
     assert (lot.waiting(), lot.is_ready(), lot.end_id()) == (2, True, 104)
     assert [lot.is_waiting(i) for i in range(4)] == [False, True, False, True]
-    lot.gone |= {1, 3}
+    lot.gone = {1, 2, 3}
     assert not lot.is_ready()
 
 

@@ -259,7 +259,7 @@ def _leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
     if not all(lot.is_waiting(i) for i in range(index, index + count)):
         raise IllegalMove(f"jobs from {first_id} on do not wait")
     after(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
-    lot.gone.update(range(index, index + count))
+    lot.leave(index, count)
     if lot.run_at_ms:
         lot.queue.scheduled -= count
     else:

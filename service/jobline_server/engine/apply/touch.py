@@ -170,7 +170,7 @@ def _split(shard: Shard, lot: Lot, index: int) -> Job:
     elif lot.is_waiting(index) and lot.run_at_ms:
         job.state = _SCHEDULED
         job.run_at_ms = lot.run_at_ms
-        lot.gone.add(index)
+        lot.leave(index)
     else:
         raise IllegalMove(f"job {job.id} cannot be taken off its lot")
     drop_members(shard, lot, 1, len(job.payload))

@@ -70,7 +70,8 @@ def decode_lot(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Lot:
     )
     lot.order = message.order
     lot.cursor = message.cursor
-    lot.gone = set(message.gone)
+    for index in message.gone:
+        lot.leave(index)
     lot.stored = True
     for stored in message.leases:
         lot.leases.append(_run_lease(lot, stored, holder_of))
