@@ -6,11 +6,9 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from jobline_server.engine.values import JobState
 from jobline_server.storage.finished import (
     EndedOp,
     EndedQuery,
-    EndedSpan,
     Finished,
     MarkStale,
     PutEnded,
@@ -177,47 +175,6 @@ class FinishedContract:
                 ("E", 3, 30),
                 ("F", 1, 40),
             ]
-
-    async def test_newest_are_not_due_for_stale(self) -> None:
-        rows = [put(i, ended_ms=1_000 - i) for i in range(10)]
-        state = JobState.COMPLETED
-        async with self.opening() as finished:
-            await finished.write(rows)
-            assert ids_of(await finished.due_for_stale("emails", state, 996, 0, 99)) == [
-                9,
-                8,
-                7,
-                6,
-                5,
-            ]
-            assert ids_of(await finished.due_for_stale("emails", state, 996, 7, 99)) == [9, 8, 7]
-            assert ids_of(await finished.due_for_stale("emails", state, 996, 0, 2)) == [9, 8]
-            assert not await finished.due_for_stale("emails", JobState.DEAD, 996, 0, 99)
-
-    async def test_run_is_not_cut_to_keep_the_newest(self) -> None:
-        async with self.opening() as finished:
-            await finished.write([put(0, 10, ended_ms=1), put(10, 10, ended_ms=2)])
-            state = JobState.COMPLETED
-            assert ids_of(await finished.due_for_stale("emails", state, 9, 5, 99)) == [*range(10)]
-            assert not await finished.due_for_stale("emails", state, 9, 11, 99)
-
-    async def test_stale_jobs_are_due_for_deletion_oldest_first(self) -> None:
-        async with self.opening() as finished:
-            await finished.write([put(1, 3), put(5, queue="b"), put(6)])
-            await finished.write([MarkStale(5, 1, 10), MarkStale(1, 3, 20), MarkStale(6, 1, 30)])
-            spans = await finished.due_for_deletion(30, 99)
-            assert spans == [EndedSpan("b", STALE, 5, 1), EndedSpan("emails", STALE, 1, 3)]
-            assert len(await finished.due_for_deletion(30, 1)) == 1
-
-    async def test_oldest_beyond_a_number_or_a_size_are_evictable(self) -> None:
-        rows = [put(i, ended_ms=i, blob=b"x" * 10) for i in range(10)]
-        state = JobState.COMPLETED
-        async with self.opening() as finished:
-            await finished.write(rows)
-            assert not await finished.evictable("emails", state, 10, 100, 99)
-            assert ids_of(await finished.evictable("emails", state, 7, 100, 99)) == [0, 1, 2]
-            assert ids_of(await finished.evictable("emails", state, 10, 75, 99)) == [0, 1, 2]
-            assert ids_of(await finished.evictable("emails", state, 0, 100, 4)) == [0, 1, 2, 3]
 
     async def test_written_twice_is_written_once(self) -> None:
         ops: list[EndedOp] = [

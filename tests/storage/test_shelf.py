@@ -12,7 +12,14 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.values import DEFAULT_OPTIONS, EndReason, JobError, JobState
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    EndReason,
+    JobError,
+    JobOptions,
+    JobState,
+    Retention,
+)
 from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.ended_rows import ROW_BYTES_MAX, ROW_JOBS_MAX
 from jobline_server.storage.finished import MarkStale, PutEnded, RemoveEnded, RemoveQueue
@@ -23,9 +30,9 @@ COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELL
 QUEUE = Queue("q", 1, 5)
 
 
-def lot_of(first_id, count, size=1, queue=QUEUE):
+def lot_of(first_id, count, size=1, queue=QUEUE, options=DEFAULT_OPTIONS):
     payloads = Payloads.of([b"x" * size] * count)
-    return Lot(first_id, queue, DEFAULT_OPTIONS, payloads, pushed_ms=7, run_at_ms=0)
+    return Lot(first_id, queue, options, payloads, pushed_ms=7, run_at_ms=0)
 
 
 def runs(lot, *pieces, state=COMPLETED, ended_ms=1_000, delivery=9, worker="w", kept=True):
@@ -120,6 +127,21 @@ def test_result_stays_with_its_job():
 def test_what_is_not_kept_is_never_here():
     ops, trimmed = taken([singles(7, kept=False), runs(lot_of(100, 2), (100, 2), kept=False)])
     assert (ops, trimmed) == ([], [])
+
+
+def test_retention_of_their_own_stands_in_the_row():
+    """The age runs from the last of a run."""
+    own = JobOptions(retention=Retention(age_ms=500, count=3))
+    lot = lot_of(100, 3, options=own)
+    dead = EndedJobs(DEAD, [Job(7, QUEUE, own, b"x", 7)], 1_000, kept=True)
+    ops, _ = taken([runs(lot, (100, 2))], [runs(lot, (102, 1), ended_ms=1_200)], [dead])
+    found = {op.row.first_id: (op.row.due_ms, op.row.keep_count) for op in ops}
+    assert found == {100: (1_700, 3), 7: (1_500, 3)}
+
+
+def test_row_of_jobs_that_say_nothing_leaves_retention_to_the_queue():
+    ops, _ = taken([runs(lot_of(100, 2), (100, 2)), singles(7)])
+    assert {(op.row.due_ms, op.row.keep_count) for op in ops} == {(None, None)}
 
 
 # Changes.

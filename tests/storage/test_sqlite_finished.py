@@ -21,13 +21,15 @@ from jobline_server.storage.finished import (
     EndedQuery,
     Finished,
     MarkStale,
+    OwnCount,
     RemoveEnded,
     RemoveQueue,
 )
 from jobline_server.storage.sqlite.finished import FINISHED_FILE, SqliteFinished
 from jobline_server.storage.store import DataLoss, StoreRefused
-from tests.storage.ended_reference import DEAD, STALE, Reference, everything, ids_of, put
+from tests.storage.ended_reference import COMPLETED, DEAD, STALE, Reference, everything, ids_of, put
 from tests.storage.finished_contract import FinishedContract, Opening
+from tests.storage.retention_contract import RetentionContract, check_retention
 
 
 @asynccontextmanager
@@ -40,7 +42,7 @@ async def opened(directory: Path) -> AsyncIterator[Finished]:
         await finished.close()
 
 
-class TestSqliteFinished(FinishedContract):
+class InDirectory:
     @pytest.fixture(autouse=True)
     def _directory(self, tmp_path: Path) -> None:
         self._path = tmp_path
@@ -49,17 +51,25 @@ class TestSqliteFinished(FinishedContract):
         return opened(self._path)
 
 
+class TestSqliteFinished(InDirectory, FinishedContract):
+    pass
+
+
+class TestSqliteRetention(InDirectory, RetentionContract):
+    pass
+
+
 firsts = st.integers(0, 30)
 lengths = st.integers(1, 8)
 puts = st.builds(
-    lambda first, count, queue, state, ended: put(
-        first, count, queue=queue, state=int(state), ended_ms=ended
-    ),
+    put,
     firsts,
     lengths,
-    st.sampled_from(["a", "b"]),
-    st.sampled_from([JobState.COMPLETED, JobState.DEAD]),
-    st.integers(0, 99),
+    queue=st.sampled_from(["a", "b"]),
+    state=st.sampled_from([COMPLETED, DEAD]),
+    ended_ms=st.integers(0, 99),
+    due_ms=st.none() | st.integers(0, 199),
+    keep_count=st.none() | st.integers(0, 9),
 )
 operations = st.lists(
     st.one_of(
@@ -92,6 +102,7 @@ async def check_replay(ops: list[EndedOp], arrived: int, page_size: int) -> None
                 for job_id, row in sorted(reference.jobs.items())
                 if row.queue == "a" and row.state in (DEAD, STALE)
             ]
+            await check_retention(finished)
         assert count_bodies_nobody_needs(Path(name)) == 0
 
 
@@ -125,6 +136,8 @@ def change(directory: Path, statement: str) -> None:
         "UPDATE ended SET ended_ms = ended_ms + 1 WHERE first_id = 5",
         "UPDATE ended SET run_first = 4 WHERE first_id = 5",
         "UPDATE ended SET error_message = 'x' WHERE first_id = 5",
+        "UPDATE ended SET due_ms = 7 WHERE first_id = 5",
+        "UPDATE ended SET keep_count = 7 WHERE first_id = 5",
     ],
 )
 async def test_rotten_row_is_not_served_and_its_neighbours_are(tmp_path: Path, rot: str) -> None:
@@ -193,6 +206,9 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
     """No statement of the finished file sorts what it finds or looks at a whole table."""
     finished = SqliteFinished(tmp_path)
     await finished.open()
+    await finished.write(
+        [put(i, queue="a", state=DEAD, keep_count=i % 2 * 2 + 1) for i in range(4)]
+    )
     seen: list[str] = []
     await finished._database.run(lambda raw: raw.set_trace_callback(seen.append))
     await finished.get(1)
@@ -201,13 +217,19 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
     await finished.due_for_stale("a", JobState.DEAD, 9, 0, 9)
     await finished.evictable("a", JobState.DEAD, 0, 0, 9)
     await finished.due_for_deletion(9, 9)
+    await finished.due_by_own_age(9, 9)
+    await finished.next_own_count(None)
+    for count in (1, 3):
+        await finished.beyond_own_count(OwnCount("a", DEAD, count), 9)
     await finished._database.run(lambda raw: raw.set_trace_callback(None))
     statements = [statement for statement in seen if "FROM ended" in statement]
     for statement in statements:
         plan = await finished._database.run(
             lambda raw, s=statement: raw.execute("EXPLAIN QUERY PLAN " + s).fetchall()  # type: ignore[misc]
         )
-        steps = [str(step[3]) for step in plan if "json_each" not in str(step[3])]
-        assert not any(step.startswith(("SCAN", "USE TEMP")) for step in steps), (statement, steps)
-    assert len(statements) >= 8
+        steps = [str(step[3]) for step in plan]
+        bad = ("SCAN ended", "SCAN body", "USE TEMP")
+        assert not any(step.startswith(bad) for step in steps), (statement, steps)
+    assert all(f"(ended_ms, first_id) {side}" in str(statements) for side in (">", "<="))
+    assert len(statements) >= 13
     await finished.close()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns, Ending, QueueGone
 from jobline_server.engine.job import Job
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.ended import encode_ended_job, encode_ended_run, reason_of
 from jobline_server.storage.finished import (
     EndedOp,
@@ -72,6 +72,8 @@ def _job_row(ending: EndedJobs, job: Job) -> EndedRow:
         error_type=error.type if error else "",
         error_message=error.message if error else "",
         blob=encode_ended_job(ending, job),
+        due_ms=_due_ms(job.options, ending.ended_ms),
+        keep_count=job.options.retention.count,
     )
 
 
@@ -116,15 +118,25 @@ def _run_row(ending: EndedRuns, chunk: list[Piece]) -> EndedRow:
     if len({ended_ms for _, _, ended_ms in chunk}) > 1:
         for _, part, ended_ms in chunk:
             moments += [ended_ms] * part
+    last_ms = max(ended_ms for _, _, ended_ms in chunk)
+    options = ending.lot.options
     return EndedRow(
         first_id=first_id,
         count=count,
         queue=ending.lot.queue.name,
-        name=ending.lot.options.name,
+        name=options.name,
         state=int(ending.state),
-        ended_ms=max(ended_ms for _, _, ended_ms in chunk),
+        ended_ms=last_ms,
         reason=int(reason_of(ending)),
         error_type="",
         error_message="",
         blob=encode_ended_run(ending, first_id, count, moments),
+        due_ms=_due_ms(options, last_ms),
+        keep_count=options.retention.count,
     )
+
+
+def _due_ms(options: JobOptions, ended_ms: int) -> int | None:
+    """When an age of their own makes jobs stale; None if they have none."""
+    age_ms = options.retention.age_ms
+    return None if age_ms is None else ended_ms + age_ms

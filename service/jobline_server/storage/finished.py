@@ -30,7 +30,9 @@ class EndedRow:
     """Jobs `first_id … first_id + count - 1`, which ended alike, as they were written.
 
     While they are stale, `state` is STALE, `former_state` what it was, and `stale_ms` since when; a
-    row that is put has neither. `error_type` and `error_message` are there to look for.
+    row that is put has neither. `error_type` and `error_message` are there to look for. `due_ms` is
+    when an age of their own makes them stale, and `keep_count` how many newer ones they are kept
+    beside by a count of their own; None leaves it to their queue.
     """
 
     first_id: int
@@ -45,6 +47,8 @@ class EndedRow:
     blob: bytes
     former_state: int = 0
     stale_ms: int = 0
+    due_ms: int | None = None
+    keep_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,15 @@ class EndedSpan:
     queue: str
     state: int
     first_id: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCount:
+    """A number of newer jobs that some jobs of a queue and state say is enough."""
+
+    queue: str
+    state: int
     count: int
 
 
@@ -176,11 +189,14 @@ class Finished(Protocol):
     async def due_for_stale(
         self, queue: str, state: JobState, ended_before_ms: int, keep_newest: int, limit: int
     ) -> Sequence[EndedSpan]:
-        """Jobs that ended before a moment, oldest first, without the newest `keep_newest` of the
-        queue.
+        """Jobs without an age of their own that ended before a moment, oldest first, without the
+        newest `keep_newest` such jobs of the queue.
 
         At most `limit` parts; a part is not cut, so a few more than `keep_newest` may stay.
         """
+
+    async def due_by_own_age(self, now_ms: int, limit: int) -> Sequence[EndedSpan]:
+        """Jobs of all queues whose own age is over now, longest first, at most `limit` parts."""
 
     async def due_for_deletion(self, stale_before_ms: int, limit: int) -> Sequence[EndedSpan]:
         """Jobs that became stale before a moment, oldest first, at most `limit` parts."""
@@ -188,10 +204,26 @@ class Finished(Protocol):
     async def evictable(
         self, queue: str, state: JobState, keep_count: int, keep_bytes: int, limit: int
     ) -> Sequence[EndedSpan]:
-        """The oldest jobs of a queue beyond a number or a size of blobs, at most `limit` parts.
+        """The oldest jobs of a queue beyond a number or a size of blobs, whatever they say
+        themselves, at most `limit` parts.
 
         A part is not cut: at least `keep_count` jobs stay, unless their blobs alone exceed
         `keep_bytes`.
+        """
+
+    async def next_own_count(self, before: OwnCount | None) -> OwnCount | None:
+        """The last count of jobs' own before another (None: of all), by queue, state and count;
+        None before the first.
+
+        The largest count of a queue and state comes first, because what is deleted for it is never
+        among the newer ones that a smaller count asks for.
+        """
+
+    async def beyond_own_count(self, own: OwnCount, limit: int) -> Sequence[EndedSpan]:
+        """Jobs with a count of their own, oldest first, at most `limit` parts: those that at least
+        so many kept jobs of their queue and state ended after, ties by id.
+
+        A part is not cut: it ended with the last of its jobs.
         """
 
     async def close(self) -> None:

@@ -2,7 +2,8 @@
 
     jobline.db      shards, journal, items         store.py opening.py reading.py
                                                    journal.py items.py
-    finished.db     jobs that ended                finished.py ended_ops.py ended_queries.py
+    finished.db     jobs that ended                finished.py ended_ops.py
+                                                   ended_queries.py ended_retention.py
     promise         the last acknowledged commits  promise.py
     ballast         room to give up                ballast.py
     lock            held while a process runs      files.py

@@ -36,7 +36,7 @@ def checksum_of(row: EndedRow) -> int:
     """Covers all that a run is written with; not its state, which changes."""
     columns = "\0".join(
         (
-            f"{row.first_id} {row.count} {row.ended_ms} {row.reason}",
+            f"{row.first_id} {row.count} {row.ended_ms} {row.reason} {row.due_ms} {row.keep_count}",
             row.queue,
             row.name,
             row.error_type,
@@ -114,6 +114,8 @@ def _inserted(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> bool:
             row.first_id,
             row.count,
             checksum_of(row),
+            row.due_ms,
+            row.keep_count,
             row.name,
             row.error_type,
             row.error_message,

@@ -23,7 +23,6 @@ from jobline_server.storage.finished import (
     EndedPart,
     EndedQuery,
     EndedRow,
-    EndedSpan,
 )
 from jobline_server.storage.sqlite.ended_ops import checksum_of
 from jobline_server.storage.sqlite.statements import load
@@ -113,63 +112,11 @@ def dead_statistics(connection: sqlite3.Connection, queue: str) -> list[DeadGrou
     return [DeadGroup(*group) for group in found]
 
 
-def surplus(
-    connection: sqlite3.Connection,
-    queue: str,
-    state: int,
-    *,
-    ended_before_ms: int,
-    keep_count: int,
-    limit: int,
-) -> list[EndedSpan]:
-    """The oldest parts that ended before a moment, as long as `keep_count` jobs stay."""
-    of = {"queue": queue, "state": state}
-    jobs, _ = connection.execute(_SQL["kept"], of).fetchone()
-    oldest = {**of, "ended_before_ms": ended_before_ms, "limit": limit}
-    spans = []
-    for first_id, count, _ in connection.execute(_SQL["oldest"], oldest).fetchall():
-        if jobs - count < keep_count:
-            break
-        jobs -= count
-        spans.append(EndedSpan(queue, state, first_id, count))
-    return spans
-
-
-def evictable(
-    connection: sqlite3.Connection,
-    queue: str,
-    state: int,
-    *,
-    keep_count: int,
-    keep_bytes: int,
-    limit: int,
-) -> list[EndedSpan]:
-    """The oldest parts beyond a number of jobs or bytes."""
-    of = {"queue": queue, "state": state}
-    jobs, size = connection.execute(_SQL["kept"], of).fetchone()
-    oldest = {**of, "ended_before_ms": _EVERY_ID, "limit": limit}
-    spans = []
-    for first_id, count, part_size in connection.execute(_SQL["oldest"], oldest).fetchall():
-        if jobs - count < keep_count and size <= keep_bytes:
-            break
-        jobs, size = jobs - count, size - part_size
-        spans.append(EndedSpan(queue, state, first_id, count))
-    return spans
-
-
-def stalest(connection: sqlite3.Connection, *, stale_before_ms: int, limit: int) -> list[EndedSpan]:
-    """The parts that have been stale for longest."""
-    values = {"stale_before_ms": stale_before_ms, "limit": limit}
-    found = connection.execute(_SQL["stalest"], values).fetchall()
-    return [
-        EndedSpan(queue, int(JobState.STALE), first_id, count) for queue, first_id, count in found
-    ]
-
-
 def _row(found: Sequence[Any]) -> EndedRow | None:
     """A row out of the columns of `part_of` and `walk`; None if its checksum is bad."""
     _, _, queue, state, former_state, stale_ms, ended_ms, reason = found[:8]
-    run_first, run_count, checksum, name, error_type, error_message, blob = found[8:]
+    run_first, run_count, checksum, due_ms, keep_count = found[8:13]
+    name, error_type, error_message, blob = found[13:]
     row = EndedRow(
         first_id=run_first,
         count=run_count,
@@ -183,6 +130,8 @@ def _row(found: Sequence[Any]) -> EndedRow | None:
         blob=blob or b"",
         former_state=former_state,
         stale_ms=stale_ms,
+        due_ms=due_ms,
+        keep_count=keep_count,
     )
     return row if checksum_of(row) == checksum else None
 

@@ -23,10 +23,11 @@ from jobline_server.storage.finished import (
     EndedQuery,
     EndedRow,
     EndedSpan,
+    OwnCount,
     PutEnded,
     RemoveQueue,
 )
-from jobline_server.storage.sqlite import ended_ops, ended_queries, opening
+from jobline_server.storage.sqlite import ended_ops, ended_queries, ended_retention, opening
 from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database, DatabaseSettings
 from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import make_directory, sync_directory
@@ -114,7 +115,7 @@ class SqliteFinished:
     ) -> Sequence[EndedSpan]:
         """See `Finished.due_for_stale`."""
         look = partial(
-            ended_queries.surplus,
+            ended_retention.surplus,
             queue=queue,
             state=int(state),
             ended_before_ms=ended_before_ms,
@@ -123,9 +124,13 @@ class SqliteFinished:
         )
         return await self._database.run(look)
 
+    async def due_by_own_age(self, now_ms: int, limit: int) -> Sequence[EndedSpan]:
+        """See `Finished.due_by_own_age`."""
+        return await self._database.run(partial(ended_retention.due, now_ms=now_ms, limit=limit))
+
     async def due_for_deletion(self, stale_before_ms: int, limit: int) -> Sequence[EndedSpan]:
         """See `Finished.due_for_deletion`."""
-        look = partial(ended_queries.stalest, stale_before_ms=stale_before_ms, limit=limit)
+        look = partial(ended_retention.stalest, stale_before_ms=stale_before_ms, limit=limit)
         return await self._database.run(look)
 
     async def evictable(
@@ -133,13 +138,22 @@ class SqliteFinished:
     ) -> Sequence[EndedSpan]:
         """See `Finished.evictable`."""
         look = partial(
-            ended_queries.evictable,
+            ended_retention.evictable,
             queue=queue,
             state=int(state),
             keep_count=keep_count,
             keep_bytes=keep_bytes,
             limit=limit,
         )
+        return await self._database.run(look)
+
+    async def next_own_count(self, before: OwnCount | None) -> OwnCount | None:
+        """See `Finished.next_own_count`."""
+        return await self._database.run(partial(ended_retention.next_own_count, before=before))
+
+    async def beyond_own_count(self, own: OwnCount, limit: int) -> Sequence[EndedSpan]:
+        """See `Finished.beyond_own_count`."""
+        look = partial(ended_retention.beyond_own_count, own=own, limit=limit)
         return await self._database.run(look)
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 -- name: part_of
 -- The part that an id would be in.
 SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_ms, reason,
-       run_first, run_count, checksum, name, error_type, error_message,
+       run_first, run_count, checksum, due_ms, keep_count, name, error_type, error_message,
        coalesce(ended.blob, body.blob)
   FROM ended
   LEFT JOIN body ON body.number = ended.body
@@ -26,7 +26,7 @@ SELECT first_id, first_id + count - 1
 -- name: walk
 -- Parts of one source by id, those that meet the conditions.
 SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_ms, reason,
-       run_first, run_count, checksum, name, error_type, error_message,
+       run_first, run_count, checksum, due_ms, keep_count, name, error_type, error_message,
        coalesce(ended.blob, body.blob)
   FROM ended {index}
   LEFT JOIN body ON body.number = ended.body
@@ -43,15 +43,9 @@ SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_
 -- Jobs by queue and state.
 SELECT queue, state, sum(jobs) FROM tally GROUP BY queue, state;
 
--- name: kept
--- Jobs and bytes of one queue and state.
-SELECT coalesce(sum(jobs), 0), coalesce(sum(bytes), 0)
-  FROM tally
- WHERE queue = :queue AND state = :state;
-
 -- name: dead_statistics
 -- What dead jobs have in common, with the moments of the oldest and newest: two look-ups a group.
-SELECT queue, name, reason, error_type, jobs,
+SELECT queue, name, reason, error_type, sum(jobs) AS total,
        (SELECT min(ended_ms) FROM ended
          WHERE state = 6 AND queue = tally.queue AND name = tally.name
            AND reason = tally.reason AND error_type = tally.error_type),
@@ -60,20 +54,5 @@ SELECT queue, name, reason, error_type, jobs,
            AND reason = tally.reason AND error_type = tally.error_type)
   FROM tally
  WHERE state = 6 AND (:queue = '' OR queue = :queue)
- ORDER BY jobs DESC, queue, name, reason, error_type;
-
--- name: oldest
--- The oldest parts of a queue and state.
-SELECT first_id, count, bytes
-  FROM ended INDEXED BY ended_by_age
- WHERE queue = :queue AND state = :state AND ended_ms < :ended_before_ms
- ORDER BY ended_ms, first_id
- LIMIT :limit;
-
--- name: stalest
--- The parts that have been stale for longest.
-SELECT queue, first_id, count
-  FROM ended INDEXED BY ended_stale
- WHERE state = 9 AND stale_ms < :stale_before_ms
- ORDER BY stale_ms, first_id
- LIMIT :limit;
+ GROUP BY queue, name, reason, error_type
+ ORDER BY total DESC, queue, name, reason, error_type;

@@ -29,6 +29,8 @@ CREATE TABLE ended (
     run_count INTEGER NOT NULL,
     checksum INTEGER NOT NULL,       -- of all that the run was written with
     body INTEGER,                    -- where the blob is, once the run has several parts
+    due_ms INTEGER,                  -- when their own age makes them stale; NULL: the queue's does
+    keep_count INTEGER,              -- how many newer ones they are kept beside; NULL: not theirs
     name TEXT NOT NULL,
     error_type TEXT NOT NULL,        -- these three to look for
     error_message TEXT NOT NULL,
@@ -41,8 +43,15 @@ CREATE TABLE body (
     blob BLOB NOT NULL
 );
 
--- The oldest of a queue and state, for retention.
-CREATE INDEX ended_by_age ON ended (queue, state, ended_ms);
+-- The oldest of a queue and state, for retention: those that the queue's age holds for, and those
+-- that have one of their own. Every part is in one of the two.
+CREATE INDEX ended_by_age ON ended (queue, state, ended_ms) WHERE due_ms IS NULL;
+CREATE INDEX ended_by_age_own ON ended (queue, state, ended_ms) WHERE due_ms IS NOT NULL;
+-- What becomes stale next by an age of its own.
+CREATE INDEX ended_due ON ended (due_ms) WHERE due_ms IS NOT NULL AND state <> 9;
+-- The oldest of those that say themselves how many newer ones are enough.
+CREATE INDEX ended_counted ON ended (queue, state, keep_count, ended_ms)
+ WHERE keep_count IS NOT NULL AND state <> 9;
 -- Lists of a queue by state and id (the rowid is the last column of every index).
 CREATE INDEX ended_by_id ON ended (queue, state);
 -- Lists of all queues by state; COMPLETED is most of the table, which is in order of id itself.
@@ -70,14 +79,16 @@ CREATE TABLE tally (
     name TEXT NOT NULL,
     reason INTEGER NOT NULL,
     error_type TEXT NOT NULL,
+    own_age INTEGER NOT NULL,        -- whether they have one: 0 or 1
     jobs INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
-    PRIMARY KEY (queue, state, name, reason, error_type)
+    PRIMARY KEY (queue, state, name, reason, error_type, own_age)
 ) WITHOUT ROWID;
 
 CREATE TRIGGER tally_insert AFTER INSERT ON ended BEGIN
-    INSERT INTO tally (queue, state, name, reason, error_type, jobs, bytes)
-    VALUES (NEW.queue, NEW.state, NEW.name, NEW.reason, NEW.error_type, NEW.count, NEW.bytes)
+    INSERT INTO tally (queue, state, name, reason, error_type, own_age, jobs, bytes)
+    VALUES (NEW.queue, NEW.state, NEW.name, NEW.reason, NEW.error_type, NEW.due_ms IS NOT NULL,
+            NEW.count, NEW.bytes)
     ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs, bytes = bytes + excluded.bytes;
 END;
 
@@ -85,25 +96,30 @@ CREATE TRIGGER tally_delete AFTER DELETE ON ended BEGIN
     UPDATE tally
        SET jobs = jobs - OLD.count, bytes = bytes - OLD.bytes
      WHERE queue = OLD.queue AND state = OLD.state AND name = OLD.name
-       AND reason = OLD.reason AND error_type = OLD.error_type;
+       AND reason = OLD.reason AND error_type = OLD.error_type
+       AND own_age = (OLD.due_ms IS NOT NULL);
     DELETE FROM tally
      WHERE queue = OLD.queue AND state = OLD.state AND name = OLD.name
-       AND reason = OLD.reason AND error_type = OLD.error_type AND jobs = 0;
+       AND reason = OLD.reason AND error_type = OLD.error_type
+       AND own_age = (OLD.due_ms IS NOT NULL) AND jobs = 0;
     DELETE FROM body
      WHERE number = OLD.body AND NOT EXISTS (SELECT 1 FROM ended WHERE body = OLD.body);
 END;
 
 CREATE TRIGGER tally_update AFTER UPDATE OF state, count, bytes ON ended BEGIN
-    INSERT INTO tally (queue, state, name, reason, error_type, jobs, bytes)
-    VALUES (NEW.queue, NEW.state, NEW.name, NEW.reason, NEW.error_type, NEW.count, NEW.bytes)
+    INSERT INTO tally (queue, state, name, reason, error_type, own_age, jobs, bytes)
+    VALUES (NEW.queue, NEW.state, NEW.name, NEW.reason, NEW.error_type, NEW.due_ms IS NOT NULL,
+            NEW.count, NEW.bytes)
     ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs, bytes = bytes + excluded.bytes;
     UPDATE tally
        SET jobs = jobs - OLD.count, bytes = bytes - OLD.bytes
      WHERE queue = OLD.queue AND state = OLD.state AND name = OLD.name
-       AND reason = OLD.reason AND error_type = OLD.error_type;
+       AND reason = OLD.reason AND error_type = OLD.error_type
+       AND own_age = (OLD.due_ms IS NOT NULL);
     DELETE FROM tally
      WHERE queue = OLD.queue AND state = OLD.state AND name = OLD.name
-       AND reason = OLD.reason AND error_type = OLD.error_type AND jobs = 0;
+       AND reason = OLD.reason AND error_type = OLD.error_type
+       AND own_age = (OLD.due_ms IS NOT NULL) AND jobs = 0;
 END;
 
 COMMIT;
