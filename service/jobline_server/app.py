@@ -23,6 +23,7 @@ from jobline_server.rpc.admission import Admission, CallLimits
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.transport import Serving, choose_transport, serve
+from jobline_server.runtime.ageing import Ageing
 from jobline_server.runtime.clock import Clock, SystemClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
@@ -159,7 +160,7 @@ class Server:
         self._background = Background(
             [
                 CheckpointBeat(runtime.checkpoints),
-                RetentionBeat(runtime.core, runtime.ended),
+                RetentionBeat(runtime.core, Ageing(runtime.ended)),
                 EmptyQueuesBeat(runtime.core),
                 SpaceBeat(runtime.core),
                 OldStreamsBeat(

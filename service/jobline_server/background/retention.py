@@ -1,90 +1,109 @@
 """Retention: ended jobs become STALE, then are deleted; both are facts, a slice at a time.
 
-How long: the queue's own age, else an hour for completed, cancelled and expired jobs beyond the
-newest thousand, and seven days for dead ones. How many: the queue's own count, else a hundred
-thousand completed jobs and a gibibyte of dead ones.
+How long until they are STALE: the queue's own age, else an hour for cancelled and expired jobs and
+for completed ones beyond the newest thousand, and seven days for dead ones. An hour later they are
+deleted.
+
+How many: the queue's own count of each state, else a hundred thousand completed jobs and a gibibyte
+of dead ones; the oldest go first, without being STALE before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 from jobline_server.background.beat import Counts
 from jobline_server.engine import limits
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import ENDED_STATES, JobState, Now
+from jobline_server.runtime.ageing import Ageing, Slice
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended import EndedJobs
 
-# Runs of ids that one slice takes.
-SLICE_RUNS = 200
+EVERY_SECONDS = 10.0
+# After a run that left something: a queue whose jobs end one by one would outrun a slice every ten
+# seconds.
+AGAIN_SECONDS = 0.05
 NO_LIMIT = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RetentionBeat:
     """Ages and evicts ended jobs."""
 
     core: Core
-    ended: EndedJobs
+    ageing: Ageing
     name: str = "retention"
-    every_seconds: float = 10.0
+    _left_some: bool = field(default=False, init=False)
+
+    @property
+    def every_seconds(self) -> float:
+        """Sooner when the run before left something."""
+        return AGAIN_SECONDS if self._left_some else EVERY_SECONDS
 
     async def run_once(self, now: Now) -> Counts:
-        """One slice of each queue and state."""
-        counts = {"staled": 0, "deleted": await self._delete(now), "evicted": 0}
+        """One slice of everything that is due."""
+        counts = {"staled": 0, "deleted": 0, "evicted": 0}
+        self._left_some = False
+        async for name, done in self._slices(now):
+            counts[name] += done.jobs
+            self._left_some |= done.is_full
+        return counts
+
+    async def _slices(self, now: Now) -> AsyncIterator[tuple[str, Slice]]:
+        stale_before_ms = now.wall_ms - limits.DELETE_AFTER_MS
+        yield "deleted", await self.ageing.delete_stale(stale_before_ms)
         for shard in self.core.shards:
             for queue in list(shard.queues.values()):
                 for state in sorted(ENDED_STATES):
-                    if queue.ended.get(state):
-                        counts["staled"] += await self._stale(queue, state, now)
-                        counts["evicted"] += await self._evict(queue, state)
-        return counts
+                    if _may_age(queue, state):
+                        yield "staled", await self._stale(queue, state, now)
+                    if _may_be_too_many(queue, state):
+                        yield "evicted", await self._evict(queue, state)
 
-    async def _stale(self, queue: Queue, state: JobState, now: Now) -> int:
-        before_ms = now.wall_ms - _age_ms(queue, state)
-        keep = limits.KEEP_NEWEST if state is JobState.COMPLETED else 0
-        await self.ended.write()
-        async with self.ended.changing:
-            spans = await self.ended.finished.due_for_stale(
-                queue.name, state, before_ms, keep, SLICE_RUNS
-            )
-            return await self.ended.make_stale(queue.name, state, spans)
+    async def _stale(self, queue: Queue, state: JobState, now: Now) -> Slice:
+        age_ms, keep_newest = _age(queue, state)
+        before_ms = now.wall_ms - age_ms
+        return await self.ageing.stale_by_age(
+            queue.name, state, ended_before_ms=before_ms, keep_newest=keep_newest
+        )
 
-    async def _evict(self, queue: Queue, state: JobState) -> int:
+    async def _evict(self, queue: Queue, state: JobState) -> Slice:
         keep_count, keep_bytes = _kept(queue, state)
-        if keep_bytes == NO_LIMIT and queue.ended[state] <= keep_count:
-            return 0
-        async with self.ended.changing:
-            spans = await self.ended.finished.evictable(
-                queue.name, state, keep_count, keep_bytes, SLICE_RUNS
-            )
-            return await self.ended.delete(queue.name, state, spans)
+        return await self.ageing.evict(
+            queue.name, state, keep_count=keep_count, keep_bytes=keep_bytes
+        )
 
-    async def _delete(self, now: Now) -> int:
-        before_ms = now.wall_ms - limits.DELETE_AFTER_MS
-        deleted = 0
-        async with self.ended.changing:
-            spans = await self.ended.finished.due_for_deletion(before_ms, SLICE_RUNS)
-            for queue in sorted({span.queue for span in spans}):
-                own = [span for span in spans if span.queue == queue]
-                deleted += await self.ended.delete(queue, JobState.STALE, own)
-        return deleted
+
+def _may_age(queue: Queue, state: JobState) -> bool:
+    """Whether a look may find anything: most queues have not that many jobs."""
+    _, keep_newest = _age(queue, state)
+    return queue.ended.get(state, 0) > keep_newest
+
+
+def _may_be_too_many(queue: Queue, state: JobState) -> bool:
+    """Whether a look may find anything. How large jobs are, only the file knows."""
+    keep_count, keep_bytes = _kept(queue, state)
+    return queue.ended.get(state, 0) > (keep_count if keep_bytes == NO_LIMIT else 0)
+
+
+def _age(queue: Queue, state: JobState) -> tuple[int, int]:
+    """How long the jobs of a queue stay, and how many of the newest stay longer."""
+    own = queue.settings.retention.age_ms
+    if own is not None:
+        return own, 0
+    if state is JobState.DEAD:
+        return limits.STALE_AFTER_DEAD_MS_DEFAULT, 0
+    keep_newest = limits.KEEP_NEWEST if state is JobState.COMPLETED else 0
+    return limits.STALE_AFTER_MS_DEFAULT, keep_newest
 
 
 def _kept(queue: Queue, state: JobState) -> tuple[int, int]:
     """How many jobs and bytes a queue keeps of those that ended in a state."""
-    own = queue.settings.retention.count
+    keep_count, keep_bytes = NO_LIMIT, NO_LIMIT
     if state is JobState.COMPLETED:
-        return limits.COMPLETED_KEPT_MAX if own is None else own, NO_LIMIT
+        keep_count = limits.COMPLETED_KEPT_MAX
     if state is JobState.DEAD:
-        return NO_LIMIT if own is None else own, limits.DEAD_KEPT_BYTES_MAX
-    return NO_LIMIT, NO_LIMIT
-
-
-def _age_ms(queue: Queue, state: JobState) -> int:
-    own = queue.settings.retention.age_ms
-    if own is not None:
-        return own
-    dead = state is JobState.DEAD
-    return limits.STALE_AFTER_DEAD_MS_DEFAULT if dead else limits.STALE_AFTER_MS_DEFAULT
+        keep_bytes = limits.DEAD_KEPT_BYTES_MAX
+    own = queue.settings.retention.count
+    return keep_count if own is None else own, keep_bytes

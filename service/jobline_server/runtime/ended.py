@@ -11,12 +11,13 @@ Ended jobs are put back, aged and deleted by facts, as everything is. Whoever do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
 from jobline_server.engine.entries import JobRecord
-from jobline_server.engine.values import ENDED_STATES, EndReason, JobState
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import ENDED_STATES, EndReason, JobState, Now
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.shown import ended_view, matches
 from jobline_server.runtime.views import DeadCount, JobFilter, JobView
@@ -42,6 +43,7 @@ WRITE_SECONDS = 1.0
 LOOK_JOBS = 1_000
 
 Runs = Sequence[tuple[int, int]]
+Decide = Callable[[Shard, Now, str, JobState, Runs], None]
 
 
 class EndedJobs:
@@ -101,7 +103,7 @@ class EndedJobs:
         await self._put(self._unwritten)
         for ops, trimmed in self._pieces:
             for trim in trimmed:
-                self._decide_deleted(trim.queue, trim.state, trim.runs)
+                self._decide(decide_delete_ended, trim.queue, trim.state, trim.runs)
             await self._put(ops)
             await asyncio.sleep(0)
 
@@ -186,23 +188,24 @@ class EndedJobs:
 
     # Ageing; the caller holds `changing`.
 
-    async def make_stale(self, queue: str, state: JobState, spans: Sequence[EndedSpan]) -> int:
+    async def make_stale(self, spans: Sequence[EndedSpan]) -> int:
         """Ended jobs become STALE; returns how many, after the commit."""
-        shard = self._core.shard_of_queue(queue)
-        decide_stale(shard, self._core.now(), queue, state, _runs(spans))
-        self._core.decided(shard)
-        await self._core.commits.wait()
-        return sum(span.count for span in spans)
+        return await self._change(spans, decide_stale)
 
-    async def delete(self, queue: str, state: JobState, spans: Sequence[EndedSpan]) -> int:
+    async def delete(self, spans: Sequence[EndedSpan]) -> int:
         """Ended jobs are deleted; returns how many, after the commit."""
-        self._decide_deleted(queue, state, _runs(spans))
+        return await self._change(spans, decide_delete_ended)
+
+    async def _change(self, spans: Sequence[EndedSpan], decide: Decide) -> int:
+        """A fact a queue and state, and one commit for all of them."""
+        for (queue, state), runs in _by_place(spans).items():
+            self._decide(decide, queue, state, runs)
         await self._core.commits.wait()
         return sum(span.count for span in spans)
 
-    def _decide_deleted(self, queue: str, state: JobState, runs: Runs) -> None:
+    def _decide(self, decide: Decide, queue: str, state: JobState, runs: Runs) -> None:
         shard = self._core.shard_of_queue(queue)
-        decide_delete_ended(shard, self._core.now(), queue, state, runs)
+        decide(shard, self._core.now(), queue, state, runs)
         self._core.decided(shard)
 
 
@@ -216,8 +219,13 @@ def _views(part: EndedPart) -> list[JobView]:
     return [_view(part.row, record) for record in records]
 
 
-def _runs(spans: Sequence[EndedSpan]) -> Runs:
-    return [(span.first_id, span.count) for span in spans]
+def _by_place(spans: Sequence[EndedSpan]) -> dict[tuple[str, JobState], list[tuple[int, int]]]:
+    """Spans as runs of ids, by queue and state."""
+    places: dict[tuple[str, JobState], list[tuple[int, int]]] = {}
+    for span in spans:
+        runs = places.setdefault((span.queue, JobState(span.state)), [])
+        runs.append((span.first_id, span.count))
+    return places
 
 
 def _query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:

@@ -1,0 +1,64 @@
+"""Ageing: ended jobs that are due become STALE or are deleted, a slice at a time.
+
+How long jobs stay and how many is the caller's to say. A slice is looked for and changed while
+nobody else changes ended jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.ended import EndedJobs
+from jobline_server.storage.finished import EndedSpan
+
+# Parts of runs that one slice takes.
+SLICE_PARTS = 1_000
+
+Look = Callable[[int], Awaitable[Sequence[EndedSpan]]]
+"""Finds what is due, so many parts at most."""
+Change = Callable[[Sequence[EndedSpan]], Awaitable[int]]
+
+
+class Slice(NamedTuple):
+    """How many jobs were changed, and whether there may be more."""
+
+    jobs: int
+    is_full: bool
+
+
+class Ageing:
+    """Slices of ended jobs, looked for and changed."""
+
+    def __init__(self, ended: EndedJobs) -> None:
+        self._ended = ended
+        self._finished = ended.finished
+
+    async def stale_by_age(
+        self, queue: str, state: JobState, *, ended_before_ms: int, keep_newest: int
+    ) -> Slice:
+        """Jobs become STALE, all but the newest."""
+        finished = self._finished
+        look = partial(finished.due_for_stale, queue, state, ended_before_ms, keep_newest)
+        return await self._slice(look, self._ended.make_stale)
+
+    async def delete_stale(self, stale_before_ms: int) -> Slice:
+        """What has been STALE for long enough is deleted, of all queues."""
+        look = partial(self._finished.due_for_deletion, stale_before_ms)
+        return await self._slice(look, self._ended.delete)
+
+    async def evict(
+        self, queue: str, state: JobState, *, keep_count: int, keep_bytes: int
+    ) -> Slice:
+        """The oldest jobs of a queue are deleted that are too many, or too large together."""
+        look = partial(self._finished.evictable, queue, state, keep_count, keep_bytes)
+        return await self._slice(look, self._ended.delete)
+
+    async def _slice(self, look: Look, change: Change) -> Slice:
+        """What was changed before is in the file before the look, so nothing is found twice."""
+        async with self._ended.changing:
+            await self._ended.write()
+            spans = await look(SLICE_PARTS)
+            return Slice(await change(spans), is_full=len(spans) >= SLICE_PARTS)

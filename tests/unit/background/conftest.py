@@ -1,0 +1,124 @@
+"""A runtime at work on real files, whose jobs end at once and whose time is moved by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobline_server.background.retention import RetentionBeat
+from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import (
+    ENDED_STATES,
+    JobOptions,
+    JobState,
+    QueueSettings,
+    Retention,
+)
+from jobline_server.runtime.ageing import Ageing
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.opening import open_runtime
+from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.runtime.views import Audit, JobFilter, Selection
+from jobline_server.storage.recovery import SetApart
+from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+
+QUEUE = "mail"
+
+
+class Keeping:
+    """Jobs of a queue that end, and the beat."""
+
+    def __init__(self, runtime: Runtime, clock: ManualClock) -> None:
+        self.runtime = runtime
+        self.clock = clock
+        self.beat = RetentionBeat(runtime.core, Ageing(runtime.ended))
+
+    async def says(self, queue: str = QUEUE, **retention: Any) -> None:
+        """What the queue says of retention."""
+        settings = QueueSettings(retention=Retention(**retention))
+        await self.runtime.update_queue(queue, settings, None, Audit())
+
+    async def complete(self, jobs: int = 1, queue: str = QUEUE, **retention: Any) -> list[int]:
+        """Pushes jobs together that say this of retention, and completes them."""
+        first_id = await self._push(jobs, queue, Retention(**retention))
+        leased = await self.runtime.pull(
+            queues=[(queue, 1)],
+            max_jobs=jobs,
+            wait_ms=0,
+            lease_ms=None,
+            worker="w",
+            request_id=b"",
+            accepts_runs=True,
+            names=frozenset(),
+        )
+        (run,) = leased.runs
+        ids = list(range(first_id, first_id + jobs))
+        await self.runtime.ack(ids, [run.delivery] * jobs, {})
+        return ids
+
+    async def cancel(self, jobs: int = 1, queue: str = QUEUE, **retention: Any) -> list[int]:
+        """Pushes and cancels jobs one by one that say this of retention."""
+        ids = [await self._push(1, queue, Retention(**retention)) for _ in range(jobs)]
+        for job_id in ids:
+            one = Selection(ids=(job_id,))
+            await self.runtime.cancel_jobs(one, dry_run=False, audit=Audit())
+        return ids
+
+    async def retry(self, job_id: int) -> None:
+        """Puts an ended job back."""
+        await self.runtime.retry_jobs(Selection(ids=(job_id,)), dry_run=False, audit=Audit())
+
+    async def _push(self, jobs: int, queue: str, retention: Retention) -> int:
+        options = JobOptions(retention=retention)
+        push = Push(queue, options, payloads=Payloads.of([b"x"] * jobs))
+        return (await self.runtime.push(push)).first_id
+
+    async def after(self, milliseconds: int) -> dict[str, int]:
+        """Lets time pass and the beat run; what it did, without what it did not."""
+        self.clock.advance(milliseconds)
+        counts = await self.beat.run_once(self.clock.now())
+        return {name: count for name, count in counts.items() if count}
+
+    async def kept(self) -> dict[int, JobState]:
+        """All ended jobs, as an operator sees them; the counts of the queues say the same."""
+        ended = JobFilter(states=ENDED_STATES | {JobState.STALE})
+        listed, _ = await self.runtime.list_jobs(
+            ended, page_size=10_000, page_token="", include_payloads=False
+        )
+        counted: Counter[tuple[str, JobState]] = Counter()
+        for shard in self.runtime.core.shards:
+            for queue in shard.queues.values():
+                counted.update({(queue.name, state): n for state, n in queue.ended.items()})
+        assert +counted == Counter((view.queue, view.state) for view in listed)
+        assert all(n >= 0 for n in counted.values())
+        return {view.id: view.state for view in listed}
+
+
+def nothing_is_damaged(found: SetApart) -> None:
+    raise AssertionError(found)
+
+
+@pytest.fixture
+async def keeping(tmp_path: Path) -> AsyncIterator[Keeping]:
+    """An empty one."""
+    names = count(1)
+    clock = ManualClock()
+    runtime = await open_runtime(
+        SqliteStore(tmp_path, SqliteSettings(ballast_bytes=0)),
+        SqliteFinished(tmp_path),
+        shards=1,
+        clock=clock,
+        settings=RuntimeSettings(),
+        new_name=lambda: f"name-{next(names)}",
+        report=nothing_is_damaged,
+    )
+    runtime.start()
+    yield Keeping(runtime, clock)
+    await runtime.stop()
