@@ -16,7 +16,6 @@ from jobline import (
     JobFilter,
     JobNotFound,
     JobOptions,
-    JobState,
     NewJob,
     QueueActive,
     QueueNotFound,
@@ -157,29 +156,6 @@ async def test_dead_letters_are_counted_listed_and_purged(client: AsyncClient) -
     assert len([job async for job in client.dead.list(wanted)]) == 3
     assert (await client.dead.purge(wanted)).count == 3
     assert (await client.dead.stats()).total == 0
-
-
-async def test_ended_jobs_age_and_go(client: AsyncClient, server: RunningServer) -> None:
-    """Two stages: STALE, then deleted; each is counted."""
-    pushed = await client.push("mail", b"x")
-    await client.jobs.cancel(pushed.id)
-    await _retain(server, 3_600_000)
-    job = await client.jobs.get(pushed.id)
-    assert (int(job.state), int(job.stale_from)) == (JobState.STALE, JobState.CANCELLED)
-    assert (await client.wait_one(pushed.id)).state == JobState.CANCELLED
-    await _retain(server, 3_600_000)
-    with pytest.raises(JobNotFound):
-        await client.jobs.get(pushed.id)
-    assert (await client.queues.get("mail")).counts.stale == 0
-
-
-async def _retain(server: RunningServer, milliseconds: int) -> None:
-    """Lets time pass and retention run."""
-    server.advance(milliseconds + 1)
-    background = server.server.background
-    (beat,) = [beat for beat in background.beats if beat.name == "retention"]
-    await background.run_once(beat)
-    assert background.records["retention"].failures == 0
 
 
 async def _now(client: AsyncClient) -> str:

@@ -1,11 +1,12 @@
 """Retention: ended jobs become STALE, then are deleted; both are facts, a slice at a time.
 
-How long until they are STALE: the queue's own age, else an hour for cancelled and expired jobs and
-for completed ones beyond the newest thousand, and seven days for dead ones. An hour later they are
-deleted.
+How long until they are STALE: a job's own age, else the queue's, else an hour for cancelled and
+expired jobs and for completed ones beyond the newest thousand, and seven days for dead ones. An
+hour later they are deleted.
 
 How many: the queue's own count of each state, else a hundred thousand completed jobs and a gibibyte
-of dead ones; the oldest go first, without being STALE before.
+of dead ones; this holds for all jobs, and the oldest go first. A job that has a count of its own
+goes as soon as so many are kept that ended after it. Neither is STALE before.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class RetentionBeat:
     async def _slices(self, now: Now) -> AsyncIterator[tuple[str, Slice]]:
         stale_before_ms = now.wall_ms - limits.DELETE_AFTER_MS
         yield "deleted", await self.ageing.delete_stale(stale_before_ms)
+        yield "staled", await self.ageing.stale_by_own_age(now.wall_ms)
         for shard in self.core.shards:
             for queue in list(shard.queues.values()):
                 for state in sorted(ENDED_STATES):
@@ -60,6 +62,8 @@ class RetentionBeat:
                         yield "staled", await self._stale(queue, state, now)
                     if _may_be_too_many(queue, state):
                         yield "evicted", await self._evict(queue, state)
+        async for done in self.ageing.evict_by_own_count():
+            yield "evicted", done
 
     async def _stale(self, queue: Queue, state: JobState, now: Now) -> Slice:
         age_ms, keep_newest = _age(queue, state)

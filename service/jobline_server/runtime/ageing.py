@@ -1,12 +1,12 @@
 """Ageing: ended jobs that are due become STALE or are deleted, a slice at a time.
 
-How long jobs stay and how many is the caller's to say. A slice is looked for and changed while
-nobody else changes ended jobs.
+How long jobs stay and how many is the caller's to say; what jobs say themselves stands with them
+in the finished file. A slice is looked for and changed while nobody else changes ended jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -39,9 +39,14 @@ class Ageing:
     async def stale_by_age(
         self, queue: str, state: JobState, *, ended_before_ms: int, keep_newest: int
     ) -> Slice:
-        """Jobs become STALE, all but the newest."""
+        """Jobs without an age of their own become STALE, all but the newest."""
         finished = self._finished
         look = partial(finished.due_for_stale, queue, state, ended_before_ms, keep_newest)
+        return await self._slice(look, self._ended.make_stale)
+
+    async def stale_by_own_age(self, now_ms: int) -> Slice:
+        """Jobs whose own age is over become STALE, of all queues."""
+        look = partial(self._finished.due_by_own_age, now_ms)
         return await self._slice(look, self._ended.make_stale)
 
     async def delete_stale(self, stale_before_ms: int) -> Slice:
@@ -55,6 +60,15 @@ class Ageing:
         """The oldest jobs of a queue are deleted that are too many, or too large together."""
         look = partial(self._finished.evictable, queue, state, keep_count, keep_bytes)
         return await self._slice(look, self._ended.delete)
+
+    async def evict_by_own_count(self) -> AsyncIterator[Slice]:
+        """Jobs are deleted that as many ended after as they say themselves; a slice a queue, state
+        and count.
+        """
+        own = None
+        while (own := await self._finished.next_own_count(own)) is not None:
+            look = partial(self._finished.beyond_own_count, own)
+            yield await self._slice(look, self._ended.delete)
 
     async def _slice(self, look: Look, change: Change) -> Slice:
         """What was changed before is in the file before the look, so nothing is found twice."""

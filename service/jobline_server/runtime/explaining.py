@@ -13,7 +13,7 @@ from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.shown import in_lot, live_view
-from jobline_server.runtime.views import Obstacle, ObstacleKind
+from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
 
 # Items of a lane that are looked at to answer one question.
 WALK_MAX = 10_000
@@ -34,7 +34,7 @@ class Explaining:
         state = shard.state_of(job_id) if shard is not None else None
         if shard is None or state is None:
             view = await self._looking.get_job(job_id)
-            return view.state, [Obstacle(ObstacleKind.ENDED, f"it is {view.state.name}")]
+            return view.state, [Obstacle(ObstacleKind.ENDED, _ended(view))]
         owner = shard.jobs.get(job_id) or shard.lots.find(job_id)
         if owner is None:
             raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
@@ -83,6 +83,17 @@ class Explaining:
             message = f"{ahead} jobs stand before it"
             obstacles.append(Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead))
         return obstacles
+
+
+def _ended(view: JobView) -> str:
+    """How it ended, and what it says itself about how long it is kept."""
+    own, says = view.options.retention, []
+    if own.age_ms is not None:
+        says.append(f"for {own.age_ms / 1_000:g} s")
+    if own.count is not None:
+        says.append(f"beside {own.count:,} that ended after it")
+    kept = f"; by its own options it is kept {' and '.join(says)}" if says else ""
+    return f"it is {view.state.name}{kept}"
 
 
 def jobs_ahead(queue: Queue, owner: Job | Lot, job_id: int) -> int:

@@ -1,4 +1,4 @@
-"""How long ended jobs stay, and how many."""
+"""How long ended jobs stay, and how many: what queues say, what jobs say, and what else holds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from jobline_server.runtime import ageing
 from tests.unit.background.conftest import Keeping
 
 COMPLETED, CANCELLED, STALE = JobState.COMPLETED, JobState.CANCELLED, JobState.STALE
+
+
+# What queues say, or nobody.
 
 
 async def test_cancelled_jobs_stay_an_hour_and_stale_ones_another(keeping: Keeping) -> None:
@@ -95,3 +98,83 @@ async def test_file_is_not_asked_about_queues_where_nothing_can_be_due(
     monkeypatch.setattr(keeping.runtime.ended.finished, "due_for_stale", asked)
     monkeypatch.setattr(keeping.runtime.ended.finished, "evictable", asked)
     assert await keeping.after(DAY_MS) == {}
+
+
+# What jobs say themselves.
+
+
+async def test_own_age_is_exact(keeping: Keeping) -> None:
+    (job_id,) = await keeping.complete(age_ms=MINUTE_MS)
+    assert await keeping.after(MINUTE_MS - 1) == {}
+    assert await keeping.after(1) == {"staled": 1}
+    assert await keeping.kept() == {job_id: STALE}
+    assert await keeping.after(HOUR_MS + 1) == {"deleted": 1}
+
+
+async def test_own_age_goes_before_the_queues(keeping: Keeping) -> None:
+    """Longer or shorter, and jobs without one are not touched by it."""
+    await keeping.says(age_ms=HOUR_MS)
+    await keeping.cancel(age_ms=MINUTE_MS)
+    (longer,) = await keeping.cancel(age_ms=DAY_MS)
+    await keeping.cancel()
+    assert await keeping.after(MINUTE_MS) == {"staled": 1}
+    assert await keeping.after(HOUR_MS) == {"staled": 1}
+    assert (await keeping.kept())[longer] == CANCELLED
+    await keeping.after(DAY_MS)
+    assert await keeping.kept() == {longer: STALE}
+
+
+async def test_jobs_with_their_own_age_do_not_use_up_the_newest(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "KEEP_NEWEST", 2)
+    plain = [(await keeping.complete())[0] for _ in range(2)]
+    await keeping.complete(5, age_ms=DAY_MS)
+    assert await keeping.after(2 * HOUR_MS) == {}
+    assert [job_id for job_id in await keeping.kept() if job_id in plain] == plain
+
+
+async def test_own_age_of_nothing_means_the_next_beat(keeping: Keeping) -> None:
+    """In whatever state they ended, a lot whole."""
+    await keeping.complete(3, age_ms=0)
+    await keeping.cancel(age_ms=0, queue="other")
+    assert await keeping.after(0) == {"staled": 4}
+    assert set((await keeping.kept()).values()) == {STALE}
+
+
+async def test_own_count_deletes_what_as_many_ended_after(keeping: Keeping) -> None:
+    first, second, _ = [(await keeping.complete(count=2))[0] for _ in range(3)]
+    assert await keeping.after(0) == {"evicted": 1}
+    assert first not in await keeping.kept()
+    await keeping.cancel(5)
+    await keeping.complete(5, queue="other")
+    assert await keeping.after(0) == {}, "only its own queue and state count"
+    await keeping.complete()
+    assert await keeping.after(0) == {"evicted": 1}
+    assert second not in await keeping.kept()
+
+
+async def test_own_count_of_none_means_the_next_beat(keeping: Keeping) -> None:
+    await keeping.complete(3, count=0)
+    assert await keeping.after(0) == {"evicted": 3}
+    assert await keeping.kept() == {}
+
+
+async def test_each_count_of_jobs_own_is_heeded(keeping: Keeping) -> None:
+    """In one queue, and in several; those that go together count for each other."""
+    left = {}
+    for count in (1, 5, 0, 2, 1, 3, 9):
+        for queue in ("mail", "other"):
+            (left[queue, count],) = await keeping.complete(count=count, queue=queue)
+    assert await keeping.after(0) == {"evicted": 10}
+    stay = [job_id for (_, count), job_id in left.items() if count in {3, 9}]
+    assert list(await keeping.kept()) == stay
+    assert await keeping.after(0) == {}
+
+
+async def test_queues_count_goes_before_a_larger_one_of_a_job(keeping: Keeping) -> None:
+    """So does any age: limits of number protect the disk."""
+    await keeping.says(count=1)
+    jobs = [(await keeping.complete(count=100, age_ms=DAY_MS))[0] for _ in range(3)]
+    assert await keeping.after(0) == {"evicted": 2}
+    assert list(await keeping.kept()) == jobs[2:]

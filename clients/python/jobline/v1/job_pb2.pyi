@@ -323,7 +323,10 @@ Global___Backoff: _TypeAlias = Backoff  # noqa: Y015
 
 @_typing.final
 class Retention(_message.Message):
-    """How long an ended job is kept."""
+    """How long an ended job is kept. A job's own options go before its queue's settings; the queue's
+    limits of number and size hold for it all the same, because they protect the disk. Jobs that were
+    pushed together and ended alike may be kept as one, and then go with the last of them.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -336,15 +339,16 @@ class Retention(_message.Message):
     remove_on_fail: _builtins.bool
     """Optional. Forget the job as soon as it is dead. Unset: false."""
     count: _builtins.int
-    """Optional. How many ended jobs of the queue are kept at most, 0 … 10,000,000; the oldest go first.
-    Unset: 100,000 completed jobs; dead jobs are bounded by size instead. A queue's setting; in a job's
-    own options it is not served yet: UNIMPLEMENTED.
+    """Optional. How many, 0 … 10,000,000. A queue's setting: so many ended jobs of each state are kept,
+    the oldest go first. Unset: 100,000 completed ones and 1 GiB of dead ones. A job's own: it is
+    deleted once at least so many jobs are kept that ended after it (ties by id) in its queue and
+    state; 0: at the next look. Unset: nobody counts.
     """
     @_builtins.property
     def age(self) -> _duration_pb2.Duration:
-        """Optional. How long it stays before it is STALE, 0 s … 400 days. Unset: 1 h for completed,
-        cancelled and expired jobs, 7 days for dead ones. A queue's setting; in a job's own options it is
-        not served yet: UNIMPLEMENTED.
+        """Optional. How long it stays before it is STALE, 0 s … 400 days; it is deleted an hour later.
+        0 s: until the next look, of which there is one every 10 s. Unset: 1 h for cancelled and expired
+        jobs and for completed ones beyond the queue's newest 1,000, 7 days for dead ones.
         """
 
     def __init__(

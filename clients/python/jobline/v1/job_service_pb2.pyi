@@ -1551,7 +1551,9 @@ class WatchResponse(_message.Message):
     """Output only. Send it to resume after these events."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.Event]:
-        """Output only. What happened; an empty list is a heartbeat."""
+        """Output only. What happened; an empty list is a heartbeat. The first answer is one: it comes at
+        once, and nothing that happens from then on is missed.
+        """
 
     def __init__(
         self,

@@ -103,14 +103,6 @@ def _retention(value: job_pb2.Retention, field: str) -> None:
         raise fields.within(field, refused) from None
 
 
-def _own_retention(value: job_pb2.Retention, field: str) -> None:
-    """What a job says itself. Ages and counts are kept by queue: a job's own are not served yet."""
-    _retention(value, field)
-    for name in ("age", "count"):
-        if value.HasField(name):
-            raise fields.not_served(f"{field}.{name}")
-
-
 def _retention_age(value: Any, field: str) -> None:
     fields.duration_ms(value, field, 0, rpc_limits.RETENTION_AGE_MS_MAX)
 
@@ -145,7 +137,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "max_attempts": _max_attempts,
     "backoff": _backoff,
     "max_stalls": _max_stalls,
-    "retention": _own_retention,
+    "retention": _retention,
     "delivery": _delivery,
 }
 
