@@ -122,7 +122,8 @@ async def test_middleware_wraps_a_batch_as_it_wraps_a_job(tiny, is_async):
     async def handle_async(items):
         return handle(items)
 
-    worker.batch_handler("q", size=2, payload=int)(handle_async if is_async else handle)
+    function = handle_async if is_async else handle
+    worker.batch_handler("q", size=2, wait=3_600, payload=int)(function)
     ids = tiny.push("q", b"1", b"2")
     async with working(worker):
         await tiny.until(lambda: len(tiny.jobs(COMPLETED)) == 2)
