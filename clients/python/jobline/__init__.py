@@ -14,7 +14,8 @@ generated messages and stubs of the protocol.
     Worker("localhost:7070", [welcome]).run()
 
 The package needs grpcio and protobuf and nothing else. It is laid out as: pure parts without
-threads, loops or sockets (`session`, `settles`, `batching`, `pushing`, `requests`, `operating`),
+threads, loops or sockets (`session`, `settles`, `batching`, `pushing`, `outgoing`, `requests`,
+`operating`),
 the two clients that send what those make (`blocking`, `asynchronous`), and `worker`.
 """
 
@@ -77,7 +78,7 @@ from jobline.errors import (
 from jobline.leased import LeasedJob
 from jobline.options import Backoff, JobOptions, NewJob, Retention
 from jobline.outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
-from jobline.pushing import Outgoing, PushMiddleware
+from jobline.outgoing import Outgoing, PushMiddleware
 from jobline.status import error_from_rpc
 from jobline.times import Seconds
 from jobline.v1.dead_letter_service_pb2 import DeadFilter

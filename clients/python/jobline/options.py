@@ -7,7 +7,7 @@ server's default decide, in this order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
@@ -22,12 +22,12 @@ from jobline.v1 import job_pb2
 class Backoff:
     """The pause before the next attempt.
 
-    `base`: the first pause, 0 s … 24 h (default 1 s); exponential backoff doubles it up to
-    `max_delay` (default 1 h). `jitter`: share by which a pause may be shorter or longer, 0 … 1
-    (default 0.1).
+    `kind`: default EXPONENTIAL. `base`: the first pause, 0 s … 24 h (default 1 s); exponential
+    backoff doubles it up to `max_delay`, 0 s … 24 h (default 1 h). `jitter`: share by which a pause
+    may be shorter or longer, 0 … 1 (default 0.1).
     """
 
-    kind: BackoffKind = BackoffKind.EXPONENTIAL
+    kind: BackoffKind | None = None
     base: Seconds | None = None
     max_delay: Seconds | None = None
     jitter: float | None = None
@@ -35,7 +35,7 @@ class Backoff:
     def to_message(self) -> job_pb2.Backoff:
         """The message of the protocol."""
         return job_pb2.Backoff(
-            kind=job_pb2.BackoffKind.ValueType(self.kind),
+            kind=job_pb2.BackoffKind.ValueType(self.kind or 0),
             base=None if self.base is None else to_duration(self.base),
             max_delay=None if self.max_delay is None else to_duration(self.max_delay),
             jitter=self.jitter,
@@ -113,12 +113,18 @@ class JobOptions:
         return _remade, (said | {"headers": None if self.headers is None else dict(self.headers)},)
 
     def merged(self, other: JobOptions | None) -> JobOptions:
-        """These options, overridden by what `other` says; `headers` are taken together."""
+        """These options, overridden by what `other` says, field by field down to those of `backoff`
+        and `retention`; `headers` are taken together. It is how the server puts the options of a
+        push and those of its jobs together.
+        """
         if other is None or other is self:
             return self
         said = {name: value for name in _NAMES if (value := getattr(other, name)) is not None}
         if self.headers and other.headers:
             said["headers"] = {**self.headers, **other.headers}
+        for name, part in (("backoff", self.backoff), ("retention", self.retention)):
+            if part is not None and name in said:
+                said[name] = _overridden(part, said[name])
         return self.replaced(**said)
 
     def replaced(self, **changes: Any) -> Self:
@@ -129,6 +135,12 @@ class JobOptions:
 _NAMES = tuple(entry.name for entry in fields(JobOptions) if entry.init)
 
 NO_OPTIONS = JobOptions()
+
+
+def _overridden(part: Any, other: Any) -> Any:
+    """A part of options with what another one says."""
+    told = {entry.name: getattr(other, entry.name) for entry in fields(other)}
+    return replace(part, **{name: value for name, value in told.items() if value is not None})
 
 
 def _remade(said: dict[str, Any]) -> JobOptions:

@@ -7,7 +7,6 @@ says for each job); `push_many` makes one message of many jobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
@@ -74,38 +73,6 @@ def lane_of(queue: str, how: LotHow, *, is_json: bool = False) -> Lane:
         how.get("ack_level"),
         has_key=False,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A push on its way out, as `PushMiddleware` sees it: the payload is bytes already."""
-
-    queue: str
-    payload: bytes
-    options: JobOptions
-    job_key: str
-
-
-PushMiddleware = Callable[[Outgoing], Outgoing]
-"""Called with each push of `push` and `push_and_wait` before it is gathered; returns what is pushed
-instead, for example with a header more. It must not block."""
-
-
-def through(
-    middleware: Sequence[PushMiddleware], lane: Lane, payload: bytes, job_key: str
-) -> tuple[Lane, bytes, str]:
-    """A push after all middleware, the first one outermost."""
-    outgoing = Outgoing(lane.queue, payload, lane_options(lane), job_key)
-    for step in middleware:
-        outgoing = step(outgoing)
-    lane = lane._replace(
-        queue=outgoing.queue,
-        options=outgoing.options,
-        name=None,
-        is_json=False,  # the options say it by now
-        has_key=bool(outgoing.job_key),
-    )
-    return lane, outgoing.payload, outgoing.job_key
 
 
 def lane_options(lane: Lane) -> JobOptions:

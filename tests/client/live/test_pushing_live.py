@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -15,7 +16,7 @@ from jobline import (
     JobOptions,
     NewJob,
     OutcomeUnknown,
-    Outgoing,
+    PushMiddleware,
     PushOutcome,
     ResourceExhausted,
 )
@@ -156,22 +157,45 @@ async def test_a_cancelled_push_that_has_not_left_is_withdrawn(tiny, either):
     assert [job.payload for job in tiny.jobs()] == [b"first", b"third"]
 
 
+class Sign(PushMiddleware):
+    """Gives each job a header, and counts what was pushed."""
+
+    def __init__(self):
+        self.pushed = 0
+
+    def _signed(self, jobs):
+        header = JobOptions(headers={"by": "me"})
+        return [replace(job, options=job.options.merged(header)) for job in jobs]
+
+    async def around(self, jobs, call_next):
+        pushed = await call_next(self._signed(jobs))
+        self.pushed += len(pushed)
+        return pushed
+
+    def around_plain(self, jobs, call_next):
+        pushed = call_next(self._signed(jobs))
+        self.pushed += len(pushed)
+        return pushed
+
+
 @pytest.mark.parametrize("kind", ["blocking", "async"])
-async def test_middleware_sees_every_push(tiny, kind):
-    """It is called with bytes and the whole of the options."""
-
-    def sign(outgoing: Outgoing) -> Outgoing:
-        options = outgoing.options.merged(JobOptions(headers={"by": "me"}))
-        return Outgoing(outgoing.queue, outgoing.payload, options, outgoing.job_key)
-
+async def test_middleware_stands_around_every_push(tiny, kind):
+    """One or many, plain or with something of their own; what is alike stays one lot."""
+    sign = Sign()
     async with connected(kind, tiny.address, middleware=[sign]) as client:
-        pushed = await client("push", "q", {"a": 1}, name="n")
-    options = tiny.store.jobs[pushed.id].options
-    assert (dict(options.headers), options.name, options.content_type) == (
-        {"by": "me"},
-        "n",
-        "application/json",
-    )
+        single = await client("push", "q", {"a": 1}, name="n", job_key="k")
+        many = await client("push_many", "q", [{"a": 1}, NewJob(b"2", job_key="j")], name="n")
+        lot = await client("push_payloads", "q", [b"1", b"2"], name="n", request_id="r")
+        again = await client("push_payloads", "q", [b"1", b"2"], name="n", request_id="r")
+    ids = [single.id, *[entry.id for entry in many], *lot.ids]
+    for id_ in ids:
+        options = tiny.store.jobs[id_].options
+        assert (dict(options.headers), options.name) == ({"by": "me"}, "n")
+    kinds = [tiny.store.jobs[id_].options.content_type for id_ in ids]
+    assert kinds == ["application/json", "application/json", "", "", ""]
+    assert [len(request.payloads) for request in tiny.pushes] == [0, 0, 2, 2]
+    assert list(again.ids) == list(lot.ids)
+    assert sign.pushed == 7
 
 
 async def test_an_empty_push_many_asks_nobody(tiny, either):

@@ -1,24 +1,149 @@
-"""Middleware around pushes: what it sees, and what it may change."""
+"""Middleware around pushes: what it sees, what it may change, and how jobs travel afterwards."""
 
 from __future__ import annotations
 
-from jobline import JobOptions
-from jobline.pushing import Outgoing, through
+from dataclasses import replace
+
+import pytest
+
+from jobline import (
+    AckLevel,
+    InvalidArgument,
+    JobOptions,
+    NewJob,
+    Pushed,
+    PushMiddleware,
+    PushOutcome,
+)
+from jobline.codec import JSON
+from jobline.outgoing import (
+    Outgoing,
+    lane_of_one,
+    outgoing_of,
+    pushed_lot,
+    shared_lot,
+    through,
+    through_plain,
+)
+from jobline.pushing import lane_of
 from tests.client.pure.test_pushing import lane
 
+CREATED = [Pushed(1, PushOutcome.CREATED, AckLevel.FSYNCED)]
 
-def test_middleware_may_change_everything_about_a_push():
-    """The first one is outermost; the last word counts."""
 
-    def header(outgoing: Outgoing) -> Outgoing:
-        options = outgoing.options.merged(JobOptions(headers={"trace": "1"}))
-        return Outgoing(outgoing.queue, outgoing.payload + b"!", options, outgoing.job_key)
+class Adding(PushMiddleware):
+    """Adds a letter to each payload, and notes what it was told."""
 
-    def key(outgoing: Outgoing) -> Outgoing:
-        return Outgoing("r", outgoing.payload, outgoing.options, f"{outgoing.payload.decode()}")
+    def __init__(self, letter):
+        self._letter = letter
+        self.told = []
 
-    changed, payload, job_key = through([header, key], lane(is_json=True, name="n"), b"1", "")
-    assert (changed.queue, payload, job_key, changed.has_key) == ("r", b"1!", "1!", True)
-    assert changed.options == JobOptions(
-        name="n", content_type="application/json", headers={"trace": "1"}
+    def _changed(self, jobs):
+        return [replace(job, payload=job.payload + self._letter) for job in jobs]
+
+    async def around(self, jobs, call_next):
+        self.told.append(await call_next(self._changed(jobs)))
+        return self.told[-1]
+
+    def around_plain(self, jobs, call_next):
+        self.told.append(call_next(self._changed(jobs)))
+        return self.told[-1]
+
+
+def jobs_of(*payloads):
+    return [Outgoing("q", payload, JobOptions()) for payload in payloads]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_the_first_is_outermost_and_each_hears_the_answer(is_async):
+    """Around both clients alike."""
+    first, second = Adding(b"1"), Adding(b"2")
+    sent: list[bytes] = []
+
+    def send(jobs):
+        sent.extend(job.payload for job in jobs)
+        return CREATED
+
+    async def send_async(jobs):
+        return send(jobs)
+
+    middleware = [PushMiddleware(), first, second]
+    if is_async:
+        assert await through(middleware, jobs_of(b"x"), send_async) == CREATED
+    else:
+        assert through_plain(middleware, jobs_of(b"x"), send) == CREATED
+    assert sent == [b"x12"]
+    assert first.told == second.told == [CREATED]
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (jobs_of(b"1"), "1 jobs of 2"),
+        ([Outgoing("q", b"", JobOptions()), Outgoing("r", b"", JobOptions())], "several queues"),
+    ],
+)
+def test_what_one_call_cannot_push_is_refused(made, why):
+    """A middleware that drops jobs would leave callers without an answer."""
+
+    class Making(PushMiddleware):
+        def around_plain(self, jobs, call_next):
+            return call_next(made)
+
+    with pytest.raises(InvalidArgument, match=why):
+        through_plain([Making()], jobs_of(b"1", b"2"), lambda jobs: CREATED * len(jobs))
+
+
+def test_a_job_goes_out_with_all_that_was_said_about_it():
+    """What the call says for all, what the job says of its own, and what its payload is."""
+    how = lane(queue="q", name="n", options=JobOptions(priority=1, headers={"a": "1"}), delay=5)
+    own = JobOptions(priority=2, headers={"b": "2"})
+    raw, json, keyed = outgoing_of(
+        how, [b"raw", {"x": 1}, NewJob(b"k", options=own, job_key="k", delay=9)]
     )
+    assert (raw.payload, raw.options, raw.delay) == (
+        b"raw",
+        JobOptions(name="n", priority=1, headers={"a": "1"}),
+        5,
+    )
+    assert (json.payload, json.options.content_type) == (b'{"x":1}', JSON)
+    assert (keyed.job_key, keyed.delay, keyed.options.priority) == ("k", 9, 2)
+    assert keyed.options.headers == {"a": "1", "b": "2"}
+
+
+def test_jobs_that_are_alike_are_still_a_lot():
+    """Whatever middleware has done to all of them."""
+    jobs = outgoing_of(lane_of("q", {"name": "n", "delay": 5}), [b"1", b"2"])
+    header = JobOptions(headers={"trace": "1"})
+    changed = [replace(job, queue="r", options=job.options.merged(header)) for job in jobs]
+    how, rest = shared_lot(changed, AckLevel.MEMORY)
+    assert rest == [b"1", b"2"]
+    assert (how.queue, how.options, how.delay, how.ack_level) == (
+        "r",
+        JobOptions(name="n", headers={"trace": "1"}),
+        5,
+        AckLevel.MEMORY,
+    )
+
+
+def test_jobs_that_differ_say_so_in_rows():
+    """And share nothing."""
+    jobs = outgoing_of(lane_of("q", {"delay": 5}), [b"1", NewJob(b"2", job_key="k")])
+    how, rest = shared_lot(jobs, None)
+    assert rest == [
+        NewJob(b"1", options=JobOptions(), delay=5),
+        NewJob(b"2", options=JobOptions(), job_key="k", delay=5),
+    ]
+    assert (how.options, how.delay) == (None, None)
+
+
+def test_one_job_has_a_lane_of_its_own():
+    """Its key decides with whom it travels."""
+    job = Outgoing("q", b"", JobOptions(name="n"), job_key="k")
+    assert lane_of_one(job, None) == lane(options=JobOptions(name="n"), has_key=True)
+
+
+def test_a_lot_is_answered_as_one():
+    """Its ids are consecutive."""
+    pushed = [Pushed(id_, PushOutcome.CREATED, AckLevel.BUFFERED) for id_ in (7, 8, 9)]
+    assert list(pushed_lot(pushed).ids) == [7, 8, 9]

@@ -11,8 +11,6 @@ import pytest
 
 from jobline import (
     AckLevel,
-    Backoff,
-    BackoffKind,
     IdempotencyMismatch,
     Internal,
     InvalidArgument,
@@ -21,11 +19,9 @@ from jobline import (
     OutcomeUnknown,
     Pushed,
     PushOutcome,
-    Retention,
 )
 from jobline.batching import Batch, Gather, GatherLimits
 from jobline.errors import ErrorFacts, QueueFull, TooLarge, Unavailable
-from jobline.options import options_message
 from jobline.pushing import (
     Lane,
     answers_of_batch,
@@ -36,7 +32,6 @@ from jobline.pushing import (
     pushed_of,
     request_of_jobs,
 )
-from jobline.times import from_duration, to_duration, to_timestamp
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -220,63 +215,3 @@ def test_what_a_batch_does_after_an_error(error, done, left):
     (flying,) = gather.batches_to_send(0.0)
     assert handle_error(gather, 0.0, flying, error) is done
     assert gather.jobs == left
-
-
-# ---------------------------------------------------------------------- options and times
-
-
-def test_options_become_the_message_of_the_protocol():
-    """Every field, and only those that were said."""
-    options = JobOptions(
-        name="n",
-        content_type="c",
-        headers={"a": "b"},
-        priority=-1,
-        lease=timedelta(seconds=2),
-        max_attempts=0,
-        backoff=Backoff(kind=BackoffKind.FIXED, base=0.25, max_delay=3, jitter=0.0),
-        max_stalls=1,
-        retention=Retention(remove_on_complete=True, age=60, count=5),
-    )
-    message = options_message(options)
-    assert (message.name, message.content_type, dict(message.headers)) == ("n", "c", {"a": "b"})
-    assert (message.priority, message.max_attempts, message.max_stalls) == (-1, 0, 1)
-    assert message.lease.seconds == 2
-    assert (message.backoff.kind, message.backoff.base.nanos) == (1, 250_000_000)
-    assert message.backoff.HasField("jitter")
-    assert (message.retention.remove_on_complete, message.retention.age.seconds) == (True, 60)
-    assert not message.retention.HasField("remove_on_fail")
-    assert not options_message(JobOptions()).ListFields()
-
-
-def test_options_are_equal_by_what_they_say():
-    """So pushes with equal options share a lane."""
-    first, second = (JobOptions(headers={"a": "b"}, lease=3) for _ in range(2))
-    assert first == second
-    assert hash(first) == hash(second)
-    assert first != JobOptions(headers={"a": "c"}, lease=3)
-    with pytest.raises(TypeError):
-        first.headers["a"] = "c"  # type: ignore[index]  # that is what must not work
-
-
-def test_later_options_override_earlier_ones_field_by_field():
-    """Headers are taken together."""
-    merged = JobOptions(name="n", priority=1, headers={"a": "1", "b": "1"}).merged(
-        JobOptions(priority=2, headers={"b": "2"})
-    )
-    assert merged == JobOptions(name="n", priority=2, headers={"a": "1", "b": "2"})
-    assert merged.merged(None) is merged
-
-
-@pytest.mark.parametrize("seconds", [0, 0.1, 1.5, -1.5, 1e-9, 3600, 86_400 * 400])
-def test_spans_survive_the_wire(seconds):
-    """To the microsecond, which is what a timedelta holds."""
-    assert abs(from_duration(to_duration(seconds)).total_seconds() - seconds) < 1e-6
-    assert to_duration(timedelta(seconds=seconds)).seconds == int(seconds)
-
-
-def test_moments_need_a_time_zone():
-    """Whose midnight would it be?"""
-    assert to_timestamp(datetime(2025, 1, 1, tzinfo=UTC)).seconds == 1_735_689_600
-    with pytest.raises(InvalidArgument, match="no time zone"):
-        to_timestamp(datetime(2025, 1, 1))  # noqa: DTZ001  # that is the mistake

@@ -18,7 +18,7 @@ from jobline.asynchronous.producer import Producer
 from jobline.batching import GatherLimits
 from jobline.errors import ClientClosed, FailedPrecondition
 from jobline.ids import RequestIds
-from jobline.pushing import PushMiddleware
+from jobline.outgoing import PushMiddleware
 from jobline.pushing_aio import AioPusher
 from jobline.times import Seconds, seconds_of
 
@@ -35,7 +35,7 @@ class AsyncClient(Producer, Leases):
     - `timeout`: how long a call may take in all, retries included; default 30 s.
     - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
       more is refused with BufferFull.
-    - `middleware`: called with every push; see `PushMiddleware`.
+    - `middleware`: around each call that pushes, the first outermost; see `PushMiddleware`.
     """
 
     def __init__(

@@ -5,24 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Unpack
 
 from jobline import codec
 from jobline.asynchronous.observer import Observer
 from jobline.enums import AckLevel
 from jobline.ids import RequestIds
-from jobline.options import JobOptions
+from jobline.options import JobOptions, NewJob
+from jobline.outgoing import (
+    Outgoing,
+    PushMiddleware,
+    lane_of_one,
+    outgoing_of,
+    pushed_lot,
+    shared_lot,
+    through,
+)
 from jobline.pushing import (
     Lane,
     LotHow,
     PushHow,
-    PushMiddleware,
     lane_of,
     lot_of,
     pushed_of,
     request_of_jobs,
     request_of_payloads,
-    through,
 )
 from jobline.pushing_aio import AioPusher
 from jobline.times import Seconds
@@ -72,7 +80,12 @@ class Producer(Observer):
         key = job_key or ""
         lane = Lane(queue, options, name, bool(content_type), delay, run_at, ack_level, key != "")
         if self._push_middleware:
-            lane, data, key = through(self._push_middleware, lane, data, key)
+            jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
+            send = partial(self._push_through, ack_level)
+            return (await through(self._push_middleware, jobs, send))[0]
+        return await self._push_one(lane, data, key)
+
+    async def _push_one(self, lane: Lane, data: bytes, key: str) -> Pushed:
         pusher = self._pushing()
         waiter = pusher.start(lane, data, key)
         try:
@@ -80,6 +93,13 @@ class Producer(Observer):
         except asyncio.CancelledError:
             pusher.withdraw(lane, waiter)
             raise
+
+    async def _push_through(
+        self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]
+    ) -> list[Pushed]:
+        (job,) = jobs
+        lane = lane_of_one(job, ack_level)
+        return [await self._push_one(lane, job.payload, job.job_key)]
 
     async def push_many(
         self,
@@ -101,10 +121,28 @@ class Producer(Observer):
         if not news:
             return []
         lane = lane_of(queue, how)
+        if not self._push_middleware:
+            return await self._push_lot(lane, news, atomic, request_id)
+        send = partial(self._push_lot_through, lane.ack_level, atomic, request_id)
+        return await through(self._push_middleware, outgoing_of(lane, news), send)
+
+    async def _push_lot(
+        self, lane: Lane, jobs: Sequence[Any], atomic: bool, request_id: str | None
+    ) -> list[Pushed]:
         request = request_of_jobs(
-            lane, news, atomic=atomic, request_id=request_id, new_id=self._new_id
+            lane, jobs, atomic=atomic, request_id=request_id, new_id=self._new_id
         )
-        return pushed_of(await self._link().push(request), len(news))
+        return pushed_of(await self._link().push(request), len(jobs))
+
+    async def _push_lot_through(
+        self,
+        ack_level: AckLevel | None,
+        atomic: bool,
+        request_id: str | None,
+        jobs: Sequence[Outgoing],
+    ) -> list[Pushed]:
+        lane, rest = shared_lot(jobs, ack_level)
+        return await self._push_lot(lane, rest, atomic, request_id)
 
     async def push_payloads(
         self,
@@ -120,6 +158,8 @@ class Producer(Observer):
         All or none are stored, as one lot with consecutive ids. The keywords and errors are those
         of `push_many`.
         """
+        if self._push_middleware and payloads:
+            return pushed_lot(await self.push_many(queue, payloads, request_id=request_id, **how))
         lane = lane_of(queue, how)
         request = request_of_payloads(lane, payloads, request_id or self._new_id())
         return lot_of(await self._link().push(request))

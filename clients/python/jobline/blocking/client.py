@@ -14,7 +14,7 @@ from jobline.blocking.connection import Connection
 from jobline.blocking.job_admin import JobApi
 from jobline.blocking.leases import Leases
 from jobline.blocking.producer import Producer
-from jobline.pushing import PushMiddleware
+from jobline.outgoing import PushMiddleware
 from jobline.times import Seconds, seconds_of
 
 
@@ -29,7 +29,7 @@ class Client(Producer, Leases):
     - `timeout`: how long a call may take in all, retries included; default 30 s.
     - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
       more is refused with BufferFull.
-    - `middleware`: called with every push; see `PushMiddleware`.
+    - `middleware`: around each call that pushes, the first outermost; see `PushMiddleware`.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Unpack
 
 from jobline import codec
@@ -12,18 +13,25 @@ from jobline.blocking.connection import Connection
 from jobline.blocking.observer import Observer
 from jobline.enums import AckLevel
 from jobline.ids import RequestIds
-from jobline.options import JobOptions
+from jobline.options import JobOptions, NewJob
+from jobline.outgoing import (
+    Outgoing,
+    PushMiddleware,
+    lane_of_one,
+    outgoing_of,
+    pushed_lot,
+    shared_lot,
+    through_plain,
+)
 from jobline.pushing import (
     Lane,
     LotHow,
     PushHow,
-    PushMiddleware,
     lane_of,
     lot_of,
     pushed_of,
     request_of_jobs,
     request_of_payloads,
-    through,
 )
 from jobline.pushing_threads import ThreadPusher
 from jobline.times import Seconds
@@ -80,8 +88,15 @@ class Producer(Observer):
             queue, options, name, bool(content_type), delay, run_at, ack_level, has_key=bool(key)
         )
         if self._push_middleware:
-            lane, data, key = through(self._push_middleware, lane, data, key)
+            jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
+            send = partial(self._push_through, ack_level)
+            return through_plain(self._push_middleware, jobs, send)[0]
         return self._pusher.push(lane, data, key)
+
+    def _push_through(self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]) -> list[Pushed]:
+        (job,) = jobs
+        lane = lane_of_one(job, ack_level)
+        return [self._pusher.push(lane, job.payload, job.job_key)]
 
     def push_many(
         self,
@@ -103,10 +118,28 @@ class Producer(Observer):
         if not news:
             return []
         lane = lane_of(queue, how)
+        if not self._push_middleware:
+            return self._push_lot(lane, news, atomic, request_id)
+        send = partial(self._push_lot_through, lane.ack_level, atomic, request_id)
+        return through_plain(self._push_middleware, outgoing_of(lane, news), send)
+
+    def _push_lot(
+        self, lane: Lane, jobs: Sequence[Any], atomic: bool, request_id: str | None
+    ) -> list[Pushed]:
         request = request_of_jobs(
-            lane, news, atomic=atomic, request_id=request_id, new_id=self._new_id
+            lane, jobs, atomic=atomic, request_id=request_id, new_id=self._new_id
         )
-        return pushed_of(self._connection.push(request), len(news))
+        return pushed_of(self._connection.push(request), len(jobs))
+
+    def _push_lot_through(
+        self,
+        ack_level: AckLevel | None,
+        atomic: bool,
+        request_id: str | None,
+        jobs: Sequence[Outgoing],
+    ) -> list[Pushed]:
+        lane, rest = shared_lot(jobs, ack_level)
+        return self._push_lot(lane, rest, atomic, request_id)
 
     def push_payloads(
         self,
@@ -122,6 +155,8 @@ class Producer(Observer):
         All or none are stored, as one lot with consecutive ids. The keywords and errors are those
         of `push_many`.
         """
+        if self._push_middleware and payloads:
+            return pushed_lot(self.push_many(queue, payloads, request_id=request_id, **how))
         lane = lane_of(queue, how)
         request = request_of_payloads(lane, payloads, request_id or self._new_id())
         return lot_of(self._connection.push(request))
