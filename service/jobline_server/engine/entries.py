@@ -66,13 +66,15 @@ class JobsPushed:
 
 @dataclass(slots=True)
 class JobsReady:
-    """Delayed jobs of one queue became READY; `lots` are whole lots by first id."""
+    """Delayed jobs of one queue became READY: `lots` whole, by first id, and single jobs."""
 
     at_ms: int
     queue: str
     ids: list[int]
     lots: list[int]
     promoted: bool = False
+    # ----
+    runs: list[tuple[int, int]] = field(default_factory=list)  # what the lots still hold
 
 
 @dataclass(slots=True)
@@ -143,9 +145,7 @@ class JobsStalled:
 
 @dataclass(slots=True)
 class JobsReleased:
-    """Jobs were given back; each goes on at `run_at_ms[i]`, 0 or no column: at once, at the
-    front.
-    """
+    """Jobs were given back; each goes on at `run_at_ms[i]`, 0 or no column: at the front, now."""
 
     at_ms: int
     queue: str

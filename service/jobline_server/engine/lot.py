@@ -254,6 +254,15 @@ class Lot:
             stop += 1
         return index, stop - index
 
+    def waiting_runs(self) -> list[tuple[int, int]]:
+        """What waits, as runs of ids: first id and number of each."""
+        runs: list[tuple[int, int]] = []
+        index, count = self.stretch_from(self.cursor, len(self.payloads))
+        while count:
+            runs.append((self.first_id + index, count))
+            index, count = self.stretch_from(index + count, len(self.payloads))
+        return runs
+
     def lease_at(self, index: int) -> RunLease | None:
         """The lease that covers this index, settled or not, if it is not settled as a whole."""
         leases = self.leases

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
@@ -83,7 +84,10 @@ def _jobs_pushed(fact: entries.JobsPushed) -> Iterator[Row]:
 
 def _ready(fact: entries.JobsReady) -> Iterator[Row]:
     kind = EventKind.EVENT_KIND_PROMOTED if fact.promoted else EventKind.EVENT_KIND_READY
-    for job_id in [*fact.lots, *fact.ids]:
+    members = chain.from_iterable(
+        range(first_id, first_id + count) for first_id, count in fact.runs
+    )
+    for job_id in chain(members, fact.ids):
         yield {"kind": kind, "queue": fact.queue, "job_id": job_id, "state": JobState.READY}
 
 

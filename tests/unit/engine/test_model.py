@@ -105,6 +105,7 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
         self.both.compare_recovered()
 
 
+ROUNDS_MAX = 4
 PROFILE = settings(
     max_examples=400,
     stateful_step_count=70,
@@ -144,8 +145,14 @@ RARE = {
 
 @pytest.mark.timeout(300)
 def test_engine_does_what_the_reference_model_does():
-    """Histories agree, and between them they come to everything that is rare."""
+    """Histories agree, and between them they come to everything that is rare. Which histories come
+    depends on the modules that are loaded (Hypothesis draws the constants of their code), so what
+    the first round missed, others may find."""
     reached.clear()
-    run_state_machine_as_test(EngineBesideModel, settings=PROFILE)
-    missing = sorted(one for one in RARE if not reached[one])
+    missing = sorted(RARE)
+    for number in range(ROUNDS_MAX):
+        if missing:
+            profile = settings(PROFILE, derandomize=not number)
+            run_state_machine_as_test(EngineBesideModel, settings=profile)
+            missing = sorted(one for one in RARE if not reached[one])
     assert not missing, f"no history came to {missing}"

@@ -60,7 +60,9 @@ def _make_due_ready(shard: Shard, now: Now) -> bool:
         last = run_at_ms, first_id = due
         lot = lots.get(first_id)
         if lot is not None and lot.run_at_ms == run_at_ms:
-            ready.fact_for(lot, is_lot=True).lots.append(first_id)
+            fact = ready.fact_for(lot, is_lot=True)
+            fact.lots.append(first_id)
+            fact.runs += lot.waiting_runs()
         job = jobs.get(first_id)
         if job is not None and job.state is JobState.SCHEDULED and job.run_at_ms == run_at_ms:
             ready.fact_for(job, is_lot=False).ids.append(first_id)

@@ -1,0 +1,37 @@
+"""What watchers see of a turn."""
+
+from __future__ import annotations
+
+from jobline.v1.event_pb2 import EventKind
+from jobline_server.engine.commands import Push
+from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.decide.timers import tick
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS
+from jobline_server.runtime.commits import Turn
+from jobline_server.runtime.events import events_of
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import WatchFilter
+
+
+def happened(runtime: Runtime) -> list[tuple[int, int]]:
+    """(kind, id) of every event since the last time."""
+    shard = runtime.core.shards[0]
+    turn = Turn(shard, shard.next_offset, shard.take_entries(), shard.take_ended())
+    events = events_of(turn, WatchFilter())
+    return [(int(event.kind), event.job_id) for event in events if event.job_id]
+
+
+async def test_every_job_of_a_delayed_lot_is_told_to_be_ready(runtime: Runtime) -> None:
+    """But those that were cancelled meanwhile."""
+    shard, now = runtime.core.shards[0], runtime.core.now()
+    payloads = Payloads.of([b"1", b"2", b"3", b"4"])
+    push = Push("mail", DEFAULT_OPTIONS, payloads=payloads, run_at_ms=now.wall_ms + 5)
+    first_id = decide_push(shard, now, push).first_id
+    decide_cancel(shard, now, [first_id + 1])
+    happened(runtime)
+    runtime.core.clock.advance(5)  # type: ignore[attr-defined]  # it is driven by hand
+    tick(shard, runtime.core.now())
+    ready = EventKind.EVENT_KIND_READY
+    assert happened(runtime) == [(ready, first_id), (ready, first_id + 2), (ready, first_id + 3)]
