@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from typing import Any
 
 import grpc
 from grpc import aio
+
+from jobline.errors import InvalidArgument
 
 # A frame or page of the server; requests are bounded by the server.
 MESSAGE_BYTES_MAX = 64 << 20
@@ -54,6 +58,8 @@ OPTIONS: list[tuple[str, str | int]] = [
     ("grpc.keepalive_timeout_ms", 10_000),
 ]
 
+_KEY = re.compile(r"[a-z0-9_.-]+")
+
 # A worker's stream must never share a broken connection with the one before it.
 OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
 
@@ -76,5 +82,16 @@ def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -
 
 
 def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Metadata as gRPC wants it; keys are lower case on the wire."""
-    return tuple((key.lower(), value) for key, value in (metadata or {}).items())
+    """Metadata as gRPC wants it; keys are lower case on the wire.
+
+    Raises InvalidArgument for what does not fit into a header: gRPC itself would say so with each
+    call, in words that name neither the key nor the value.
+    """
+    found = tuple((key.lower(), value) for key, value in (metadata or {}).items())
+    value: Any  # what is not typed may bring anything
+    for key, value in found:
+        if not _KEY.fullmatch(key) or key.endswith("-bin"):
+            raise InvalidArgument(f"{key!r} is no key of metadata: use a-z, 0-9, - _ . alone")
+        if not (isinstance(value, str) and value.isascii() and value.isprintable()):
+            raise InvalidArgument(f"the metadata {key!r} must be printable ASCII text")
+    return found

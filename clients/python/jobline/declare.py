@@ -17,7 +17,7 @@ from jobline import codec
 from jobline.asynchronous.client import AsyncClient
 from jobline.blocking.client import Client
 from jobline.errors import CodecError, InvalidArgument
-from jobline.options import NO_OPTIONS, JobOptions
+from jobline.options import NO_OPTIONS, JobOptions, OptionsHow
 from jobline.pushing import LotHow, PushHow
 from jobline.times import Seconds
 from jobline.values import Pushed
@@ -123,20 +123,41 @@ class JobType(Generic[P, R]):
 
     @overload
     def push_many(
-        self, client: Client, payloads: Iterable[P], **how: Unpack[LotHow]
+        self,
+        client: Client,
+        payloads: Iterable[P],
+        *,
+        request_id: str | None = None,
+        **how: Unpack[LotHow],
     ) -> list[Pushed]: ...
     @overload
     def push_many(
-        self, client: AsyncClient, payloads: Iterable[P], **how: Unpack[LotHow]
+        self,
+        client: AsyncClient,
+        payloads: Iterable[P],
+        *,
+        request_id: str | None = None,
+        **how: Unpack[LotHow],
     ) -> Coroutine[Any, Any, list[Pushed]]: ...
     def push_many(
-        self, client: Client | AsyncClient, payloads: Iterable[P], **how: Unpack[LotHow]
+        self,
+        client: Client | AsyncClient,
+        payloads: Iterable[P],
+        *,
+        request_id: str | None = None,
+        **how: Unpack[LotHow],
     ) -> list[Pushed] | Coroutine[Any, Any, list[Pushed]]:
         """Pushes many in one call, all or none. See `Client.push_many`."""
-        encoded = [self.encode(payload) for payload in payloads]
-        options = encoded[0][1] if encoded else self.options
+        jobs: list[Any] = list(payloads)
+        options = self.options
+        if (
+            self.payload is not Any
+        ):  # else they may be of several kinds, which the client tells apart
+            encoded = [self.encode(payload) for payload in jobs]
+            jobs = [data for data, _ in encoded]
+            options = encoded[0][1] if encoded else options
         how["options"] = options.merged(how.get("options"))
-        return client.push_many(self.queue, [data for data, _ in encoded], **how)
+        return client.push_many(self.queue, jobs, request_id=request_id, **how)
 
     @overload
     def push_and_wait(
@@ -213,14 +234,16 @@ def job(
     options: JobOptions | None = None,
     payload: Any = _UNSAID,
     result: Any = _UNSAID,
-    **more: Any,
+    **more: Unpack[OptionsHow],
 ) -> _Declaration:
     """Declares the function below it as a job: `handler(payload)` or `handler(payload, context)`,
     async or plain (run in a thread).
 
-    `name`: the function's, if not given. `options`, or the fields of `JobOptions` one by one
-    (`max_attempts=5`). `payload`, `result`: the types, where the function's annotations do not say
-    them.
+    - `name`: the function's, if not given.
+    - `options`, or the fields of `JobOptions` one by one (`max_attempts=5`), which override them.
+    - `payload`, `result`: the types, where the function's annotations do not say them.
+
+    Payloads and results of these types travel as JSON, `bytes` as they are.
     """
     declared = (options or NO_OPTIONS).merged(JobOptions(**more)) if more else options
     return _Declaration(queue, name, declared, payload, result)

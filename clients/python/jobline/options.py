@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from jobline.enums import BackoffKind
 from jobline.times import Seconds, to_duration
@@ -63,6 +63,19 @@ class Retention:
             age=None if self.age is None else to_duration(self.age),
             count=self.count,
         )
+
+
+class OptionsHow(TypedDict, total=False):
+    """The fields of `JobOptions` as keywords, but for the name, which has a place of its own."""
+
+    content_type: str | None
+    headers: Mapping[str, str] | None
+    priority: int | None
+    lease: Seconds | None
+    max_attempts: int | None
+    backoff: Backoff | None
+    max_stalls: int | None
+    retention: Retention | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from jobline import ClientClosed, InvalidArgument, PermissionDenied, Worker
+from jobline import ClientClosed, Internal, InvalidArgument, PermissionDenied, Worker
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.tiny import TinyServer
 from tests.client.live.tiny_store import ACTIVE, COMPLETED, READY
@@ -237,3 +237,22 @@ async def test_a_worker_runs_once(tiny, held):
         with pytest.raises(InvalidArgument, match="before the worker starts"):
             held.handler("r")(print)
     assert tiny.jobs(READY) == []
+
+
+async def test_a_stream_that_cannot_be_made_leaves_no_channel_behind(tiny, held, monkeypatch):
+    """What a library raises ends the worker, and closes what was opened for it."""
+    closed = []
+
+    class Channel:
+        def stream_stream(self, *_arguments, **_more):
+            raise RuntimeError("no more threads")
+
+        unary_unary = unary_stream = lambda *_arguments, **_more: None
+
+        def close(self):
+            closed.append(self)
+
+    monkeypatch.setattr("jobline.worker.stream.open_channel", lambda *_, **__: Channel())
+    with pytest.raises(Internal, match="no more threads"):
+        await held.serve()
+    assert len(closed) == 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from jobline import Client, CodecError, InvalidArgument, JobOptions, JobType, Pushed, job
+from jobline.options import OptionsHow
 
 
 @job(queue="mail", name="send", options=JobOptions(max_attempts=2, priority=1), priority=9)
@@ -68,15 +69,35 @@ def test_what_is_said_at_the_push_overrides_the_declaration():
     """Field by field, for one and for many."""
     client = Recorder()
     send.push(client, "a@b.c", options=JobOptions(priority=3), job_key="k")
-    copy.push_many(client, [b"1", b"2"], delay=5)
+    copy.push_many(client, [b"1", b"2"], delay=5, request_id="r1")
     copy.push_many(client, [])
     (queue, payload, how), many, none = client.pushed
     assert (queue, payload, how["job_key"]) == ("mail", b'"a@b.c"', "k")
     assert how["options"] == JobOptions(
         name="send", content_type="application/json", max_attempts=2, priority=3
     )
-    assert many == ("raw", [b"1", b"2"], {"delay": 5, "options": copy.options})
+    assert many == (
+        "raw",
+        [b"1", b"2"],
+        {"delay": 5, "options": copy.options, "request_id": "r1"},
+    )
     assert none[1] == []
+
+
+def test_payloads_of_no_declared_type_may_be_of_several_kinds():
+    """Each says what it is; the first does not speak for the others."""
+    client = Recorder()
+    anything.push_many(client, [b"raw", {"a": 1}])
+    ((_, payloads, how),) = client.pushed
+    assert payloads == [b"raw", {"a": 1}]
+    assert how["options"].content_type is None
+
+
+def test_options_can_be_said_as_keywords():
+    """All of them, with their types."""
+    keywords = get_type_hints(OptionsHow, include_extras=True)
+    hints = get_type_hints(JobOptions)
+    assert keywords == {key: hints[key] for key in hints if key not in {"name", "_hash"}}
 
 
 def test_types_may_be_said_for_the_function():

@@ -16,6 +16,7 @@ from jobline.asynchronous.job_admin import JobApi
 from jobline.asynchronous.leases import Leases
 from jobline.asynchronous.producer import Producer
 from jobline.batching import GatherLimits
+from jobline.channel import metadata_of
 from jobline.errors import ClientClosed, FailedPrecondition
 from jobline.ids import RequestIds
 from jobline.outgoing import PushMiddleware
@@ -31,7 +32,7 @@ class AsyncClient(Producer, Leases):
 
     - `target`: `host:port`, or `unix:/path` for a Unix socket.
     - `credentials`: from `grpc.ssl_channel_credentials`; None is plaintext.
-    - `metadata`: goes with every call.
+    - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
     - `timeout`: how long a call may take in all, retries included; default 30 s.
     - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
       more is refused with BufferFull.
@@ -55,7 +56,7 @@ class AsyncClient(Producer, Leases):
         self.dead = DeadLetterApi(self._link)
         self.admin = AdminApi(self._link)
         self._credentials = credentials
-        self._metadata = metadata
+        self._metadata = metadata_of(metadata)
         self._timeout = timeout
         self._limits = GatherLimits(
             jobs=buffer_jobs, payload_bytes=buffer_bytes, give_up_after=seconds_of(timeout)

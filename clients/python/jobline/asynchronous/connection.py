@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +14,7 @@ import grpc
 from grpc import aio
 
 from jobline.backoff import RETRY
-from jobline.channel import metadata_of, open_aio_channel
+from jobline.channel import open_aio_channel
 from jobline.errors import ClientClosed, JoblineError, Unavailable
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.times import Seconds, seconds_of
@@ -61,12 +61,12 @@ class Connection:
         self,
         target: str,
         credentials: grpc.ChannelCredentials | None,
-        metadata: Mapping[str, str] | None,
+        metadata: tuple[tuple[str, str], ...],
         timeout: Seconds,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.channel = open_aio_channel(target, credentials)
-        self.metadata = aio.Metadata(*metadata_of(metadata))
+        self.metadata = aio.Metadata(*metadata)
         self.timeout = seconds_of(timeout)
         self.try_timeout = self.timeout * TRY_SHARE
         self.jobs: JobServiceAsyncStub = JobServiceStub(self.channel)

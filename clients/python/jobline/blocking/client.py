@@ -25,7 +25,7 @@ class Client(Producer, Leases):
 
     - `target`: `host:port`, or `unix:/path` for a Unix socket.
     - `credentials`: from `grpc.ssl_channel_credentials`; None is plaintext.
-    - `metadata`: goes with every call.
+    - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
     - `timeout`: how long a call may take in all, retries included; default 30 s.
     - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
       more is refused with BufferFull.

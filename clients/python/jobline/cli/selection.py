@@ -31,9 +31,6 @@ class Chosen:
         """The filter for the protocol; None with ids or for all."""
         return None if self.ids or self.words.is_empty() else job_filter(self.words)
 
-    def __str__(self) -> str:
-        return f"{len(self.ids):,} by id" if self.ids else "chosen by the filter"
-
 
 def choose(words: Sequence[str] | None, *, everything: bool, now: datetime) -> Chosen:
     """What ids or words choose; nothing at all needs `everything`. Raises Mistake."""

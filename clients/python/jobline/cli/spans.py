@@ -6,7 +6,7 @@ Pure: a moment that something is measured from is an argument.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 _UNITS = {
     "ms": 0.001,
@@ -66,10 +66,3 @@ def show_ago(moment: datetime | None, now: datetime) -> str:
 def show_moment(moment: datetime | None) -> str:
     """A moment in local time, to the second; "" without one."""
     return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def span_of(value: timedelta | float | None) -> str:
-    """A span as text; "" without one."""
-    if value is None:
-        return ""
-    return show_span(value.total_seconds() if isinstance(value, timedelta) else value)

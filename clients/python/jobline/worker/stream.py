@@ -155,7 +155,8 @@ class Stream:
                 self._pause(error, tries)
         except Exception as error:
             logger.exception("the stream's thread broke")
-            failure = errors.Internal(f"the stream's thread broke: {error}")
+            reason = errors.ErrorFacts(reason="WORKER_BROKE")
+            failure = errors.Internal(f"the stream's thread broke: {error}", reason)
         finally:
             self._ended(failure)
 
@@ -175,18 +176,18 @@ class Stream:
         """Opens a stream and reads it to its end; the error that ended it, if one did."""
         channel = open_channel(self._address.target, self._address.credentials, own_connection=True)
         writer = Writer(self._desk, self._desk.connect())
-        call = JobServiceStub(channel).Stream(writer, metadata=self._address.metadata)
-        with self._lock:
-            self._call = call
         try:
+            call = JobServiceStub(channel).Stream(writer, metadata=self._address.metadata)
+            with self._lock:
+                self._call = call
             self._read(call)
         except grpc.RpcError as error:
             return error_from_rpc(error)
         finally:
+            writer.close()
+            self.hang_up()
             with self._lock:
                 self._call = None
-            writer.close()
-            call.cancel()
             self._desk.disconnect()
             channel.close()
         return None
