@@ -3,8 +3,9 @@ call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -17,6 +18,9 @@ from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
+
+_options_of: Callable[[job_pb2.NewJob], job_pb2.JobOptions] = attrgetter("options")
+_write_options = job_pb2.JobOptions.SerializeToString
 
 
 class PushReader:
@@ -87,10 +91,9 @@ class PushReader:
         for listed, field in ((payloads, "jobs"), (plain, "payloads")):
             sizes = list(map(len, listed))
             self._check_sizes(listed, max(sizes, default=0), sum(sizes), field)
-        options = self._options.overridden(
-            base,
-            [row.options.SerializeToString() if row.HasField("options") else b"" for row in rows],
-        )
+        # Options that a row has not are written as b"", so nobody needs to ask first.
+        overrides = list(map(_write_options, map(_options_of, rows)))
+        options = self._options.overridden(base, overrides)
         keys = [row.job_key for row in rows]
         starts = [row.WhichOneof("start") for row in rows]
         if any(keys):
