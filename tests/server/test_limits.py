@@ -31,7 +31,7 @@ async def ready(channel: aio.Channel) -> int:
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
-    [({"max_waiting_jobs": 5}, "SERVER_FULL"), ({"max_waiting_bytes": 1 << 20}, "SERVER_FULL")],
+    [({"max_waiting_jobs": 5}, "SERVER_FULL"), ({"max_waiting_bytes": 1_500_000}, "SERVER_FULL")],
 )
 async def test_a_full_server_refuses_whole_batches(
     transport: str, settings: dict[str, Any], reason: str

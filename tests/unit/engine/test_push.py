@@ -184,15 +184,24 @@ def test_full_queue_refuses_and_stores_nothing(world):
     assert world.counts() == (0, 3, 1)
 
 
-def test_full_server_refuses_jobs_and_bytes():
-    jobs, size = World(Load(waiting_max=2)), World(Load(waiting_bytes_max=10))
-    jobs.plain(b"1", b"2")
+def test_full_server_refuses_jobs():
+    world = World(Load(waiting_max=2))
+    world.plain(b"1", b"2")
     with pytest.raises(Refused, match="the server holds 2 of 2 jobs"):
-        jobs.plain(b"3")
-    size.plain(b"x" * 11)
-    with pytest.raises(Refused, match="the server holds 11 of 10 payload bytes") as refused:
-        size.plain(b"3")
+        world.plain(b"3")
+
+
+def test_push_that_would_go_beyond_the_bytes_of_the_server_is_refused():
+    """Payloads and rows count, and rows that are known already do not."""
+    world = World(Load(waiting_bytes_max=10))
+    world.push(jobs=[keyed("a", b"xxxx")], payloads=[b"yyyy"])
+    with pytest.raises(Refused, match="the server holds 8 of 10 payload bytes") as refused:
+        world.push(jobs=[keyed("b", b"z")], payloads=[b"zz"])
     assert refused.value.kind is RefusalKind.SERVER_FULL
+    assert world.push(jobs=[keyed("a", b"xxxx")], payloads=[b"zz"]).count == 1
+    with pytest.raises(Refused, match="10 of 10 payload bytes; this push has 1 more"):
+        world.plain(b"z")
+    assert world.plain(b"").count == 1
 
 
 def test_keys_at_their_cap_are_refused_and_none_is_evicted():

@@ -32,11 +32,9 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
             return _repeated(shard, now, command, record, level)
     exceptions: Exceptions = []
     jobs = command.jobs
-    keys = [job.job_key for job in jobs]
-    if any(keys):
+    if any([job.job_key for job in jobs]):
         jobs = _without_duplicates(shard, now, command, level, exceptions)
-        keys = [job.job_key for job in jobs]
-    _check_room(shard, queue, command, keys)
+    _check_room(shard, queue, command, jobs)
     first_id = shard.next_id()
     count = len(jobs) + len(command.payloads)
     if count:
@@ -139,10 +137,10 @@ def _next_job_id(shard: Shard, queue: str) -> int:
     return shard.next_id() + (queue not in shard.queues)
 
 
-def _check_room(shard: Shard, queue: Queue | None, command: Push, keys: list[str]) -> None:
-    """Refuses what does not fit; consumers go on, so another try makes sense in a second. `keys`
-    has one a job, "" where it has none."""
-    count = len(keys) + len(command.payloads)
+def _check_room(shard: Shard, queue: Queue | None, command: Push, jobs: Sequence[NewJob]) -> None:
+    """Refuses what does not fit; consumers go on, so another try makes sense in a second. `jobs`
+    are the rows that are new."""
+    count = len(jobs) + len(command.payloads)
     load = shard.load
     most = queue.settings.max_waiting if queue is not None else None
     if queue is not None and most is not None and queue.scheduled + queue.ready + count > most:
@@ -157,12 +155,16 @@ def _check_room(shard: Shard, queue: Queue | None, command: Push, keys: list[str
             f"the server holds {load.live_jobs} of {load.waiting_max} jobs",
             retry_after_ms=1_000,
         )
-    if load.payload_bytes > load.waiting_bytes_max:
+    size = command.payloads.bytes_of(0, len(command.payloads))
+    size += sum([len(job.payload) for job in jobs])
+    if load.payload_bytes + size > load.waiting_bytes_max:
         raise Refused(
             RefusalKind.SERVER_FULL,
-            f"the server holds {load.payload_bytes} of {load.waiting_bytes_max} payload bytes",
+            f"the server holds {load.payload_bytes} of {load.waiting_bytes_max} payload bytes; "
+            f"this push has {size} more",
             retry_after_ms=1_000,
         )
+    keys = [job.job_key for job in jobs]
     wanted = len(keys) - keys.count("") + bool(command.request_id)
     if wanted and load.keys + wanted > load.keys_max:
         raise Refused(
