@@ -7,8 +7,10 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from jobline_server.storage.finished import (
+    PAGE_BYTES_MAX,
     EndedOp,
     EndedQuery,
+    EndedRow,
     Finished,
     MarkStale,
     PutEnded,
@@ -50,6 +52,29 @@ class FinishedContract:
             assert await finished.get(99) is None
             assert await finished.get(100) == await finished.get(1_099) == run_of(100, 1_000)
             assert await finished.get(1_100) is None
+
+    async def test_many_jobs_are_found_in_few_looks(self) -> None:
+        """Those that share a row, those that do not, and those that are not there."""
+        rows = [run_of(first_id, 2) for first_id in range(1, 9_001, 3)]
+        asked = list(range(9_001))
+        async with self.opening() as finished:
+            await finished.write([PutEnded(row) for row in rows])
+            found: dict[int, EndedRow] = {}
+            looks = 0
+            while asked:
+                look = await finished.get_many(asked)
+                found |= look.rows
+                asked = asked[look.looked :]
+                looks += 1
+        assert found == {row.first_id + at: row for row in rows for at in (0, 1)}
+        assert 1 < looks < 10
+
+    async def test_looks_at_large_jobs_are_bounded_by_their_bytes(self) -> None:
+        blob = bytes(PAGE_BYTES_MAX // 2)
+        async with self.opening() as finished:
+            await finished.write([put(job_id, blob=blob) for job_id in (1, 2, 3)])
+            look = await finished.get_many([1, 2, 3])
+        assert (sorted(look.rows), look.looked) == ([1, 2], 2)
 
     async def test_job_that_was_put_back_is_gone_and_its_neighbours_stay(self) -> None:
         async with self.opening() as finished:

@@ -69,7 +69,7 @@ def test_neighbours_acked_one_by_one_in_any_order_become_one_row():
     assert spans(ops) == [(100, 5)]
     row = ops[0].row
     assert row.ended_ms == 1_004
-    moments = [record.ended_ms for record in records_of(row, 100, 5)]
+    moments = [record.ended_ms for record in records_of(row, range(100, 105))]
     assert moments == [1_000, 1_001, 1_002, 1_003, 1_004]
 
 

@@ -145,6 +145,8 @@ async def test_rotten_row_is_not_served_and_its_neighbours_are(tmp_path: Path, r
         await finished.write([put(4), put(5), put(6)])
     change(tmp_path, rot)
     async with opened(tmp_path) as finished:
+        look = await finished.get_many([4, 5, 6])
+        assert (sorted(look.rows), look.bad) == ([4, 6], [5])
         with pytest.raises(DataLoss):
             await finished.get(5)
         page = await finished.list(EndedQuery())

@@ -6,6 +6,7 @@ in between; a dry run walks the same way and only counts.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -17,9 +18,10 @@ from jobline_server.engine.decide.admin import (
     decide_promote,
     decide_retry,
 )
+from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import ENDED_STATES, JobState
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended import EndedJobs
+from jobline_server.runtime.ended import EndedJobs, Look
 from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
 
@@ -80,27 +82,31 @@ class Bulk:
         *,
         dry_run: bool,
     ) -> None:
-        await self._core.commits.wait()
         unique = list(dict.fromkeys(ids))
-        if not dry_run:
-            await step(unique, result)
-            return
-        for job_id in unique:
-            state = await self._state_of(job_id)
-            if state in states:
-                result.count += 1
+        for start in range(0, len(unique), limits.SLICE_ITEMS):
+            await self._core.commits.wait()
+            part = unique[start : start + limits.SLICE_ITEMS]
+            if dry_run:
+                await self._count(part, states, result)
             else:
-                result.skipped_ids.append(job_id)
+                await step(part, result)
+            await asyncio.sleep(0)
 
-    async def _state_of(self, job_id: int) -> JobState | None:
+    async def _count(
+        self, ids: Sequence[int], states: frozenset[JobState], result: BulkResult
+    ) -> None:
+        """What a step would do to these."""
+        found = {job_id: self._live_state_of(job_id) for job_id in ids}
+        gone = sorted(job_id for job_id, state in found.items() if state is None)
+        async for look in self._ended.look_up(gone):
+            found.update((job_id, kept.state) for job_id, kept in look.kept.items())
+        skipped = [job_id for job_id in ids if found[job_id] not in states]
+        result.count += len(ids) - len(skipped)
+        result.skipped_ids += skipped
+
+    def _live_state_of(self, job_id: int) -> JobState | None:
         shard = self._core.shard_of_id(job_id)
-        if shard is None:
-            return None
-        live = shard.state_of(job_id)
-        if live is not None:
-            return live
-        found = await self._ended.find(job_id)
-        return None if found is None else found[0]
+        return None if shard is None else shard.state_of(job_id)
 
     async def _act_on_filter(
         self,
@@ -152,14 +158,14 @@ class Bulk:
         for number, own in self._split(ids, result).items():
             shard = self._core.shards[number]
             async with self._ended.changing:
-                found = {job_id: await self._ended.find(job_id) for job_id in own}
-                ended = [(pair[1], pair[0]) for pair in found.values() if pair is not None]
-                skipped = decide_retry(shard, self._core.now(), ended)
-                self._core.decided(shard)
-                await self._core.commits.wait()
-            result.count += len(ended) - len(skipped)
-            result.skipped_ids += skipped
-            result.skipped_ids += [job_id for job_id, pair in found.items() if pair is None]
+                async for look in self._ended.look_up(own):
+                    ended = [(kept.record, kept.state) for kept in look.kept.values()]
+                    skipped = decide_retry(shard, self._core.now(), ended)
+                    self._core.decided(shard)
+                    await self._core.commits.wait()
+                    result.count += len(ended) - len(skipped)
+                    result.skipped_ids += skipped
+                    result.skipped_ids += [one for one in look.ids if one not in look.kept]
 
     async def _delete(self, ids: Sequence[int], result: BulkResult) -> None:
         for number, own in self._split(ids, result).items():
@@ -168,20 +174,23 @@ class Bulk:
             self._core.decided(shard)
             result.count += count
             async with self._ended.changing:
-                for job_id in not_waiting:
-                    await self._delete_ended(job_id, result)
-                await self._core.commits.wait()
+                async for look in self._ended.look_up(not_waiting):
+                    self._delete_ended(shard, look, result)
+                    await self._core.commits.wait()
 
-    async def _delete_ended(self, job_id: int, result: BulkResult) -> None:
-        found = await self._ended.find(job_id)
-        shard = self._core.shard_of_id(job_id)
-        if found is None or shard is None or shard.state_of(job_id) is not None:
-            result.skipped_ids.append(job_id)
-            return
-        state, record = found
-        decide_delete_ended(shard, self._core.now(), record.queue, state, [(job_id, 1)])
+    def _delete_ended(self, shard: Shard, look: Look, result: BulkResult) -> None:
+        """A fact a queue and state."""
+        chosen: dict[tuple[str, JobState], list[tuple[int, int]]] = {}
+        for job_id in look.ids:
+            kept = look.kept.get(job_id)
+            if kept is None or shard.state_of(job_id) is not None:
+                result.skipped_ids.append(job_id)
+                continue
+            chosen.setdefault((kept.record.queue, kept.state), []).append((job_id, 1))
+            result.count += 1
+        for (queue, state), runs in chosen.items():
+            decide_delete_ended(shard, self._core.now(), queue, state, runs)
         self._core.decided(shard)
-        result.count += 1
 
     def _split(self, ids: Sequence[int], result: BulkResult) -> dict[int, list[int]]:
         owned, foreign = self._core.by_shard(ids)

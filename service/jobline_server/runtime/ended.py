@@ -11,9 +11,11 @@ Ended jobs are put back, aged and deleted by facts, as everything is. Whoever do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.shard import Shard
@@ -23,6 +25,7 @@ from jobline_server.runtime.shown import ended_view, matches
 from jobline_server.runtime.views import DeadCount, JobFilter, JobView
 from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.finished import (
+    EndedLook,
     EndedOp,
     EndedPart,
     EndedQuery,
@@ -31,7 +34,7 @@ from jobline_server.storage.finished import (
     Finished,
 )
 from jobline_server.storage.shelf import Shelf, Taken
-from jobline_server.storage.store import DiskFull
+from jobline_server.storage.store import DataLoss, DiskFull
 
 if TYPE_CHECKING:
     from jobline_server.runtime.core import Core
@@ -44,6 +47,22 @@ LOOK_JOBS = 1_000
 
 Runs = Sequence[tuple[int, int]]
 Decide = Callable[[Shard, Now, str, JobState, Runs], None]
+
+
+class Kept(NamedTuple):
+    """An ended job that is kept: where it stands, STALE perhaps, and how it ended."""
+
+    state: JobState
+    outcome: JobState
+    record: JobRecord
+
+
+class Look(NamedTuple):
+    """Jobs that were looked up, those of them that are kept, and those that cannot be read."""
+
+    ids: Sequence[int]
+    kept: Mapping[int, Kept]
+    damaged: frozenset[int]
 
 
 class EndedJobs:
@@ -129,29 +148,39 @@ class EndedJobs:
 
     # Looking.
 
-    async def find(self, job_id: int) -> tuple[JobState, JobRecord] | None:
-        """How a job ended, if it is kept; a stale one says STALE."""
-        row = await self._row_of(job_id)
-        return None if row is None else (JobState(row.state), record_of(row, job_id))
-
-    async def outcome_of(self, job_id: int) -> tuple[JobState, JobRecord] | None:
-        """How a job ended, if it is kept, however long ago."""
-        row = await self._row_of(job_id)
-        if row is None:
-            return None
-        return JobState(row.former_state or row.state), record_of(row, job_id)
-
-    async def view(self, job_id: int) -> JobView | None:
-        """An ended job, as operators see it."""
-        row = await self._row_of(job_id)
-        return None if row is None else _view(row, record_of(row, job_id))
-
-    async def _row_of(self, job_id: int) -> EndedRow | None:
+    async def find(self, job_id: int) -> Kept | None:
+        """One job, if it has ended and is kept. Raises `Refused` with DATA_LOSS if what is kept of
+        it is damaged.
+        """
         if self._core.shard_of_id(job_id) is None:
-            # No shard gave this number; the largest ones do not even fit into a row.
             return None
         await self.write()
-        return await self.finished.get(job_id)
+        try:
+            row = await self.finished.get(job_id)
+        except DataLoss:
+            raise damaged(job_id) from None
+        return None if row is None else _kept_of(row, record_of(row, job_id))
+
+    async def look_up(self, job_ids: Sequence[int]) -> AsyncIterator[Look]:
+        """Many jobs, each a part of some thousand that fits into memory. What had ended before is
+        seen, however lately; ids in order are found fastest.
+        """
+        known = [job_id for job_id in job_ids if self._core.shard_of_id(job_id) is not None]
+        if len(known) < len(job_ids):
+            # The largest numbers that no shard gave do not even fit into a row.
+            ours = set(known)
+            yield Look([job_id for job_id in job_ids if job_id not in ours], {}, frozenset())
+        if known:
+            await self.write()
+        while known:
+            found = await self.finished.get_many(known)
+            looked, known = known[: found.looked], known[found.looked :]
+            yield Look(looked, _kept(found), frozenset(found.bad))
+
+    async def view(self, job_id: int) -> JobView | None:
+        """An ended job, as operators see it. Raises `Refused` as `find` does."""
+        kept = await self.find(job_id)
+        return None if kept is None else _view(kept)
 
     async def first_after(self, wanted: JobFilter, after: int, count: int) -> list[JobView]:
         """The first `count` ended jobs that a filter lets through, with ids above `after`, by
@@ -209,14 +238,34 @@ class EndedJobs:
         self._core.decided(shard)
 
 
-def _view(row: EndedRow, record: JobRecord) -> JobView:
-    stale_from = JobState(row.former_state) if row.former_state else None
-    return ended_view(JobState(row.state), record, stale_from)
+def damaged(job_id: int) -> Refused:
+    """What a call is told that needs what is kept of a job, and cannot be read."""
+    return Refused(RefusalKind.DATA_LOSS, f"what is kept of ended job {job_id} is damaged")
+
+
+def _kept(found: EndedLook) -> dict[int, Kept]:
+    kept: dict[int, Kept] = {}
+    # Neighbours share one row, which is read once for all of them.
+    for _, part in groupby(found.rows.items(), lambda item: id(item[1])):
+        neighbours = dict(part)
+        row = next(iter(neighbours.values()))
+        for record in records_of(row, neighbours):
+            kept[record.id] = _kept_of(row, record)
+    return kept
+
+
+def _kept_of(row: EndedRow, record: JobRecord) -> Kept:
+    return Kept(JobState(row.state), JobState(row.former_state or row.state), record)
+
+
+def _view(kept: Kept) -> JobView:
+    stale_from = kept.outcome if kept.state is JobState.STALE else None
+    return ended_view(kept.state, kept.record, stale_from)
 
 
 def _views(part: EndedPart) -> list[JobView]:
-    records = records_of(part.row, part.first_id, part.count)
-    return [_view(part.row, record) for record in records]
+    ids = range(part.first_id, part.first_id + part.count)
+    return [_view(_kept_of(part.row, record)) for record in records_of(part.row, ids)]
 
 
 def _by_place(spans: Sequence[EndedSpan]) -> dict[tuple[str, JobState], list[tuple[int, int]]]:

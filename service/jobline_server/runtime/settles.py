@@ -6,7 +6,8 @@ the finished file says so, and only then is anybody told ALREADY_DONE.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from jobline_server.engine.commands import (
     Exceptions,
@@ -17,11 +18,14 @@ from jobline_server.engine.commands import (
 )
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
-from jobline_server.engine.values import JobState, SettleOutcome
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState, Now, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
 
 NOT_FOUND = SettleOutcome.NOT_FOUND
+
+Item = TypeVar("Item", ReleaseItem, ExtendItem)
 
 
 class Settles:
@@ -69,24 +73,21 @@ class Settles:
 
     def release(self, items: Sequence[ReleaseItem]) -> Exceptions:
         """Gives jobs back."""
-        core = self._core
-        owned, foreign = core.by_shard(item.id for item in items)
-        exceptions = [(index, NOT_FOUND) for index in foreign]
-        for number, indexes in owned.items():
-            shard = core.shards[number]
-            part = decide_release(shard, core.now(), [items[index] for index in indexes])
-            exceptions.extend((indexes[at], outcome) for at, outcome in part)
-            core.decided(shard)
-        return sorted(exceptions)
+        return self._settle(items, decide_release)
 
     def extend(self, items: Sequence[ExtendItem]) -> Exceptions:
         """Keeps leases alive and takes reports."""
+        return self._settle(items, decide_extend)
+
+    def _settle(
+        self, items: Sequence[Item], decide: Callable[[Shard, Now, list[Item]], Exceptions]
+    ) -> Exceptions:
         core = self._core
         owned, foreign = core.by_shard(item.id for item in items)
         exceptions = [(index, NOT_FOUND) for index in foreign]
         for number, indexes in owned.items():
             shard = core.shards[number]
-            part = decide_extend(shard, core.now(), [items[index] for index in indexes])
+            part = decide(shard, core.now(), [items[index] for index in indexes])
             exceptions.extend((indexes[at], outcome) for at, outcome in part)
             core.decided(shard)
         return sorted(exceptions)
@@ -102,24 +103,27 @@ class Settles:
         under this very lease is ALREADY_DONE, anything else is LEASE_LOST. `leases` are (id,
         delivery) by index.
         """
-        explained: Exceptions = []
-        for index, outcome in exceptions:
-            known = outcome
-            if outcome is NOT_FOUND:
-                known = await self._explain(*leases[index], repeated)
-            explained.append((index, known))
-        return explained
+        missing = {leases[index][0] for index, outcome in exceptions if outcome is NOT_FOUND}
+        if not missing:
+            return exceptions
+        # Under which delivery a job ended, and whether this may be the same settle again.
+        ended: dict[int, tuple[int, bool]] = {}
+        async for look in self._ended.look_up(sorted(missing)):
+            # Of a job that cannot be read only this is known: its lease is over.
+            ended.update(dict.fromkeys(look.damaged, (0, False)))
+            for job_id, kept in look.kept.items():
+                ended[job_id] = (kept.record.delivery, kept.outcome in repeated)
+        return [
+            (index, _explained(ended, *leases[index]) if outcome is NOT_FOUND else outcome)
+            for index, outcome in exceptions
+        ]
 
-    async def _explain(
-        self, job_id: int, delivery: int, repeated: frozenset[JobState]
-    ) -> SettleOutcome:
-        ended = await self._ended.outcome_of(job_id)
-        if ended is None:
-            return NOT_FOUND
-        state, record = ended
-        if record.delivery == delivery and state in repeated:
-            return SettleOutcome.ALREADY_DONE
-        return SettleOutcome.LEASE_LOST
+
+def _explained(ended: Mapping[int, tuple[int, bool]], job_id: int, delivery: int) -> SettleOutcome:
+    if job_id not in ended:
+        return NOT_FOUND
+    is_repeated = ended[job_id] == (delivery, True)
+    return SettleOutcome.ALREADY_DONE if is_repeated else SettleOutcome.LEASE_LOST
 
 
 ACKED = frozenset({JobState.COMPLETED, JobState.CANCELLED})

@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from jobline_server.engine.commands import Ended
 from jobline_server.engine.endings import EndedJobs as JobsEnding
 from jobline_server.engine.endings import EndedRuns
-from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended import EndedJobs
+from jobline_server.runtime.ended import EndedJobs, Kept, damaged
 
 Told = tuple[int, Ended | None]
 
@@ -30,6 +29,11 @@ class _Waiter:
             self.missing.remove(job_id)
             self.told.append((job_id, ended))
             self.arrived.set()
+
+    def take_told(self) -> list[Told]:
+        """Hands over what was told since the last time."""
+        told, self.told = self.told, []
+        return told
 
 
 class Waits:
@@ -88,37 +92,42 @@ class Waits:
         waiter = _Waiter(ids)
         for job_id in waiter.missing:
             self._by_id.setdefault(job_id, []).append(waiter)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1_000
+        deadline = asyncio.get_running_loop().time() + timeout_ms / 1_000
         try:
-            await self._tell_ended_before(waiter, ids)
+            async for _ in self._tell_ended_before(waiter, ids):
+                # What is told already is not kept until the last one has been looked up.
+                yield waiter.take_told()
             while waiter.missing or waiter.told:
                 if waiter.told:
-                    told, waiter.told = waiter.told, []
-                    yield told
+                    yield waiter.take_told()
                 elif not await _arrives(waiter, deadline):
                     break
         finally:
             self._forget(waiter, ids)
 
-    async def _tell_ended_before(self, waiter: _Waiter, ids: Sequence[int]) -> None:
-        """Looks up what is not live. What ended a moment ago is told by its own commit, so that is
-        waited for after each look at what lives: a job may end while another one is looked up.
+    async def _tell_ended_before(self, waiter: _Waiter, ids: Sequence[int]) -> AsyncIterator[None]:
+        """Looks up what was not live when the wait began, and yields after each part. What ended a
+        moment ago is told by its own commit, so that is waited for first.
         """
-        for job_id in ids:
-            shard = self._core.shard_of_id(job_id)
-            if job_id not in waiter.missing:
-                continue
-            if shard is not None and shard.state_of(job_id) is not None:
-                continue
-            await self._core.commits.wait()
-            if job_id not in waiter.missing:
-                continue
-            found = await self._ended.outcome_of(job_id) if shard is not None else None
-            if found is None and shard is not None and shard.state_of(job_id) is not None:
-                # Put back by hand meanwhile.
-                continue
-            waiter.tell(job_id, None if found is None else ended_from(*found))
+        gone = sorted(job_id for job_id in ids if not self._is_live(job_id))
+        if not gone:
+            return
+        await self._core.commits.wait()
+        async for look in self._ended.look_up([one for one in gone if one in waiter.missing]):
+            for job_id in look.ids:
+                kept = look.kept.get(job_id)
+                if kept is not None:
+                    waiter.tell(job_id, ended_from(kept))
+                elif job_id in look.damaged:
+                    raise damaged(job_id)
+                elif not self._is_live(job_id):
+                    # Else it was put back by hand meanwhile.
+                    waiter.tell(job_id, None)
+            yield
+
+    def _is_live(self, job_id: int) -> bool:
+        shard = self._core.shard_of_id(job_id)
+        return shard is not None and shard.state_of(job_id) is not None
 
     def _forget(self, waiter: _Waiter, ids: Sequence[int]) -> None:
         for job_id in ids:
@@ -142,11 +151,12 @@ async def _arrives(waiter: _Waiter, deadline: float) -> bool:
     return True
 
 
-def ended_from(state: JobState, record: JobRecord) -> Ended:
+def ended_from(kept: Kept) -> Ended:
     """What is told of a job that ended long ago."""
+    record = kept.record
     return Ended(
         id=record.id,
-        state=state,
+        state=kept.outcome,
         ended_ms=record.ended_ms,
         reason=record.reason,
         result=record.result,

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from jobline_server.engine.values import JobState
 
-# A page holds blobs up to this much, one row at least.
+# A page, and a look at many jobs, holds blobs up to this much, one row at least.
 PAGE_BYTES_MAX = 16 << 20
 
 
@@ -145,6 +145,17 @@ class EndedPage:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedLook:
+    """Of the first `looked` jobs that were asked for: the rows of those that are kept, by id, and
+    `bad`, those whose row has a bad checksum.
+    """
+
+    rows: dict[int, EndedRow]
+    bad: list[int]
+    looked: int
+
+
+@dataclass(frozen=True, slots=True)
 class DeadGroup:
     """Dead jobs that have queue, name, reason and type of error in common."""
 
@@ -176,6 +187,11 @@ class Finished(Protocol):
 
     async def get(self, job_id: int) -> EndedRow | None:
         """The row that holds a job, None if none does. Raises `DataLoss` if its checksum is bad."""
+
+    async def get_many(self, job_ids: Sequence[int]) -> EndedLook:
+        """The rows that hold these jobs; ids in order are found fastest. A call looks at a bounded
+        number of rows, and at one id at least: ask again for those behind `looked`.
+        """
 
     async def list(self, query: EndedQuery) -> EndedPage:
         """A page of ended jobs by id."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter
+from jobline_server.storage.finished import EndedLook
 from tests.unit.runtime.test_turn import a_moment, a_pull
 
 
@@ -72,14 +74,13 @@ async def test_who_waits_is_not_told_that_a_job_which_just_ended_never_was(
     """It ends while the one before it is looked up."""
     await ending.end(ending.first)
     await ending.committed()
-    find = runtime.ended.outcome_of
+    look = runtime.ended.finished.get_many
 
-    async def find_while_the_other_ends(job_id: int) -> Any:
-        if job_id == ending.first:
-            await ending.end(ending.second)
-        return await find(job_id)
+    async def look_while_the_other_ends(job_ids: Sequence[int]) -> EndedLook:
+        await ending.end(ending.second)
+        return await look(job_ids)
 
-    monkeypatch.setattr(runtime.ended, "outcome_of", find_while_the_other_ends)
+    monkeypatch.setattr(runtime.ended.finished, "get_many", look_while_the_other_ends)
 
     async def told() -> list[tuple[int, bool]]:
         waiting = runtime.wait([ending.first, ending.second], 10_000)

@@ -32,7 +32,7 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
             return _repeated(shard, now, command, record, level)
     exceptions: Exceptions = []
     jobs = command.jobs
-    if any([job.job_key for job in jobs]):
+    if any(job.job_key for job in jobs):
         jobs = _without_duplicates(shard, now, command, level, exceptions)
     _check_room(shard, queue, command, jobs)
     first_id = shard.next_id()

@@ -5,7 +5,7 @@ Any one job is read back as a `JobRecord`, also out of the midst of a run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.endings import EndedJobs, EndedRuns
@@ -75,11 +75,11 @@ def encode_ended_run(
 
 def record_of(row: EndedRow, job_id: int) -> JobRecord:
     """One job of a row."""
-    return records_of(row, job_id, 1)[0]
+    return records_of(row, [job_id])[0]
 
 
-def records_of(row: EndedRow, first_id: int, count: int) -> list[JobRecord]:
-    """Neighbours of a row: its blob is read once for all of them."""
+def records_of(row: EndedRow, job_ids: Iterable[int]) -> list[JobRecord]:
+    """Jobs of a row: its blob is read once for all of them."""
     message = store_pb2.StoredEnded.FromString(row.blob)
     if message.HasField("job"):
         return [record_from_stored(message.job)]
@@ -98,5 +98,5 @@ def records_of(row: EndedRow, first_id: int, count: int) -> list[JobRecord]:
             ended_ms=moments[job_id - row.first_id] if moments else row.ended_ms,
             reason=EndReason(run.reason),
         )
-        for job_id in range(first_id, first_id + count)
+        for job_id in job_ids
     ]

@@ -19,6 +19,7 @@ from jobline_server.engine.values import ENDED_STATES, JobState
 from jobline_server.storage.finished import (
     PAGE_BYTES_MAX,
     DeadGroup,
+    EndedLook,
     EndedPage,
     EndedPart,
     EndedQuery,
@@ -82,6 +83,28 @@ def find(connection: sqlite3.Connection, job_id: int) -> EndedRow | None:
     if row is None:
         raise DataLoss(f"what is kept of ended job {job_id} is damaged")
     return row
+
+
+def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLook:
+    """The rows that hold these jobs. Neighbours that share a row cost one look."""
+    rows: dict[int, EndedRow] = {}
+    bad: list[int] = []
+    found, row, looks, size = None, None, 0, 0
+    for looked, job_id in enumerate(job_ids):
+        if found is None or not found[0] <= job_id < found[0] + found[1]:
+            if looks == WALK_PARTS or size >= PAGE_BYTES_MAX:
+                return EndedLook(rows, bad, looked)
+            looks += 1
+            found = connection.execute(_SQL["part_of"], {"job_id": job_id}).fetchone()
+            if found is None or job_id >= found[0] + found[1]:
+                continue
+            row = _row(found)
+            size += len(row.blob) if row is not None else 0
+        if row is None:
+            bad.append(job_id)
+        else:
+            rows[job_id] = row
+    return EndedLook(rows, bad, len(job_ids))
 
 
 def page(connection: sqlite3.Connection, query: EndedQuery) -> EndedPage:

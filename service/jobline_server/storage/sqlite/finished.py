@@ -18,6 +18,7 @@ from typing import TypeVar
 from jobline_server.engine.values import JobState
 from jobline_server.storage.finished import (
     DeadGroup,
+    EndedLook,
     EndedOp,
     EndedPage,
     EndedQuery,
@@ -97,6 +98,10 @@ class SqliteFinished:
     async def get(self, job_id: int) -> EndedRow | None:
         """See `Finished.get`."""
         return await self._database.run(partial(ended_queries.find, job_id=job_id))
+
+    async def get_many(self, job_ids: Sequence[int]) -> EndedLook:
+        """See `Finished.get_many`."""
+        return await self._database.run(partial(ended_queries.find_many, job_ids=job_ids))
 
     async def list(self, query: EndedQuery) -> EndedPage:
         """See `Finished.list`."""

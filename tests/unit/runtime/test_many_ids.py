@@ -1,0 +1,124 @@
+"""Calls about many ids: few looks at the finished file, and a damaged row spoils only its job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState, SettleOutcome
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Audit, Selection
+from jobline_server.storage.finished import EndedLook
+from jobline_server.storage.store import DataLoss
+from tests.unit.runtime.test_turn import a_pull
+
+JOBS = 5
+
+
+class Looks:
+    """Counts the looks at the finished file; says of one job that its row is damaged."""
+
+    def __init__(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self.damaged = 0
+        self._finished = finished = runtime.ended.finished
+        self._get, self._get_many = finished.get, finished.get_many
+        monkeypatch.setattr(finished, "get", self.get)
+        monkeypatch.setattr(finished, "get_many", self.get_many)
+
+    async def get(self, job_id: int) -> object:
+        self.count += 1
+        if job_id == self.damaged:
+            raise DataLoss("a bad checksum")
+        return await self._get(job_id)
+
+    async def get_many(self, job_ids: Sequence[int]) -> EndedLook:
+        self.count += 1
+        look = await self._get_many(job_ids)
+        bad = [self.damaged] if look.rows.pop(self.damaged, None) else []
+        return EndedLook(look.rows, bad, look.looked)
+
+
+@pytest.fixture
+def looks(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Looks:
+    return Looks(runtime, monkeypatch)
+
+
+async def committed(runtime: Runtime, call: asyncio.Future[Any]) -> None:
+    """Commits until a call is answered."""
+    while not call.done():
+        await asyncio.sleep(0)
+        await runtime.core.commits.commit_once()
+
+
+async def completed(runtime: Runtime) -> tuple[list[int], list[int]]:
+    """Jobs that were acked: ids and deliveries."""
+    payloads = Payloads.of([b"x"] * JOBS)
+    await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED))
+    await runtime.core.commits.commit_once()
+    (run,) = (await a_pull(runtime)).runs
+    ids, deliveries = list(range(run.first_id, run.first_id + JOBS)), [run.delivery] * JOBS
+    ack = asyncio.ensure_future(runtime.ack(ids[:], deliveries, {}))
+    await committed(runtime, ack)
+    return ids, deliveries
+
+
+async def test_a_wait_looks_up_what_ended_before_at_once(runtime: Runtime, looks: Looks) -> None:
+    """And says of what never was that it is not there."""
+    ids, _ = await completed(runtime)
+    asked = [*ids, ids[-1] + 100, (1 << 64) - 1]
+    told = {one: end async for part in runtime.wait(asked, 10_000) for one, end in part}
+    states = [None if end is None else end.state for end in map(told.__getitem__, asked)]
+    assert states == [JobState.COMPLETED] * JOBS + [None, None]
+    assert looks.count == 1
+
+
+async def test_a_wait_for_a_damaged_job_says_which_one_it_is(
+    runtime: Runtime, looks: Looks
+) -> None:
+    ids, _ = await completed(runtime)
+    looks.damaged = ids[2]
+    with pytest.raises(Refused, match=f"job {ids[2]} is damaged") as refused:
+        [part async for part in runtime.wait(ids, 10_000)]
+    assert refused.value.kind is RefusalKind.DATA_LOSS
+
+
+async def test_a_damaged_job_is_no_bug_of_the_server(runtime: Runtime, looks: Looks) -> None:
+    ids, _ = await completed(runtime)
+    looks.damaged = ids[0]
+    with pytest.raises(Refused) as refused:
+        await runtime.get_job(ids[0])
+    assert refused.value.kind is RefusalKind.DATA_LOSS
+
+
+async def test_acks_that_come_again_are_explained_at_once(runtime: Runtime, looks: Looks) -> None:
+    """A lease on a job that cannot be read any more is over in any case."""
+    ids, deliveries = await completed(runtime)
+    looks.damaged = ids[1]
+    deliveries[3] += 1
+    exceptions = dict(await runtime.ack([*ids, ids[-1] + 100], [*deliveries, 1], {}))
+    again, lost = SettleOutcome.ALREADY_DONE, SettleOutcome.LEASE_LOST
+    expected = [again, lost, again, lost, again, SettleOutcome.NOT_FOUND]
+    assert [exceptions[index] for index in range(JOBS + 1)] == expected
+    assert looks.count == 1
+
+
+@pytest.mark.parametrize("name", ["retry_jobs", "delete_jobs"])
+async def test_operators_change_many_ended_jobs_at_once(
+    runtime: Runtime, looks: Looks, name: str
+) -> None:
+    """A dry run says the same; a job that cannot be read is skipped."""
+    ids, _ = await completed(runtime)
+    looks.damaged = ids[4]
+    selection, change = Selection(ids=tuple(ids)), getattr(runtime, name)
+    dry = await change(selection, dry_run=True, audit=Audit())
+    call = asyncio.ensure_future(change(selection, dry_run=False, audit=Audit()))
+    await committed(runtime, call)
+    done = await call
+    assert (dry.count, dry.skipped_ids) == (done.count, done.skipped_ids) == (4, [ids[4]])
+    assert looks.count == 2
