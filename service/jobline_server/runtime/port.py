@@ -24,7 +24,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import RevokeReason, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
-from jobline_server.runtime.settles import ACKED, Settles
+from jobline_server.runtime.settles import ACKED, FAILED, NEVER, Settles
 
 
 class StreamPort:
@@ -122,7 +122,11 @@ class StreamPort:
             self._dispatcher.serve_taker(self)
 
     def half_close(self) -> None:
-        """The worker sent its last frame; what it still has goes back."""
+        """The worker sent its last frame; what it still has goes back. Not so if the stream is over
+        already: its worker may be back on another one, and have it all there.
+        """
+        if self.session.phase is Phase.ENDED:
+            return
         self.session.handle_half_close()
         self._dispatcher.leave(self)
         self._wake.set()
@@ -204,16 +208,31 @@ class StreamPort:
         """Answers a settle after the commit that holds it."""
         try:
             await self._core.commits.wait()
-        except Refused:
-            # The server stops; the worker must not take silence for an answer.
+            if exceptions:
+                exceptions = await self._explain(settle, exceptions)
+        except Exception as error:
+            # The worker must not take silence for an answer: it comes back and settles again.
             self.end()
+            if not isinstance(error, Refused):
+                raise
             return
-        if exceptions:
-            leases = [
-                *zip(settle.ack_ids, settle.ack_deliveries, strict=True),
-                *((item.id, item.delivery) for item in settle.fails),
-                *((item.id, item.delivery) for item in settle.releases),
-            ]
-            exceptions = await self._settles.explain_missing(leases, exceptions, repeated=ACKED)
         self.session.confirm(settle.seq, exceptions)
         self._wake.set()
+
+    async def _explain(self, settle: Settle, exceptions: Exceptions) -> Exceptions:
+        """What came again is told so, by what it asked for: acks, then fails, then releases."""
+        leases = [
+            *zip(settle.ack_ids, settle.ack_deliveries, strict=True),
+            *((item.id, item.delivery) for item in (*settle.fails, *settle.releases)),
+        ]
+        fails_from = len(settle.ack_ids)
+        releases_from = fails_from + len(settle.fails)
+        explained: Exceptions = []
+        for start, end, repeated in (
+            (0, fails_from, ACKED),
+            (fails_from, releases_from, FAILED),
+            (releases_from, len(leases), NEVER),
+        ):
+            part = [(index, outcome) for index, outcome in exceptions if start <= index < end]
+            explained += await self._settles.explain_missing(leases, part, repeated=repeated)
+        return explained

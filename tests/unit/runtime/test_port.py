@@ -1,0 +1,97 @@
+"""A stream that ends or fails in an odd moment: nothing is lost by it, and nobody is left waiting."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jobline_server.dispatch.frames import Open, Settle, Window, Worker, WorkerFrame
+from jobline_server.engine.commands import FailItem, Push, ReleaseItem
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    AckLevel,
+    FailAction,
+    JobError,
+    SettleOutcome,
+)
+from jobline_server.runtime.port import StreamPort
+from jobline_server.runtime.runtime import Runtime
+
+Lease = tuple[int, int]
+
+
+async def a_stream(runtime: Runtime, *, jobs: int = 1) -> tuple[StreamPort, list[Lease]]:
+    """A worker's stream, and the leases it was given."""
+    payloads = Payloads.of([b"x"] * jobs)
+    await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED))
+    await runtime.core.commits.commit_once()
+    port = runtime.open_stream(Open(Worker("w"), (("mail", 1),)))
+    port.receive(WorkerFrame(window=Window(jobs)))
+    return port, held(port)
+
+
+def held(port: StreamPort) -> list[Lease]:
+    return [lease for holder in port.holders.values() for lease in holder.held()]
+
+
+async def confirmed(
+    runtime: Runtime, port: StreamPort, settle: Settle
+) -> list[tuple[int, SettleOutcome]]:
+    """What a settle is answered with."""
+    port.receive(WorkerFrame(settles=[settle]))
+    await runtime.core.commits.commit_once()
+    while (frame := await port.next_frame()) is not None:
+        for seq, exceptions in frame.confirms:
+            if seq == settle.seq:
+                return exceptions
+    raise AssertionError("the stream ended without a confirm")
+
+
+async def test_the_end_of_an_earlier_stream_takes_nothing_from_the_worker_that_is_back(
+    runtime: Runtime,
+) -> None:
+    """It came back while its first connection broke; the old reader says goodbye after that."""
+    earlier, leases = await a_stream(runtime)
+    later = runtime.open_stream(Open(Worker("w"), earlier.queues, session=earlier.session.session))
+    assert held(later) == leases
+    earlier.half_close()
+    assert await earlier.next_frame() is None
+    assert held(later) == leases
+    assert [holder.lost_ms for holder in later.holders.values()] == [None]
+
+
+async def test_a_settle_that_comes_again_is_told_so_whatever_it_was(runtime: Runtime) -> None:
+    """An ack and a last fail are; a release of a job that is done is not the same again."""
+    port, leases = await a_stream(runtime, jobs=3)
+    (acked, failed, released) = leases
+    error = JobError(message="no such host")
+    settle = Settle(
+        1,
+        [acked[0]],
+        [acked[1]],
+        fails=[FailItem(*failed, error, FailAction.DEAD)],
+    )
+    assert await confirmed(runtime, port, settle) == []
+    await confirmed(runtime, port, Settle(2, [released[0]], [released[1]]))
+    settle.seq = 3
+    settle.releases = [ReleaseItem(*released)]
+    again, lost = SettleOutcome.ALREADY_DONE, SettleOutcome.LEASE_LOST
+    assert await confirmed(runtime, port, settle) == [(0, again), (1, again), (2, lost)]
+
+
+async def test_a_settle_that_cannot_be_answered_ends_the_stream(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker would wait for good; so it comes back, and settles again."""
+    port, ((job_id, delivery),) = await a_stream(runtime)
+
+    async def fail(*_arguments: object, **_named: object) -> None:
+        raise OSError("the file cannot be read")
+
+    monkeypatch.setattr(runtime.settles, "explain_missing", fail)
+    # The failure itself goes to the loop's handler, which logs it.
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+    with pytest.raises(AssertionError, match="ended without a confirm"):
+        await confirmed(runtime, port, Settle(1, [job_id], [delivery + 1]))
