@@ -35,6 +35,7 @@ def test_exit_codes_say_what_becomes_of_a_job(jobline, queue):
     dead = {job["id"]: job for job in jobline("dead", "ls", f"queue:{queue}", "--json").lines}
     assert dead[failed]["error"]["type"] == "ExitStatus"
     assert dead[failed]["error"]["message"] == "exit code 3: because"
+    assert dead[failed]["error"]["stack"] == "first\nbecause\n"
     assert dead[bad]["reason"] == "EXPLICIT_FAIL"
     assert "137" in dead[killed]["error"]["message"] or "KILL" in dead[killed]["error"]["message"]
     assert jobline("job", "get", later, "--json").document["state"] == "SCHEDULED"
@@ -53,7 +54,7 @@ def test_dead_jobs_are_counted_put_back_and_purged(jobline, queue):
     assert jobline("dead", "retry", f"queue:{queue} name:b", "--json").document["count"] == 1
     assert "No such dead" in jobline("dead", "retry", f"queue:{queue} reason:stalled").out
     assert jobline("dead", "purge", f"queue:{queue}", "--dry-run", "--json").document["count"] == 1
-    assert "1 dead jobs deleted" in jobline("dead", "purge", f"queue:{queue}", "--yes").out
+    assert "1 dead job deleted" in jobline("dead", "purge", f"queue:{queue}", "--yes").out
     assert jobline("dead", "purge", "5", "--yes").code == Exit.USAGE
 
 
@@ -95,4 +96,18 @@ def test_waiting_says_how_jobs_ended_by_the_exit_code(jobline, queue):
 
 
 def test_push_that_waits_ends_as_its_job_does(jobline, queue):
-    assert jobline("push", queue, "x", "--wait", "50ms").code == Exit.TIMED_OUT
+    ended = jobline("push", queue, "x", "--wait", "50ms")
+    assert ended.code == Exit.TIMED_OUT
+    assert "jobline job wait" in ended.err
+
+
+def test_work_says_how_each_job_went(jobline, queue):
+    jobline("queue", "set", queue, "max_attempts=1")
+    codes = {0: "done", 65: "dead", 75: "snooze", 3: "failed"}
+    for code in codes:
+        push(jobline, queue, f"exit {code}")
+    said = work(jobline, queue, "--result", "--shell", 'sh -c "$(cat)"').lines
+    assert sorted(job["outcome"] for job in said) == sorted(codes.values())
+    assert {job["error"] for job in said if job["outcome"] == "failed"} == {
+        "ExitStatus: exit code 3"
+    }

@@ -6,6 +6,7 @@ from typing import Any
 
 from jobline.errors import InvalidArgument, remade
 from jobline.times import Seconds, seconds_of
+from jobline.values import JobError
 
 _HOUR = 3_600
 _DAY = 24 * _HOUR
@@ -31,14 +32,16 @@ class Retry(Outcome):
     """Fail this attempt, and try again after `after` (0 s … 24 h; default: the job's backoff).
 
     It uses an attempt, as any failure does; without one left the job is dead. `error`: what went
-    wrong, for operators; default: the exception this one was raised `from`. Raises InvalidArgument
-    for a pause outside its bounds.
+    wrong, for operators; default: the exception this one was raised `from`. A `JobError` says
+    type, message, stack and details by itself. Raises InvalidArgument for a pause outside its
+    bounds.
     """
 
     def __init__(
-        self, after: Seconds | None = None, *, error: BaseException | str | None = None
+        self, after: Seconds | None = None, *, error: BaseException | JobError | str | None = None
     ) -> None:
-        super().__init__(str(error) if error is not None else "the handler asked for a retry")
+        told = JobError.of(error).message if error is not None else "the handler asked for a retry"
+        super().__init__(told)
         self.after = None if after is None else _span("the pause before a retry", after, _DAY)
         self.error = error
 

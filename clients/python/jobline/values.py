@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from jobline import codec, shapes
@@ -33,6 +34,12 @@ TEXT_BYTES_MAX = 4 << 10
 _TYPE_CHARACTERS_MAX = 256
 _STACK_BYTES_MAX = 16 << 10
 _DETAILS_BYTES_MAX = 16 << 10
+
+# Where a handler is called from. Who reads its stack wants to know what it did itself.
+_RUNNERS = frozenset(
+    f"jobline.worker.{name}"
+    for name in ("isolated", "loop_runners", "middleware", "thread_runners")
+)
 
 
 class Pushed(NamedTuple):
@@ -92,7 +99,8 @@ class JobError:
         if isinstance(error, JobError):
             return error
         if isinstance(error, BaseException):
-            stack = "".join(traceback.format_exception(error))
+            frames = below(error.__traceback__, _RUNNERS)
+            stack = "".join(traceback.format_exception(type(error), error, frames))
             return cls(type(error).__qualname__, message_of(error), stack)
         return cls(message=error or "")
 
@@ -112,6 +120,16 @@ class JobError:
             stack=stack.decode("utf-8", "ignore"),
             details=self.details[:_DETAILS_BYTES_MAX],
         )
+
+
+def below(trace: TracebackType | None, modules: frozenset[str]) -> TracebackType | None:
+    """A traceback without the frames of these modules at its top; as it is, if there are others
+    nowhere.
+    """
+    left = trace
+    while left is not None and left.tb_frame.f_globals.get("__name__") in modules:
+        left = left.tb_next
+    return left or trace
 
 
 def message_of(error: BaseException) -> str:

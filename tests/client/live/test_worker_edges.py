@@ -53,6 +53,32 @@ async def test_a_job_can_fail_with_anything(tiny, is_async, error):
     assert tiny.store.jobs[good].state == COMPLETED
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_the_stack_of_a_failure_begins_with_the_handler(tiny, is_async):
+    """How it was called is no news to whoever wrote it."""
+    worker = Worker(tiny.address, middleware=[Middleware()])
+
+    def fail(payload):
+        raise ValueError("no")
+
+    async def handle_async(payload):
+        await asyncio.sleep(0)
+        fail(payload)
+
+    def handle(payload):
+        fail(payload)
+
+    worker.handler("q")(handle_async if is_async else handle)
+    tiny.push("q", b"", max_attempts=1)
+    async with working(worker):
+        await tiny.until(lambda: tiny.jobs(DEAD))
+    frames = [line for line in tiny.jobs()[0].error.stack.splitlines() if line.startswith("  File")]
+    assert [line.rpartition(" in ")[2] for line in frames] == [
+        "handle_async" if is_async else "handle",
+        "fail",
+    ]
+
+
 async def test_a_handler_that_cancels_itself_fails(tiny):
     """Nobody asked for it."""
     worker = Worker(tiny.address)

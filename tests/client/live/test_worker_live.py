@@ -17,6 +17,7 @@ from jobline import (
     Context,
     Dead,
     InvalidArgument,
+    JobError,
     LeasedJob,
     Retry,
     Snooze,
@@ -92,6 +93,7 @@ async def test_declared_jobs_are_pushed_run_and_answered_by_type(tiny):
     [
         (lambda: ValueError("bad"), READY, ("ValueError", "bad")),
         (lambda: Retry(60, error="later"), SCHEDULED, ("", "later")),
+        (lambda: Retry(60, error=JobError("Mine", "said")), SCHEDULED, ("Mine", "said")),
         (Retry, READY, ("Retry", "the handler asked for a retry")),
         (lambda: Dead("hopeless"), DEAD, ("Dead", "hopeless")),
         (lambda: because(Dead("hopeless"), OSError("gone")), DEAD, ("OSError", "hopeless: gone")),

@@ -3,7 +3,8 @@
     0    done; stdout is the result, if asked for
     65   the payload is bad (EX_DATAERR): to the dead letters at once
     75   not now (EX_TEMPFAIL): given back, tried again later, no attempt used
-    *    failed: tried again after the queue's backoff; the error is what it last wrote to stderr
+    *    failed: tried again after the queue's backoff; the error is what it last wrote to stderr,
+         and its stack all of it
 
 The child has a process group of its own. When its job is cancelled or the worker stops, the whole
 group gets SIGTERM, and SIGKILL five seconds later.
@@ -20,7 +21,8 @@ from contextlib import suppress
 from typing import IO
 
 from jobline.context import Context
-from jobline.outcomes import Dead, Snooze
+from jobline.outcomes import Dead, Retry, Snooze
+from jobline.values import JobError
 
 BAD_PAYLOAD = os.EX_DATAERR
 NOT_NOW = os.EX_TEMPFAIL
@@ -29,10 +31,6 @@ GRACE_SECONDS = 5.0
 # What the protocol keeps of a result, and of an error.
 RESULT_BYTES_MAX = 1 << 20
 STDERR_BYTES_KEPT = 16 << 10
-
-
-class ExitStatus(Exception):
-    """A command ended with an exit code, or of a signal; the message ends with its last words."""
 
 
 PIPE = asyncio.subprocess.PIPE
@@ -59,7 +57,7 @@ def handler(arguments: Sequence[str], *, stdout: int | IO[str] | None) -> Handle
         except asyncio.CancelledError:
             await _end(process)
             raise
-        _judge(process.returncode or 0, stderr)
+        judge(process.returncode or 0, stderr)
         return _result(said) if stdout == PIPE else None
 
     return run
@@ -83,7 +81,7 @@ def environment(context: Context) -> dict[str, str]:
     return {f"JOBLINE_JOB_{key}": value.replace("\0", "") for key, value in told.items()}
 
 
-def _judge(code: int, stderr: bytes) -> None:
+def judge(code: int, stderr: bytes) -> None:
     """Raises what an exit code other than 0 means."""
     if code == 0:
         return
@@ -93,7 +91,13 @@ def _judge(code: int, stderr: bytes) -> None:
     if code == NOT_NOW:
         raise Snooze(SNOOZE_SECONDS)
     how = f"exit code {code}" if code > 0 else f"ended by {_signal_name(-code)}"
-    raise ExitStatus(f"{how}: {words}" if words else how)
+    raise failed(f"{how}: {words}" if words else how, stderr)
+
+
+def failed(why: str, stderr: bytes) -> Retry:
+    """A command failed: what it wrote stands where the stack of a function would."""
+    stack = stderr[-STDERR_BYTES_KEPT:].decode(errors="replace")
+    return Retry(error=JobError("ExitStatus", why, stack))
 
 
 def last_words(stderr: bytes) -> str:
@@ -105,7 +109,7 @@ def last_words(stderr: bytes) -> str:
 
 def _result(stdout: bytes) -> bytes:
     if len(stdout) > RESULT_BYTES_MAX:
-        raise ExitStatus(f"the result has {len(stdout):,} bytes; at most 1 MiB is kept")
+        raise failed(f"the result has {len(stdout):,} bytes; at most 1 MiB is kept", b"")
     return stdout.removesuffix(b"\n")
 
 

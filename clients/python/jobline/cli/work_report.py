@@ -10,8 +10,8 @@ from typing import Any
 from jobline.cli.output import Output, printable
 from jobline.cli.spans import show_span
 from jobline.context import Context
-from jobline.outcomes import Outcome
-from jobline.values import message_of
+from jobline.outcomes import Outcome, Retry
+from jobline.values import JobError, message_of
 from jobline.worker.middleware import Middleware
 
 
@@ -62,6 +62,8 @@ class WorkReport(Middleware):
 
 def told(ended: object) -> tuple[str, str]:
     """How it went, and why, if it went otherwise than well."""
+    if isinstance(ended, Retry) and isinstance(ended.error, JobError):
+        return "failed", f"{ended.error.type}: {ended.error.message}"
     if isinstance(ended, Outcome):
         return type(ended).__name__.lower(), message_of(ended)
     if isinstance(ended, asyncio.CancelledError):
