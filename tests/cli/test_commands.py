@@ -140,8 +140,8 @@ def test_ids_that_do_not_fit_are_told(jobline, queue):
 
 def test_scheduled_job_is_promoted_and_removed(jobline, queue):
     job_id = push(jobline, queue, "x", "--delay", "1h")
-    assert "1 jobs made ready" in jobline("job", "promote", job_id).out
-    assert "1 jobs deleted" in jobline("job", "rm", job_id, "--yes").out
+    assert "1 job made ready" in jobline("job", "promote", job_id).out
+    assert "1 job deleted" in jobline("job", "rm", job_id, "--yes").out
     assert jobline("job", "get", job_id).code == Exit.NOT_FOUND
 
 
@@ -171,5 +171,5 @@ def test_queue_is_emptied_and_deleted(jobline, queue):
     assert jobline("queue", "clean", queue, "name:x", "--yes").code == Exit.USAGE
     assert "0 ended jobs" in jobline("queue", "clean", queue, "state:completed", "--yes").out
     assert jobline("queue", "rm", queue).code == Exit.USAGE
-    assert jobline("queue", "rm", queue, "--yes").code == Exit.OK
+    assert f"the queue {queue} with 0 jobs deleted" in jobline("queue", "rm", queue, "--yes").out
     assert jobline("queue", "get", queue).code == Exit.NOT_FOUND

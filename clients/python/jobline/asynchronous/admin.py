@@ -1,8 +1,9 @@
 """The operators' services, awaited: typed arguments in, the protocol's messages out.
 
-Lists are read a page at a time as they are consumed. `reason` is kept in the audit trail;
-`dry_run` answers with the counts and changes nothing. Writes raise OutcomeUnknown where no
-definite answer came.
+Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` says why:
+a paused queue shows it, for other calls servers do not keep it yet. `dry_run` answers with the
+counts and changes nothing. All raise InvalidArgument and other refusals; reads raise Unavailable,
+writes OutcomeUnknown where no definite answer came.
 """
 
 from __future__ import annotations
@@ -69,19 +70,19 @@ class QueueApi:
         return (await self._link().write(self._stub.UpdateQueue, request)).queue
 
     async def pause(self, queue: str, *, reason: str = "") -> Queue:
-        """Stops handing out; pushes go on."""
+        """Stops handing out; pushes go on. Raises QueueNotFound."""
         request = queue_service_pb2.PauseQueueRequest(queue=queue, reason=reason)
         return (await self._link().write(self._stub.PauseQueue, request)).queue
 
     async def resume(self, queue: str, *, reason: str = "") -> Queue:
-        """Hands out again."""
+        """Hands out again. Raises QueueNotFound."""
         request = queue_service_pb2.ResumeQueueRequest(queue=queue, reason=reason)
         return (await self._link().write(self._stub.ResumeQueue, request)).queue
 
     async def drain(
         self, queue: str, *, dry_run: bool = False, reason: str = ""
     ) -> queue_service_pb2.DrainQueueResponse:
-        """Deletes the jobs that wait; active ones go on."""
+        """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
         request = queue_service_pb2.DrainQueueRequest(queue=queue, dry_run=dry_run, reason=reason)
         return await self._link().write(self._stub.DrainQueue, request)
 

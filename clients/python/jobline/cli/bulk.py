@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jobline.cli.command import Cli
+from jobline.cli.output import counted
 from jobline.cli.selection import Chosen
 
 # The protocol takes 10,000 ids a call; smaller slices make the bar move.
@@ -69,7 +70,7 @@ def carry_out(
     if verb.destructive and not dry_run and not yes:
         found = _run(cli, verb, chosen, dry_run=True, reason=reason)
         total = found.count + found.requested
-        cli.confirm(f"{verb.name.capitalize()} {total:,} jobs?", yes=yes)
+        cli.confirm(f"{verb.name.capitalize()} {counted(total, 'job')}?", yes=yes)
     tally = _run(cli, verb, chosen, dry_run=dry_run, reason=reason)
     _show(cli, verb, tally, dry_run=dry_run)
     return tally
@@ -101,11 +102,11 @@ def _show(cli: Cli, verb: Verb, tally: Tally, *, dry_run: bool) -> None:
         "dry_run": dry_run,
     }
     would = "would be " if dry_run else ""
-    text = f"{tally.count:,} jobs {would}{verb.done}"
+    text = f"{counted(tally.count, 'job')} {would}{verb.done}"
     if tally.requested:
-        text += f"; {tally.requested:,} are active: their workers {would or 'are '}told"
+        text += f"; their workers {would or 'are '}told to stop: {tally.requested:,} more, active"
     if skipped:
         shown = " ".join(map(str, skipped[:_SKIPPED_SHOWN]))
         more = " …" if len(skipped) > _SKIPPED_SHOWN else ""
-        text += f"\n{len(skipped):,} were left as they are: {shown}{more}"
+        text += f"\nleft as they are: {len(skipped):,} ({shown}{more})"
     cli.out.document(value, text)

@@ -21,12 +21,25 @@ import typer
 from jobline.cli.exits import Exit, Mistake, code_of
 from jobline.cli.options import SERVER_DEFAULT, AsJson, Server
 from jobline.cli.output import Output, printable
-from jobline.errors import JoblineError, Unavailable
+from jobline.errors import (
+    JoblineError,
+    JobNotFound,
+    NotFound,
+    OutcomeUnknown,
+    QueueNotFound,
+    Unavailable,
+    WaitTimeout,
+)
 
 if TYPE_CHECKING:
     from jobline import Client
 
 P = ParamSpec("P")
+
+# The parts of `jobline --help`.
+JOBS = "Jobs"
+QUEUES = "Queues and workers"
+SERVER = "The server"
 
 # How long one call may take; bulk calls on many jobs need their time.
 _CALL_SECONDS = 60.0
@@ -72,24 +85,37 @@ class Cli:
 
 
 def reach(server: str) -> None:
-    """Raises Unavailable if nobody listens there.
+    """Raises Unavailable if nobody listens there, Mistake if it is no address.
 
     gRPC itself would try again and again until the call's time is over, and its own way to watch a
     connection makes every command 0.2 s slower. Targets that are not plain addresses are left to
     gRPC.
     """
+    address = _plain_address(server)
     try:
         if server.startswith("unix:"):
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.settimeout(_CONNECT_SECONDS)
                 probe.connect(server.removeprefix("unix:").removeprefix("//"))
-            return
-        host, _, port = server.rpartition(":")
-        if host and port.isdecimal() and "/" not in host:
-            address = (host.strip("[]"), int(port))
+        elif address is not None:
             socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise Unavailable(f"cannot connect to {server}: {error}") from None
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise Unavailable(f"cannot connect to {server}: {why}") from None
+
+
+def _plain_address(server: str) -> tuple[str, int] | None:
+    """Host and port; None for targets of other kinds (`unix:/path`, `dns:///name`)."""
+    if "/" in server or server.startswith("unix:"):
+        return None
+    host, colon, port = server.rpartition(":")
+    if not colon:
+        raise Mistake(f"{server!r} has no port: write {server}:7070")
+    if not host:
+        raise Mistake(f"{server!r} has no host: write localhost:{port}")
+    if not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise Mistake(f"{server!r} is not HOST:PORT: a port is 1 … 65535")
+    return host.strip("[]"), int(port)
 
 
 def command(
@@ -134,10 +160,10 @@ def reported(cli: Cli) -> Iterator[None]:
         yield
     except JoblineError as error:
         code = code_of(error)
-        _report(cli, error.message, advice_for(error, cli.server), error)
+        _report(cli, sentence_of(error), advice_for(error, cli.server), error)
         raise typer.Exit(code) from error
     except Mistake as mistake:
-        _report(cli, str(mistake), "")
+        _report(cli, str(mistake), "", mistake)
         raise typer.Exit(Exit.USAGE) from mistake
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
@@ -149,6 +175,13 @@ def reported(cli: Cli) -> Iterator[None]:
         cli.close()
 
 
+def sentence_of(error: JoblineError) -> str:
+    """What is wrong. That something is not there needs no field: the command line has no fields."""
+    if isinstance(error, NotFound) and error.field is not None:
+        return error.message.removeprefix(f"{error.field}: ")
+    return error.message
+
+
 def advice_for(error: JoblineError, server: str) -> str:
     """What to do about an error."""
     if isinstance(error, Unavailable) and not error.reason:
@@ -156,20 +189,40 @@ def advice_for(error: JoblineError, server: str) -> str:
             f"No server answers at {server}. Start one with `jobline serve --data ./jobline-data` "
             "(or `jobline dev` to try things), or name another with --server or JOBLINE_SERVER."
         )
+    if isinstance(error, WaitTimeout):
+        return f"It goes on; wait for it again with `jobline job wait {error.id}`."
     if error.retry_after is not None:
         return f"Try again in {error.retry_after:g} s."
-    return ""
+    return next((said for kind, said in _ADVICE.items() if isinstance(error, kind)), "")
 
 
-def _report(cli: Cli, message: str, advice: str, error: JoblineError | None = None) -> None:
-    if not cli.out.as_json:
-        cli.out.notes.print("[bold red]error:[/] ", end="")
-        cli.out.notes.print(printable(message), markup=False, soft_wrap=True)
-        if advice:
-            cli.out.notes.print(printable(advice), markup=False, soft_wrap=True)
+_ADVICE: dict[type[JoblineError], str] = {
+    QueueNotFound: "A queue comes into being at its first push; `jobline queue ls` lists them.",
+    JobNotFound: "It never was, or its retention has passed; `jobline job ls` lists those kept.",
+    OutcomeUnknown: "It may have happened. Look before you repeat it, or repeat it with its --key.",
+}
+
+
+def _report(cli: Cli, message: str, advice: str, error: Exception) -> None:
+    if cli.out.as_json:
+        sys.stderr.write(error_line(message, advice, error))
         return
-    said: dict[str, Any] = {"message": message, "advice": advice}
-    if error is not None:
-        said |= {"kind": type(error).__name__, "reason": error.reason, "code": error.code}
-        said |= {"field": error.field, "retry_after": error.retry_after}
-    sys.stderr.write(json.dumps({"error": said}) + "\n")
+    cli.out.notes.print("[bold red]error:[/] ", end="")
+    cli.out.notes.print(printable(message), markup=False, soft_wrap=True)
+    if advice:
+        cli.out.notes.print(printable(advice), markup=False, soft_wrap=True)
+
+
+def error_line(message: str, advice: str, error: Exception) -> str:
+    """An error as a line of JSON; all keys are always there."""
+    known = error if isinstance(error, JoblineError) else JoblineError(message)
+    said = {
+        "message": message,
+        "advice": advice,
+        "kind": type(error).__name__,
+        "reason": known.reason,
+        "code": known.code,
+        "field": known.field,
+        "retry_after": known.retry_after,
+    }
+    return json.dumps({"error": said}) + "\n"

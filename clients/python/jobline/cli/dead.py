@@ -9,11 +9,11 @@ import typer
 
 from jobline.cli import options as option
 from jobline.cli.bulk import Verb, carry_out
-from jobline.cli.command import Cli, command
+from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Mistake
 from jobline.cli.filters import Filter, parse
 from jobline.cli.job_view import bytes_text, error_text, moment_of
-from jobline.cli.output import Column
+from jobline.cli.output import Column, counted
 from jobline.cli.plain import plain
 from jobline.cli.selection import Chosen, choose, dead_filter, needs_ids, reason_name
 from jobline.cli.spans import show_ago
@@ -27,8 +27,11 @@ _ERROR_SHOWN = 80
 
 def register(app: typer.Typer) -> None:
     """Adds `dead` and its verbs."""
-    dead = typer.Typer(help="Dead letters: jobs that could not be done.", no_args_is_help=True)
-    app.add_typer(dead, name="dead")
+    dead = typer.Typer(
+        help="Dead letters, jobs that could not be done: look, put back, purge.",
+        no_args_is_help=True,
+    )
+    app.add_typer(dead, name="dead", rich_help_panel=JOBS)
     command(dead, "ls")(ls)
     command(dead, "stats")(stats)
     command(dead, "retry")(retry)
@@ -52,14 +55,14 @@ def ls(
         cli.out.note(f"The first {limit}; there may be more: --limit, or narrower words.")
 
 
-def stats(cli: Cli, queue: option.Prefix = "") -> None:
+def stats(cli: Cli, queue: option.OneQueue = "") -> None:
     """Count dead jobs by queue, name, reason and error."""
     answer = cli.client.dead.stats(queue)
     if cli.out.as_json:
         cli.out.line(plain(answer))
         return
-    cli.out.items(answer.counts, plain, _counts(cli.now()), none="No dead jobs.")
-    cli.out.note(f"{answer.total:,} in all")
+    if cli.out.items(answer.counts, plain, _counts(cli.now()), none="No dead jobs."):
+        cli.out.note(f"{answer.total:,} in all")
 
 
 def retry(
@@ -93,11 +96,11 @@ def purge(
     where = None if everything else _where(chosen.words)
     if not dry_run and not yes:
         count = cli.client.dead.purge(where, everything=everything, dry_run=True).count
-        cli.confirm(f"Delete {count:,} dead jobs?", yes=yes)
+        cli.confirm(f"Delete {counted(count, 'dead job')}?", yes=yes)
     answer = cli.client.dead.purge(where, everything=everything, dry_run=dry_run, reason=reason)
     value = {"count": answer.count, "operation_id": answer.operation_id, "dry_run": dry_run}
     would = "would be " if dry_run else ""
-    cli.out.document(value, f"{answer.count:,} dead jobs {would}deleted")
+    cli.out.document(value, f"{counted(answer.count, 'dead job')} {would}deleted")
 
 
 def _where(words: Filter) -> DeadFilter | None:

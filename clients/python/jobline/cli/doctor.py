@@ -19,7 +19,7 @@ import typer
 from rich.text import Text
 
 from jobline.cli import options as option
-from jobline.cli.command import Cli, advice_for, command
+from jobline.cli.command import SERVER, Cli, advice_for, command
 from jobline.cli.doctor_probe import probe
 from jobline.cli.exits import Exit
 from jobline.cli.findings import Finding, Health, failed, fine, worrying
@@ -44,11 +44,11 @@ _MARKS = {
 
 def register(app: typer.Typer) -> None:
     """Adds `doctor`."""
-    command(app, "doctor")(doctor)
+    command(app, "doctor", rich_help_panel=SERVER)(doctor)
 
 
 def doctor(cli: Cli, *, read_only: option.ReadOnly = False) -> None:
-    """Check a server: reachable, healthy, versions, round trip, disk, clocks.
+    """Check a server: is it there, is it well, how fast is its disk, do the clocks agree.
 
     It pushes one job to the queue `jobline.doctor`, works on it, and deletes the queue again.
     Ends with 1 if a check failed.

@@ -19,12 +19,12 @@ from jobline.enums import EndReason, JobState
 
 E = TypeVar("E", JobState, EndReason)
 
-HELP = (
-    "Words, all of which must hold: queue:mail · name:welcome · state:dead,cancelled · "
-    "error:TimeoutError (type) · error:~timeout (part of the message) · older:1h · newer:1h · "
-    "before:2026-01-31 · after:2026-01-31T18:00 · header.tenant:acme · "
-    "reason:stalled (dead jobs only)"
-)
+HELP = """Words, all of which must hold:
+queue:mail · name:welcome (name:- without one)
+state:dead,cancelled · header.tenant:acme
+error:TimeoutError (type) · error:~timeout (part of the message)
+older:1h · newer:1h · before:2026-01-31 · after:2026-01-31T18:00
+reason:stalled (dead jobs only)"""
 
 
 class FilterError(Mistake):

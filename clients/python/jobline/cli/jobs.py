@@ -10,7 +10,7 @@ import typer
 from jobline.cli import job_view
 from jobline.cli import options as option
 from jobline.cli.bulk import Verb, carry_out
-from jobline.cli.command import Cli, command
+from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Exit, Mistake
 from jobline.cli.filters import parse
 from jobline.cli.plain import plain, text_of
@@ -26,7 +26,7 @@ _PAGE = 500
 def register(app: typer.Typer) -> None:
     """Adds `job` and its verbs."""
     jobs = typer.Typer(help="Jobs: look, wait, cancel, retry.", no_args_is_help=True)
-    app.add_typer(jobs, name="job")
+    app.add_typer(jobs, name="job", rich_help_panel=JOBS)
     command(jobs, "get")(get)
     command(jobs, "ls")(ls)
     command(jobs, "wait")(wait)

@@ -6,7 +6,7 @@ Declarations only; the commands give them their meaning.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,65 +24,117 @@ def _span(text: str | float) -> float:
         raise typer.BadParameter(str(error)) from None
 
 
+def _flag(*names: str, help: str) -> Any:  # noqa: A002  # as typer calls it
+    """An option without a value. Without a metavar typer would call it one of type bool."""
+    return typer.Option(*names, metavar="", help=help)
+
+
+def _lines(text: str) -> str:
+    """Text whose lines typer shall keep: it joins those of one paragraph."""
+    return text.replace("\n", "\n\n")
+
+
 # Of the connection.
 SERVER_DEFAULT = "localhost:7070"
 Server = Annotated[
     str,
     typer.Option(
-        "--server", "-s", envvar="JOBLINE_SERVER", help="HOST:PORT or unix:/path of the server."
+        "--server",
+        "-s",
+        envvar="JOBLINE_SERVER",
+        metavar="HOST:PORT",
+        help="The server; unix:/path for a Unix socket.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+AsJson = Annotated[bool, _flag("--json", help="Print JSON, for programs.")]
 
 # Of commands that change things.
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what it would do.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Why = Annotated[str, typer.Option("--reason", help="Why; kept in the audit trail.")]
+DryRun = Annotated[bool, _flag("--dry-run", help="Only count what it would do.")]
+Yes = Annotated[bool, _flag("--yes", "-y", help="Do not ask.")]
+Why = Annotated[
+    str,
+    typer.Option(
+        "--reason", metavar="TEXT", help="Why; shown with a paused queue, not kept otherwise yet."
+    ),
+]
 
 # Of lists.
-Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many; 0: all.")]
-Payloads = Annotated[bool, typer.Option("--payloads", help="With payloads and results.")]
-Words = Annotated[
-    list[str] | None, typer.Argument(metavar="[WORDS]...", help=filters.HELP, show_default=False)
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", min=0, metavar="N", help="At most so many; 0: all.")
+]
+Looks = Annotated[
+    int, typer.Option("--limit", "-n", min=0, metavar="N", help="End after so many; 0: never.")
+]
+Payloads = Annotated[bool, _flag("--payloads", help="With payloads and results.")]
+Words = Annotated[list[str] | None, typer.Argument(metavar="WORD", help=_lines(filters.HELP))]
+EndStates = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="WORD", help="state:completed,cancelled,expired,stale,dead; default all but dead."
+    ),
 ]
 Selection = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID... | WORDS...", help=f"Ids, or a filter. {filters.HELP}"),
+    typer.Argument(metavar="ID|WORD", help=_lines(f"Ids, or a filter. {filters.HELP}")),
 ]
-Everything = Annotated[bool, typer.Option("--all", help="All of them, without a filter.")]
+Everything = Annotated[bool, _flag("--all", help="All of them, without a filter.")]
 
 # Arguments.
-Prefix = Annotated[str, typer.Argument(help="Only names that start with this.")]
-Settings = Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help=settings.HELP)]
-Force = Annotated[bool, typer.Option("--force", help="Also with active jobs.")]
+Prefix = Annotated[
+    str, typer.Argument(metavar="PREFIX", help="Only queues whose names start with this.")
+]
+OneQueue = Annotated[str, typer.Argument(metavar="QUEUE", help="Only this queue.")]
+Settings = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help=_lines(settings.HELP))]
+Force = Annotated[bool, _flag("--force", help="Also with active jobs.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
 JobId = Annotated[int, typer.Argument(metavar="ID", help="The job.", min=0)]
-JobOrQueue = Annotated[str, typer.Argument(metavar="ID | QUEUE", help="Its id, or its queue …")]
-KeyArgument = Annotated[str | None, typer.Argument(metavar="[KEY]", help="… and its key.")]
-JobIds = Annotated[list[int], typer.Argument(metavar="ID...", help="The jobs.", min=0)]
+JobOrQueue = Annotated[str, typer.Argument(metavar="ID|QUEUE", help="Its id, or its queue …")]
+KeyArgument = Annotated[str | None, typer.Argument(metavar="KEY", help="… and its key.")]
+JobIds = Annotated[list[int], typer.Argument(metavar="ID", help="The jobs.", min=0)]
 
 # Of push.
-Payload = Annotated[str | None, typer.Argument(help="What the worker gets; `-` or a pipe: stdin.")]
-File = Annotated[Path | None, typer.Option("--file", "-f", help="Read the payload from this file.")]
-Lines = Annotated[bool, typer.Option("--lines", "-l", help="One job per line of --file or stdin.")]
-Count = Annotated[int, typer.Option("--count", min=1, help="Push the payload so many times.")]
+Payload = Annotated[
+    str | None,
+    typer.Argument(metavar="PAYLOAD", help="What the worker gets; `-` or a pipe: stdin."),
+]
+File = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", metavar="PATH", help="Read the payload from this file."),
+]
+Lines = Annotated[bool, _flag("--lines", "-l", help="One job per line of --file or stdin.")]
+Count = Annotated[
+    int, typer.Option("--count", min=1, metavar="N", help="Push the payload so many times.")
+]
 Key = Annotated[
     str,
-    typer.Option("--key", help="Idempotency key; with --lines or --count KEY-1, KEY-2 and so on."),
+    typer.Option(
+        "--key",
+        metavar="KEY",
+        help="Idempotency key: pushed again within 24 h, it is the same job. "
+        "With --lines or --count KEY-1, KEY-2 and so on.",
+    ),
 ]
 Wait = Annotated[
     float | None,
     typer.Option("--wait", parser=_span, metavar="TIME", help="Wait so long for the result."),
 ]
-Name = Annotated[str, typer.Option("--name", help="The kind of work; workers route on it.")]
-Priority = Annotated[int | None, typer.Option("--priority", help="Higher goes first.")]
+Name = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="The kind of work; workers route on it.")
+]
+Priority = Annotated[int | None, typer.Option("--priority", metavar="N", help="Higher goes first.")]
 Delay = Annotated[
     float | None,
     typer.Option("--delay", parser=_span, metavar="TIME", help="Not before: 90s, 5m, 1h30m."),
 ]
-At = Annotated[str, typer.Option("--at", metavar="MOMENT", help="Not before this moment.")]
+At = Annotated[
+    str,
+    typer.Option(
+        "--at", metavar="MOMENT", help="Not before this moment: 2026-01-31T18:00, local time."
+    ),
+]
 MaxAttempts = Annotated[
-    int | None, typer.Option("--max-attempts", help="Failures before it is dead; 0: no limit.")
+    int | None,
+    typer.Option("--max-attempts", metavar="N", help="Failures before it is dead; 0: no limit."),
 ]
 Lease = Annotated[
     float | None,
@@ -93,30 +145,49 @@ Headers = Annotated[
 ]
 ContentType = Annotated[
     str | None,
-    typer.Option("--content-type", help="Unset: application/json for JSON objects and lists."),
+    typer.Option(
+        "--content-type",
+        metavar="TYPE",
+        help="Unset: application/json for JSON objects and lists.",
+    ),
 ]
 Level = Annotated[
-    str, typer.Option("--level", metavar="LEVEL", help="memory, buffered or fsynced.")
+    str,
+    typer.Option(
+        "--level",
+        metavar="LEVEL",
+        help="Answer when it is in memory, buffered or fsynced. Unset: fsynced, on disk.",
+    ),
 ]
 
 # Of waiting and watching.
 Timeout = Annotated[
-    float, typer.Option("--timeout", "-t", parser=_span, metavar="TIME", help="Wait at most.")
+    float,
+    typer.Option("--timeout", "-t", parser=_span, metavar="TIME", help="Wait at most so long."),
 ]
 WatchedQueues = Annotated[
-    list[str] | None, typer.Argument(metavar="[QUEUE]...", help="Only these queues.")
+    list[str] | None, typer.Argument(metavar="QUEUE", help="Only these queues.")
 ]
-WatchedJob = Annotated[int | None, typer.Option("--job", min=1, help="Only this job.")]
+WatchedJob = Annotated[
+    int | None, typer.Option("--job", min=1, metavar="ID", help="Only this job.")
+]
 Kinds = Annotated[
-    list[str] | None, typer.Option("--kind", "-k", help="Only these kinds, as `dead`; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--kind", "-k", metavar="KIND", help="Only this kind, such as `dead`; repeatable."
+    ),
 ]
-ResumeToken = Annotated[str, typer.Option("--resume", help="Go on after this token.")]
+ResumeToken = Annotated[
+    str, typer.Option("--resume", metavar="TOKEN", help="Go on after this token.")
+]
 Interval = Annotated[
     float, typer.Option("--interval", "-i", parser=_span, metavar="TIME", help="How often.")
 ]
 OlderThan = Annotated[
     float | None,
-    typer.Option("--older", parser=_span, metavar="TIME", help="Only what ended so long ago."),
+    typer.Option(
+        "--older", parser=_span, metavar="TIME", help="Only what ended at least so long ago."
+    ),
 ]
 Patience = Annotated[
     float | None,
@@ -127,17 +198,19 @@ Patience = Annotated[
 
 # Of work.
 Arguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="A command and its arguments.")
+    list[str] | None, typer.Argument(metavar="-- COMMAND", help="A command and its arguments.")
 ]
 ShellLine = Annotated[str, typer.Option("--shell", metavar="LINE", help="A line for /bin/sh.")]
 Function = Annotated[
     str, typer.Option("--function", metavar="MODULE:NAME", help="A Python function.")
 ]
 Concurrency = Annotated[
-    int, typer.Option("--concurrency", "-c", min=1, help="So many jobs at the same time.")
+    int,
+    typer.Option("--concurrency", "-c", min=1, metavar="N", help="So many jobs at the same time."),
 ]
-Result = Annotated[bool, typer.Option("--result", help="Keep stdout as the job's result.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No line for each job.")]
+Result = Annotated[bool, _flag("--result", help="Keep stdout as the job's result.")]
+Quiet = Annotated[bool, _flag("--quiet", "-q", help="No line for each job.")]
 ReadOnly = Annotated[
-    bool, typer.Option("--read-only", help="Do not push a probe job; skips some checks.")
+    bool,
+    _flag("--read-only", help="Do not push a probe job; skips some checks."),
 ]

@@ -117,6 +117,11 @@ def pairs(rows: Iterable[tuple[str, str]]) -> Table:
     return shown
 
 
+def counted(count: int, what: str) -> str:
+    """So many of them: `1 job`, `2,000 jobs`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """The text with control characters made visible: what a job carries must not steer a
     terminal.

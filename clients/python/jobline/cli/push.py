@@ -11,9 +11,10 @@ import typer
 
 from jobline.cli import options as option
 from jobline.cli import payloads as source
-from jobline.cli.command import Cli, command
+from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Mistake
 from jobline.cli.jobs import show_end
+from jobline.cli.output import counted
 from jobline.cli.spans import parse_moment
 from jobline.enums import AckLevel
 
@@ -37,7 +38,7 @@ class _Wish:
 
 def register(app: typer.Typer) -> None:
     """Adds `push`."""
-    command(app, "push")(push)
+    command(app, "push", rich_help_panel=JOBS)(push)
 
 
 def push(  # noqa: PLR0913  # one argument an option of the command
@@ -126,7 +127,7 @@ def _push_lots(
             advance(len(batch))
     if not cli.out.as_json:
         already = f", {duplicates:,} of them known already" if duplicates else ""
-        cli.out.console.print(f"{pushed:,} jobs to {wish.queue}{already}")
+        cli.out.console.print(f"{counted(pushed, 'job')} to {wish.queue}{already}", markup=False)
 
 
 def _push_plain(cli: Cli, wish: _Wish, batch: list[bytes]) -> None:

@@ -10,11 +10,11 @@ from rich.console import Group, RenderableType
 
 from jobline.cli import options as option
 from jobline.cli import settings as words_of
-from jobline.cli.command import Cli, command
+from jobline.cli.command import QUEUES, Cli, command
 from jobline.cli.exits import Mistake
 from jobline.cli.filters import Filter, parse
 from jobline.cli.job_view import moment_of
-from jobline.cli.output import Column, pairs
+from jobline.cli.output import Column, counted, pairs
 from jobline.cli.plain import plain
 from jobline.cli.spans import show_ago, show_moment
 from jobline.enums import JobState
@@ -25,7 +25,7 @@ from jobline.v1.queue_pb2 import Queue, QueueSettings
 def register(app: typer.Typer) -> None:
     """Adds `queue` and its verbs."""
     queues = typer.Typer(help="Queues: look, set, pause, empty.", no_args_is_help=True)
-    app.add_typer(queues, name="queue")
+    app.add_typer(queues, name="queue", rich_help_panel=QUEUES)
     command(queues, "ls")(ls)
     command(queues, "get")(get)
     command(queues, "set")(set_)
@@ -82,29 +82,29 @@ def drain(
     """Delete the jobs that wait; active ones go on."""
     if not dry_run and not yes:
         count = cli.client.queues.drain(queue, dry_run=True).count
-        cli.confirm(f"Delete {count:,} waiting jobs of {queue}?", yes=yes)
+        cli.confirm(f"Delete {counted(count, 'waiting job')} of {queue}?", yes=yes)
     answer = cli.client.queues.drain(queue, dry_run=dry_run, reason=reason)
-    _show_count(cli, answer, "waiting jobs", dry_run=dry_run)
+    _show_count(cli, answer, counted(answer.count, "waiting job"), dry_run=dry_run)
 
 
 def clean(
     cli: Cli,
     queue: option.QueueName,
-    words: option.Words = None,
+    words: option.EndStates = None,
     *,
     older: option.OlderThan = None,
     dry_run: option.DryRun = False,
     yes: option.Yes = False,
     reason: option.Why = "",
 ) -> None:
-    """Delete jobs that have ended: by default all but dead ones; `state:dead,completed` chooses."""
+    """Delete jobs that have ended, all but dead ones or those in the states you name."""
     chosen = _states(parse(words or [], cli.now()))
     said: dict[str, Any] = {"states": chosen, "older_than": older, "reason": reason}
     if not dry_run and not yes:
         count = cli.client.queues.clean(queue, dry_run=True, **said).count
-        cli.confirm(f"Delete {count:,} ended jobs of {queue}?", yes=yes)
+        cli.confirm(f"Delete {counted(count, 'ended job')} of {queue}?", yes=yes)
     answer = cli.client.queues.clean(queue, dry_run=dry_run, **said)
-    _show_count(cli, answer, "ended jobs", dry_run=dry_run)
+    _show_count(cli, answer, counted(answer.count, "ended job"), dry_run=dry_run)
 
 
 def rm(  # one argument an option of the command
@@ -119,9 +119,10 @@ def rm(  # one argument an option of the command
     """Delete a queue with all its jobs, dead and completed ones included."""
     if not dry_run and not yes:
         count = cli.client.queues.delete(queue, force=force, dry_run=True).count
-        cli.confirm(f"Delete the queue {queue} with all its {count:,} jobs?", yes=yes)
+        cli.confirm(f"Delete the queue {queue} with {counted(count, 'job')}?", yes=yes)
     answer = cli.client.queues.delete(queue, force=force, dry_run=dry_run, reason=reason)
-    _show_count(cli, answer, "jobs", dry_run=dry_run)
+    what = f"the queue {queue} with {counted(answer.count, 'job')}"
+    _show_count(cli, answer, what, dry_run=dry_run)
 
 
 def columns(now: datetime) -> list[Column[Queue]]:
@@ -194,4 +195,4 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
 
 def _show_count(cli: Cli, answer: Any, what: str, *, dry_run: bool) -> None:
     value = {"count": answer.count, "operation_id": answer.operation_id, "dry_run": dry_run}
-    cli.out.document(value, f"{answer.count:,} {what} {'would be ' if dry_run else ''}deleted")
+    cli.out.document(value, f"{what} {'would be ' if dry_run else ''}deleted")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from jobline.cli import dead, doctor, exits, jobs, push, queues, server, tail, top, work
+from jobline.cli.command import SERVER, error_line
 
 GROUP = "jobline.commands"
 # What a server distribution brings; without one these say how to get it.
@@ -21,21 +22,30 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="jobline",
         help="Push jobs, work on them, and look after the queues of a Jobline server.",
-        epilog="Exit codes:\n\n" + "\n\n".join(exits.as_lines().splitlines()),
+        epilog=f"Exit codes:\n{exits.as_lines()}",
         no_args_is_help=True,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for part in (push, work, jobs, queues, dead, server, tail, top, doctor):
+    for part in (push, work, jobs, dead, queues, server, top, tail, doctor):
         part.register(app)
     _add_server_commands(app)
     return app
 
 
 def run() -> None:
-    """Runs the command line."""
-    build()(prog_name="jobline")
+    """Runs the command line. With `--json`, mistakes in it are told as JSON too."""
+    as_json = "--json" in sys.argv
+    try:
+        code = build()(prog_name="jobline", standalone_mode=not as_json)
+    except Exception as error:
+        # Of click's own exceptions: typer brings a click of its own or not, by its version.
+        if not hasattr(error, "format_message"):
+            raise
+        sys.stderr.write(error_line(error.format_message(), "See --help.", error))
+        sys.exit(exits.Exit.USAGE)
+    sys.exit(code)
 
 
 def _show_version(asked: bool) -> None:
@@ -53,7 +63,11 @@ def _root(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show versions and exit."
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            metavar="",
+            help="Show versions and exit.",
         ),
     ] = False,
 ) -> None:
@@ -67,6 +81,9 @@ def _add_server_commands(app: typer.Typer) -> None:
     for name, what in SERVER_COMMANDS.items():
         if name not in known:
             app.command(name, help=f"To {what}: pip install jobline-server.")(_missing(what))
+    for info in app.registered_commands:
+        if info.name in SERVER_COMMANDS:
+            info.rich_help_panel = SERVER
 
 
 def _add(app: typer.Typer, point: EntryPoint) -> None:

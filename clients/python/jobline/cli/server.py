@@ -8,7 +8,7 @@ import typer
 from rich.console import Group, RenderableType
 
 from jobline.cli import options as option
-from jobline.cli.command import Cli, command
+from jobline.cli.command import QUEUES, SERVER, Cli, command
 from jobline.cli.job_view import moment_of, span_text
 from jobline.cli.output import Column, pairs, table
 from jobline.cli.plain import plain
@@ -19,8 +19,8 @@ from jobline.v1.admin_service_pb2 import GetStatsResponse, ShardStats, Worker
 def register(app: typer.Typer) -> None:
     """Adds `stats` and `worker`."""
     workers = typer.Typer(help="Workers: who is connected.", no_args_is_help=True)
-    app.add_typer(workers, name="worker")
-    command(app, "stats")(stats)
+    app.add_typer(workers, name="worker", rich_help_panel=QUEUES)
+    command(app, "stats", rich_help_panel=SERVER)(stats)
     command(workers, "ls")(ls)
 
 
@@ -30,7 +30,7 @@ def stats(cli: Cli) -> None:
     cli.out.document(plain(answer), stats_view(answer, cli.now()))
 
 
-def ls(cli: Cli, queue: option.Prefix = "") -> None:
+def ls(cli: Cli, queue: option.OneQueue = "") -> None:
     """List connected workers, or those that take from one queue."""
     none = "No worker is connected. Start one: jobline work QUEUE --shell COMMAND"
     cli.out.items(cli.client.admin.workers(queue), plain, worker_columns(cli.now()), none=none)

@@ -65,8 +65,8 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
 }
 
-HELP = "KEY=VALUE, an empty value for the default: " + " · ".join(
-    f"{key} ({what})" for key, (_, what) in SETTINGS.items()
+HELP = "An empty value takes the setting back to its default.\n" + "\n".join(
+    f"{key}: {what}" for key, (_, what) in SETTINGS.items()
 )
 
 
@@ -76,7 +76,7 @@ def change(settings: QueueSettings, words: Iterable[str]) -> list[str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or key not in SETTINGS:
-            raise Mistake(f"{word!r} is not a setting. {HELP}")
+            raise Mistake(f"{word!r} is not KEY=VALUE of a setting: {', '.join(SETTINGS)}")
         owner, name = _place(settings, key)
         owner.ClearField(name)
         if value:

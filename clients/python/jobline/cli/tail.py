@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from jobline.cli import options as option
-from jobline.cli.command import Cli, command
+from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.exits import Mistake
 from jobline.cli.job_view import moment_of
 from jobline.cli.output import printable
@@ -29,7 +29,7 @@ _STYLES = {
 
 def register(app: typer.Typer) -> None:
     """Adds `tail`."""
-    command(app, "tail")(tail)
+    command(app, "tail", rich_help_panel=SERVER)(tail)
 
 
 def tail(  # one argument an option of the command
@@ -39,14 +39,15 @@ def tail(  # one argument an option of the command
     job: option.WatchedJob = None,
     kind: option.Kinds = None,
     resume: option.ResumeToken = "",
-    limit: option.Limit = 0,
+    limit: option.Looks = 0,
 ) -> None:
-    """Print events as they happen, until you stop it.
+    """Print what happens to jobs and queues, as it happens, until you stop it.
 
     With --json each line carries the token that --resume takes to go on after it.
     """
     kinds = [_kind(name) for name in kind or []]
     events = cli.client.watch(queues=queues or [], job_id=job, kinds=kinds, resume_token=resume)
+    cli.out.note(f"watching {', '.join(queues or ['all queues'])} at {cli.server}; ^C to end")
     for event, token in islice(events, limit or None):
         if cli.out.as_json:
             cli.out.line({**plain(event), "resume_token": token})

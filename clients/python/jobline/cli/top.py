@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from jobline.cli import options as option
-from jobline.cli.command import Cli, command
+from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.job_view import moment_of, span_text
 from jobline.cli.output import Column, table
 from jobline.cli.plain import plain
@@ -48,7 +48,7 @@ class Row:
 
 def register(app: typer.Typer) -> None:
     """Adds `top`."""
-    command(app, "top")(top)
+    command(app, "top", rich_help_panel=SERVER)(top)
 
 
 def top(
@@ -56,11 +56,11 @@ def top(
     prefix: option.Prefix = "",
     *,
     interval: option.Interval = 1.0,
-    limit: option.Limit = 0,
+    limit: option.Looks = 0,
 ) -> None:
-    """Show queues and workers live, busiest first; --limit ends it after so many looks.
+    """Show queues and workers live, busiest first, until you stop it.
 
-    Without a terminal, or with --json, each look is printed after the other.
+    Without a terminal, or with --json, one look is printed after the other.
     """
     looks = _looks(cli, prefix, interval, limit)
     if cli.out.as_json:

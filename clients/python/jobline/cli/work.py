@@ -15,7 +15,7 @@ import typer
 
 from jobline.cli import options as option
 from jobline.cli import shell
-from jobline.cli.command import Cli, command
+from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Mistake
 from jobline.cli.work_report import WorkReport
 
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.1
 
 def register(app: typer.Typer) -> None:
     """Adds `work`."""
-    command(app, "work")(work)
+    command(app, "work", rich_help_panel=JOBS)(work)
 
 
 def work(  # noqa: PLR0913  # one argument an option of the command

@@ -1,0 +1,110 @@
+"""What is said when something is wrong: on the command line, with the address, with the name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from jobline.cli.exits import Exit
+
+KEYS = {"message", "advice", "kind", "reason", "code", "field", "retry_after"}
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("localhost", "write localhost:7070"),
+        (":7171", "write localhost:7171"),
+        ("localhost:99999", "a port is 1 … 65535"),
+        ("localhost:http", "a port is 1 … 65535"),
+    ],
+)
+def test_address_without_a_port_is_a_mistake(jobline, server, said):
+    """GRPC would look for it at port 443."""
+    ended = jobline("stats", server=server)
+    assert ended.code == Exit.USAGE
+    assert said in ended.err
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:1", "no-such-host.invalid:7070", "unix:/no/socket"])
+def test_server_that_is_not_there_is_said_in_words(jobline, server):
+    """Without the numbers of an operating system."""
+    ended = jobline("stats", server=server)
+    assert ended.code == Exit.UNREACHABLE
+    assert f"cannot connect to {server}: " in ended.err
+    assert "Errno" not in ended.err
+    assert "jobline serve" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "advice"),
+    [
+        (["queue", "get", "no-such-queue"], "there is no queue", "jobline queue ls"),
+        (["queue", "resume", "no-such-queue"], "there is no queue", "jobline queue ls"),
+        (["queue", "drain", "no-such-queue", "--yes"], "there is no queue", "jobline queue ls"),
+        (["job", "get", "99"], "there is no job 99", "jobline job ls"),
+        (["job", "explain", "99"], "there is no job 99", "jobline job ls"),
+    ],
+)
+def test_what_is_not_there_is_said_with_where_to_look(jobline, arguments, said, advice):
+    ended = jobline(*arguments)
+    assert ended.code == Exit.NOT_FOUND
+    assert ended.err.startswith(f"error: {said}")
+    assert advice in ended.err
+    error = json.loads(jobline(*arguments, "--json").err)["error"]
+    assert set(error) == KEYS
+    assert (error["reason"], error["code"]) == (error["reason"], "NOT_FOUND")
+
+
+def test_mistake_of_ours_has_the_keys_of_every_error(jobline):
+    ended = jobline("job", "ls", "colour:red", "--json")
+    error = json.loads(ended.err)["error"]
+    assert set(error) == KEYS
+    assert "colour" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["push", "--json"], Exit.USAGE),
+        (["job", "wait", "abc", "--json"], Exit.USAGE),
+        (["nonsense", "--json"], Exit.USAGE),
+        (["push", "q", "--count", "0", "--json"], Exit.USAGE),
+        (["stats", "--server", "127.0.0.1:1", "--json"], Exit.UNREACHABLE),
+    ],
+)
+def test_programs_get_json_for_every_mistake(arguments, code):
+    """Also for those that are found before a command begins."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "jobline.cli", *arguments], capture_output=True, check=False
+    )
+    assert ended.returncode == code
+    assert ended.stdout == b""
+    assert set(json.loads(ended.stderr)["error"]) == KEYS
+
+
+def test_program_that_asks_for_help_gets_it():
+    """And no error of how it asked."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "jobline.cli", "push", "--json", "--help"],
+        capture_output=True,
+        check=False,
+    )
+    assert ended.returncode == 0
+    assert b"Usage: jobline push" in ended.stdout
+
+
+def test_help_keeps_the_lines_of_words_and_settings(jobline):
+    """A list that runs together cannot be read."""
+    words = jobline("job", "ls", "--help").out.splitlines()
+    assert any("queue:mail" in line and "error:" not in line for line in words)
+    settings = jobline("queue", "set", "--help").out.splitlines()
+    assert any("lease:" in line and "max_attempts" not in line for line in settings)
+
+
+def test_help_shows_flags_without_a_type(jobline):
+    shown = jobline("job", "cancel", "--help").out.splitlines()
+    assert not [line for line in shown if "bool" in line and "--help" not in line]
