@@ -41,9 +41,11 @@ async def test_a_batch_handler_answers_for_each_job(tiny, is_async):
     assert sorted(sizes) == [1, 3]
 
 
-@pytest.mark.parametrize("said", [None, "text", KeyError("all")])
+@pytest.mark.parametrize("said", [None, "text", KeyError("all"), [None], [None] * 3])
 async def test_a_batch_handler_that_answers_for_nobody_fails_all(tiny, said):
-    """A list in order would do as well; this is none."""
+    """A list in order would do as well; of one of another length nobody knows whose answers it
+    has.
+    """
     worker = Worker(tiny.address)
 
     @worker.batch_handler("q", size=2, wait=3_600)

@@ -85,13 +85,12 @@ class Shop:
 
     def settle_batch(self, items: Sequence[BatchItem], said: Any) -> None:
         """What a batch handler returned: a sequence in order, or a mapping by id."""
-        answers = said if isinstance(said, Mapping) else dict(_in_order(items, said))
+        answers, why = _answers(items, said)
         for item in items:
             if item.id in answers:
                 self.settle(item.context, answers[item.id])
             else:
-                forgotten = Forgotten("the batch handler returned nothing for this job")
-                self.settle_error(item.context, forgotten)
+                self.settle_error(item.context, Forgotten(why))
 
     def settle(self, context: Context, value: Any) -> None:
         """One value, outcome or exception becomes a job's end."""
@@ -124,7 +123,12 @@ class Shop:
             context.deadline = deadline
 
 
-def _in_order(items: Sequence[BatchItem], said: Any) -> list[tuple[int, Any]]:
+def _answers(items: Sequence[BatchItem], said: Any) -> tuple[Mapping[int, Any], str]:
+    """What was said of each job, by id; and why nothing was of those that are missing."""
+    if isinstance(said, Mapping):
+        return said, "the batch handler returned nothing for this job"
     if not isinstance(said, Sequence) or isinstance(said, (str, bytes)):
-        return []
-    return [(item.id, answer) for item, answer in zip(items, said, strict=False)]
+        return {}, f"the batch handler returned {type(said).__name__}, no sequence and no mapping"
+    if len(said) != len(items):  # whose they are cannot be told: an ack might be another job's
+        return {}, f"the batch handler returned {len(said)} answers for {len(items)} jobs"
+    return {item.id: answer for item, answer in zip(items, said, strict=True)}, ""

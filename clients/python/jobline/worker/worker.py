@@ -147,9 +147,10 @@ class Worker:
     ) -> Callable[[F], F]:
         """Makes the function below it the handler of many jobs at a time: `handler(items)`.
 
-        It gets up to `size` `BatchItem`s, at the latest `wait` seconds after the first, and
-        returns a sequence in their order, or a mapping by id: for each job its result (None is
-        one), an exception, or an outcome. A job it says nothing about is failed.
+        It gets up to `size` `BatchItem`s (default 100), at the latest `wait` seconds after the
+        first (default 0.05), and returns a sequence, one answer for each in their order, or a
+        mapping by id: its result (None is one), an exception, or an outcome. A job it says nothing
+        about is failed, and all are if a sequence has another length. What it raises fails all.
         """
         if size < 1:
             raise InvalidArgument("the size of a batch is at least 1")
