@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 
 # The number of the field `payloads` in every message that holds a block.
 FIELD = 4
@@ -63,12 +63,6 @@ class Payloads:
     def is_even(self) -> bool:
         """Whether all have one length, which is `bytes_max` then."""
         return self._sums is None
-
-    @classmethod
-    def joined(cls, parts: Sequence[Payloads]) -> Payloads:
-        """The payloads of several, one after another."""
-        lengths = map(len, chain.from_iterable(parts))
-        return cls(b"".join([part.block for part in parts]), sum(map(len, parts)), lengths)
 
     def __len__(self) -> int:
         return self.skipped + self._count

@@ -3,8 +3,8 @@
 A commit costs the processor as much as ten calls (a hop to a thread and back, a write, an fsync),
 so the more calls share one the better. Whoever waits for a commit asks for nothing else meanwhile:
 where so many calls were seen at the same time lately, so many may come together again. A commit
-goes when half of them have, or after a bounded wait: one half is served while the other waits for
-the disk. Where no crowd was seen, nobody is kept waiting.
+goes when they have, or enough of them, or after a bounded wait; where no crowd was seen, nobody is
+kept waiting.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ WAIT_MS_MAX = 4
 BUFFERED_MS_MAX = 5
 # So many callers at the same time are a crowd.
 CROWD = 4
-# This share of a crowd is enough: while it waits for the disk, the others are served.
-ENOUGH_SHARE = 0.5
+# So many are enough of any crowd: while they wait for the disk, the others are served.
+ENOUGH = 32
 # How much a commit with fewer callers than before counts; one with more counts in full.
 FEWER_SHARE = 0.25
 
@@ -37,19 +37,20 @@ class Gather:
         if self._due_ms is None:
             self._due_ms = now_ms + BUFFERED_MS_MAX
 
-    def note_callers(self, now_ms: float, callers: int = 1) -> bool:
+    def note_caller(self, now_ms: float) -> bool:
         """Something is to be written, and somebody waits for it. Says whether `due_ms` is another
         moment now.
         """
-        before, self._waiting = self._waiting, self._waiting + callers
-        if before < max(round(self._seen * ENOUGH_SHARE), 1) <= self._waiting:
+        self._waiting += 1
+        if self._waiting == 1:
+            wait_ms = WAIT_MS_MAX if self._seen >= CROWD else 0
+            due_ms = now_ms + wait_ms
+            self._due_ms = due_ms if self._due_ms is None else min(due_ms, self._due_ms)
+            return True
+        if self._waiting == min(round(self._seen), ENOUGH):
             self._due_ms = now_ms
             return True
-        if before:
-            return False
-        due_ms = now_ms + (WAIT_MS_MAX if self._seen >= CROWD else 0)
-        self._due_ms = due_ms if self._due_ms is None else min(due_ms, self._due_ms)
-        return True
+        return False
 
     def due_ms(self) -> float | None:
         """When to go: a moment that may have passed; None while there is nothing to write."""
