@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 # The number of the field `payloads` in every message that holds a block.
 FIELD = 4
@@ -58,6 +58,12 @@ class Payloads:
         """Payloads that were objects."""
         block = b"".join([_header(len(payload)) + payload for payload in payloads])
         return cls(block, len(payloads), map(len, payloads))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Payloads]) -> Payloads:
+        """The payloads of several, one after another."""
+        lengths = map(len, chain.from_iterable(parts))
+        return cls(b"".join([part.block for part in parts]), sum(map(len, parts)), lengths)
 
     @property
     def is_even(self) -> bool:

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
@@ -35,6 +36,9 @@ from jobline_server.storage.store import DiskFull, JournalRow, Store, chain_of
 FULL_RETRY_SECONDS = 0.2
 # The loop's timers tick by the millisecond: what is due so soon is due.
 TICK_MS = 1
+
+Answer = tuple[asyncio.Future[Any], object]
+"""Who waits for a commit, and what it is told then."""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,9 @@ class Place:
 
 
 class Commits:
-    """The loop, and the door to it: `note` for what may wait a little, `wait` for what may not."""
+    """The loop, and the door to it: `note` for what may wait a little, `wait` for what may not,
+    `answer` for several who may not.
+    """
 
     def __init__(
         self,
@@ -82,8 +88,8 @@ class Commits:
         self._noted = False
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
-        self._gathering: list[asyncio.Future[None]] = []
-        self._flying: list[asyncio.Future[None]] | None = None
+        self._gathering: list[Answer] = []
+        self._flying: list[Answer] | None = None
         self._closing = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self.disk_full = False
@@ -103,20 +109,27 @@ class Commits:
         """Returns when all that was decided so far is on disk. Raises `Refused` with
         STORAGE_FAILED if that will never be known.
         """
+        if self._noted or self._flying is not None:
+            # One future a call: a call that is cancelled takes nobody along.
+            future: asyncio.Future[None] = self._loop.create_future()
+            self.answer([(future, None)])
+            await future
+
+    def answer(self, answers: Sequence[Answer]) -> None:
+        """Gives callers their answers when `wait` would return."""
         if self._noted:
             waiters = self._gathering
-            if self._gather.note_caller(_now_ms()):
+            if self._gather.note_callers(_now_ms(), len(answers)):
                 self._wake.set()
         elif self._flying is not None:
             waiters = self._flying
         else:
+            _give(answers)
             return
         if self.failed.done():
-            raise storage_failed()
-        # One future a call: a call that is cancelled takes nobody along.
-        future: asyncio.Future[None] = self._loop.create_future()
-        waiters.append(future)
-        await future
+            _give_up(answers)
+        else:
+            waiters += answers
 
     async def run(self) -> None:
         """Commits until `close`, or until a commit fails."""
@@ -172,10 +185,8 @@ class Commits:
             turn.shard.committed = turn.offset
         self._gather.landed()
         self._told(turns)
-        waiters, self._flying = self._flying, None
-        for future in waiters:
-            if not future.done():
-                future.set_result(None)
+        answers, self._flying = self._flying, None
+        _give(answers)
 
     def _cut(self) -> tuple[list[Turn], list[JournalRow], dict[int, int]]:
         turns: list[Turn] = []
@@ -223,9 +234,7 @@ class Commits:
 
     def fail(self, error: Exception) -> None:
         """Nobody is answered from memory that the disk may not have."""
-        for future in [*(self._flying or []), *self._gathering]:
-            if not future.done():
-                future.set_exception(storage_failed())
+        _give_up([*(self._flying or []), *self._gathering])
         if not self.failed.done():
             self.failed.set_exception(error)
 
@@ -235,6 +244,18 @@ def storage_failed() -> Refused:
     return Refused(
         RefusalKind.STORAGE_FAILED, "the disk failed while this was written; the server stops"
     )
+
+
+def _give(answers: Iterable[Answer]) -> None:
+    for future, answer in answers:
+        if not future.done():
+            future.set_result(answer)
+
+
+def _give_up(answers: Iterable[Answer]) -> None:
+    for future, _ in answers:
+        if not future.done():
+            future.set_exception(storage_failed())
 
 
 def _now_ms() -> float:

@@ -1,11 +1,33 @@
-"""What producers ask: push."""
+"""What producers ask: push.
+
+A transport may bring calls in bursts. Small pushes that arrive in one turn of the loop are decided
+as one then: they become one lot, one fact and one entry of the journal, however many callers sent
+them. If they are refused together, each is decided alone. Waiting for the end of a turn costs a
+turn of its own, so where calls come one by one nobody waits.
+"""
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import Push, Pushed
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel
 from jobline_server.runtime.core import Core
+
+# A push with more bytes of payloads is decided at once: to put it together with others copies it.
+SMALL_BYTES_MAX = 4 << 10
+# Where fewer small pushes arrive in a turn, the next ones are decided at once.
+BURST_MIN = 4
+# One of so many of those waits for the end of its turn, to see whether bursts come again.
+LOOK_EVERY = 64
+# So many pushes become one lot at most.
+TOGETHER_MAX = 256
+
+Caller = tuple[Push, asyncio.Future[Pushed]]
 
 
 class Producers:
@@ -13,16 +35,80 @@ class Producers:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._loop = asyncio.get_running_loop()
+        self._arrived: dict[object, list[Caller]] = {}
+        self._alone_left = 0
 
     async def push(self, command: Push) -> Pushed:
         """Stores jobs and returns when the level is reached. A push whose keys are all known waits
         for the commit that may still be under way for them.
         """
+        if command.jobs or command.request_id or len(command.payloads.block) > SMALL_BYTES_MAX:
+            return await self._push_alone(command)
+        if self._alone_left:
+            self._alone_left -= 1
+            return await self._push_alone(command)
+        if not self._arrived:
+            self._loop.call_soon(self._decide_arrived)
+        future: asyncio.Future[Pushed] = self._loop.create_future()
+        # What a lot needs its jobs to have in common; equal options are one object.
+        common = (command.queue, id(command.options), command.level, command.run_at_ms)
+        self._arrived.setdefault(common, []).append((command, future))
+        return await future
+
+    async def _push_alone(self, command: Push) -> Pushed:
+        pushed = self._decide(command)
+        if pushed.level is AckLevel.FSYNCED:
+            await self._core.commits.wait()
+        return pushed
+
+    def _decide(self, command: Push) -> Pushed:
         core = self._core
         shard = core.shard_of_queue(command.queue)
         core.check_accepting(shard, len(command.jobs) + len(command.payloads) + 1)
         pushed = decide_push(shard, core.now(), command)
         core.decided(shard)
-        if pushed.level is AckLevel.FSYNCED:
-            await core.commits.wait()
         return pushed
+
+    def _decide_arrived(self) -> None:
+        arrived, self._arrived = self._arrived, {}
+        if sum(map(len, arrived.values())) < BURST_MIN:
+            self._alone_left = LOOK_EVERY - 1
+        for alike in arrived.values():
+            callers = [caller for caller in alike if not caller[1].done()]
+            for start in range(0, len(callers), TOGETHER_MAX):
+                self._decide_together(callers[start : start + TOGETHER_MAX])
+
+    def _decide_together(self, callers: Sequence[Caller]) -> None:
+        commands = [command for command, _ in callers]
+        together = commands[0]
+        if len(commands) > 1:
+            payloads = Payloads.joined([command.payloads for command in commands])
+            together = replace(together, payloads=payloads)
+        try:
+            pushed = self._decide(together)
+        except Refused as refused:
+            if len(callers) == 1:
+                callers[0][1].set_exception(refused)
+                return
+            for caller in callers:
+                self._decide_together([caller])
+        except Exception as error:  # noqa: BLE001  # nobody else would tell those who wait
+            for _, future in callers:
+                future.set_exception(error)
+        else:
+            self._answer(callers, pushed)
+
+    def _answer(self, callers: Sequence[Caller], pushed: Pushed) -> None:
+        """Each hears of its share of the ids, at once or after the commit."""
+        answers: list[tuple[asyncio.Future[Pushed], Pushed]] = []
+        first_id = pushed.first_id
+        for command, future in callers:
+            count = len(command.payloads)
+            answers.append((future, Pushed(first_id, count, pushed.level)))
+            first_id += count
+        if pushed.level is AckLevel.FSYNCED:
+            self._core.commits.answer(answers)
+            return
+        for future, share in answers:
+            future.set_result(share)

@@ -37,20 +37,19 @@ class Gather:
         if self._due_ms is None:
             self._due_ms = now_ms + BUFFERED_MS_MAX
 
-    def note_caller(self, now_ms: float) -> bool:
+    def note_callers(self, now_ms: float, callers: int = 1) -> bool:
         """Something is to be written, and somebody waits for it. Says whether `due_ms` is another
         moment now.
         """
-        self._waiting += 1
-        if self._waiting == 1:
-            wait_ms = WAIT_MS_MAX if self._seen >= CROWD else 0
-            due_ms = now_ms + wait_ms
-            self._due_ms = due_ms if self._due_ms is None else min(due_ms, self._due_ms)
-            return True
-        if self._waiting == min(round(self._seen), ENOUGH):
+        before, self._waiting = self._waiting, self._waiting + callers
+        if before < min(round(self._seen), ENOUGH) <= self._waiting:
             self._due_ms = now_ms
             return True
-        return False
+        if before:
+            return False
+        due_ms = now_ms + (WAIT_MS_MAX if self._seen >= CROWD else 0)
+        self._due_ms = due_ms if self._due_ms is None else min(due_ms, self._due_ms)
+        return True
 
     def due_ms(self) -> float | None:
         """When to go: a moment that may have passed; None while there is nothing to write."""

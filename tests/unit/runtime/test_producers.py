@@ -1,0 +1,118 @@
+"""Pushes of one turn of the loop: what becomes one lot, and what each caller hears."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions
+from jobline_server.runtime import producers
+from jobline_server.runtime.runtime import Runtime
+
+OTHER_OPTIONS = JobOptions(name="other")
+
+
+def a_push(*payloads: bytes, queue: str = "mail", **rest: Any) -> Push:
+    options = rest.pop("options", DEFAULT_OPTIONS)
+    level = rest.pop("level", AckLevel.BUFFERED)
+    return Push(queue, options, payloads=Payloads.of(payloads), level=level, **rest)
+
+
+async def pushed_at_once(runtime: Runtime, *pushes: Push) -> list[Pushed | BaseException]:
+    return await asyncio.gather(*map(runtime.push, pushes), return_exceptions=True)
+
+
+def lots(runtime: Runtime) -> list[list[bytes]]:
+    return [list(lot.payloads) for lot in runtime.core.shards[0].lots.lots.values()]
+
+
+async def test_small_pushes_of_one_turn_become_one_lot(runtime: Runtime) -> None:
+    """Ids follow each other in the order of arrival, and each caller hears of its own."""
+    outcomes = await pushed_at_once(runtime, a_push(b"1"), a_push(b"2", b"3"), a_push(b"4"))
+    first, second, third = (one for one in outcomes if isinstance(one, Pushed))
+    assert [first.count, second.count, third.count] == [1, 2, 1]
+    assert [second.first_id, third.first_id] == [first.first_id + 1, first.first_id + 3]
+    assert lots(runtime) == [[b"1", b"2", b"3", b"4"]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_push(b"x", queue="print"),
+        a_push(b"x", options=OTHER_OPTIONS),
+        a_push(b"x", level=AckLevel.MEMORY),
+        a_push(b"x", run_at_ms=1 << 50),
+        a_push(b"x", request_id=b"r"),
+        a_push(bytes(producers.SMALL_BYTES_MAX)),
+    ],
+    ids=["queue", "options", "level", "time", "request id", "size"],
+)
+async def test_what_differs_stays_apart(runtime: Runtime, other: Push) -> None:
+    await pushed_at_once(runtime, a_push(b"1"), other, a_push(b"2"))
+    assert sorted(map(len, lots(runtime))) == [1, 2]
+
+
+async def test_a_burst_has_a_bound(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producers, "TOGETHER_MAX", 2)
+    await pushed_at_once(runtime, *[a_push(b"x")] * 5)
+    assert list(map(len, lots(runtime))) == [2, 2, 1]
+
+
+async def test_where_calls_come_one_by_one_they_are_decided_at_once(runtime: Runtime) -> None:
+    """But for one of many, which looks whether bursts come again; then they do wait."""
+    for _ in range(producers.LOOK_EVERY):
+        await runtime.push(a_push(b"x"))
+    burst = [a_push(b"y")] * producers.BURST_MIN
+    await pushed_at_once(runtime, *burst)
+    await pushed_at_once(runtime, *burst)
+    sizes = list(map(len, lots(runtime)))
+    assert sizes == [1] * producers.LOOK_EVERY + [producers.BURST_MIN] * 2
+
+
+async def test_what_does_not_fit_together_is_decided_one_by_one(runtime: Runtime) -> None:
+    """Who comes first is served, and only who does not fit is refused."""
+    runtime.core.load.waiting_max = 3
+    first, second, third = await pushed_at_once(
+        runtime, a_push(b"1", b"2"), a_push(b"3", b"4"), a_push(b"5")
+    )
+    assert isinstance(first, Pushed)
+    assert isinstance(second, Refused)
+    assert second.kind is RefusalKind.SERVER_FULL
+    assert isinstance(third, Pushed)
+    assert lots(runtime) == [[b"1", b"2"], [b"5"]]
+
+
+async def test_callers_wait_for_the_disk_each_for_itself(runtime: Runtime) -> None:
+    """One that is cancelled takes nobody along; one that left before anything was decided pushes
+    nothing."""
+    calls = [
+        asyncio.ensure_future(runtime.push(a_push(payload, level=AckLevel.FSYNCED)))
+        for payload in (b"1", b"2", b"3")
+    ]
+    await asyncio.sleep(0)
+    calls[0].cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert lots(runtime) == [[b"2", b"3"]]
+    calls[1].cancel()
+    assert not calls[2].done()
+    await runtime.core.commits.commit_once()
+    assert (await calls[2]).count == 1
+    assert calls[1].cancelled()
+
+
+async def test_a_failure_that_nobody_foresaw_reaches_every_caller(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A callback of the loop has no caller of its own who would hear of it."""
+
+    def fails(*_: object) -> Pushed:
+        raise LookupError("a mistake")
+
+    monkeypatch.setattr(producers, "decide_push", fails)
+    outcomes = await pushed_at_once(runtime, a_push(b"1"), a_push(b"2"))
+    assert [type(outcome) for outcome in outcomes] == [LookupError, LookupError]
