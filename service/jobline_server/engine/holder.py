@@ -76,17 +76,17 @@ class Holder:
         """A moment before which this lease does not end if nothing more is heard, in monotonic
         milliseconds.
         """
-        return self._ends_ms(lease, lease.deadline_ms)
+        return self.ends_ms(lease, lease.deadline_ms)
 
     def lost_ids(self, lease: RunLease | Job, mono_ms: int) -> list[int]:
         """The jobs on which this lease has ended."""
         if self.deadline_of(lease) > mono_ms:
             return []
-        return [i for i, ends_ms in lease.open_ends() if self._ends_ms(lease, ends_ms) <= mono_ms]
+        return [i for i, ends_ms in lease.open_ends() if self.ends_ms(lease, ends_ms) <= mono_ms]
 
-    def _ends_ms(self, lease: RunLease | Job, ends_ms: int) -> int:
-        """When a lease ends that would end at `ends_ms`: what is heard of a session extends all its
-        leases, and a broken stream cuts them short.
+    def ends_ms(self, lease: RunLease | Job, ends_ms: int) -> int:
+        """When a lease ends that would end at `ends_ms` by itself: what is heard of a session
+        extends all its leases, and a broken stream cuts them short.
         """
         if self.session:
             ends_ms = max(ends_ms, self.heard_ms + lease.lease_ms)

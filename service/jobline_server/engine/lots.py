@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from jobline_server.engine.lot import Lot
 
@@ -44,7 +44,7 @@ class LotIndex:
             lot = self._last = self.lots.get(self._ids[at - 1]) if at else None
         return lot if lot is not None and job_id < lot.end_id() else None
 
-    def first_ids_after(self, job_id: int) -> list[int]:
-        """First ids of the lots that have ids above this one, in order."""
-        at = max(bisect_right(self._ids, job_id) - 1, 0)
-        return [first_id for first_id in self._ids[at:] if first_id in self.lots]
+    def first_ids(self, start: int, most: int) -> list[int]:
+        """First ids of lots from this id on, in order, at most so many; some lots may be gone."""
+        at = bisect_left(self._ids, start)
+        return self._ids[at : at + most]

@@ -117,18 +117,17 @@ class Bulk:
         *,
         dry_run: bool,
     ) -> None:
-        """Walks by id, a slice at a time; ends when a slice is not full."""
+        """Walks by id, a slice at a time; ends when there are no more."""
         chosen = wanted.states & states if wanted.states else states
         if not chosen:
             return
         wanted = replace(wanted, states=chosen)
-        after, full = 0, True
-        while full:
+        after, is_cut = 0, True
+        while is_cut:
             await self._core.commits.wait()
-            views = await self._looking.first_after(wanted, after, limits.SLICE_ITEMS)
-            full = len(views) == limits.SLICE_ITEMS
+            views, is_cut = await self._looking.first_after(wanted, after, limits.SLICE_ITEMS)
             if not views:
-                return
+                break
             after = views[-1].id
             if dry_run:
                 result.count += len(views)

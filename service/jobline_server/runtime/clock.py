@@ -15,6 +15,8 @@ from jobline_server.engine.values import Now
 BEAT_MS = 250
 # A beat that is later than this was not late by load: the process stood still.
 STOOD_STILL_MS = 1_000
+# Two clocks that are read one after the other, each cut to milliseconds, seem to move by so much.
+READING_MS = 1
 
 
 class Clock(Protocol):
@@ -22,6 +24,11 @@ class Clock(Protocol):
 
     def now(self) -> Now:
         """Both times in milliseconds."""
+
+    def wall_at(self, mono_ms: int) -> int:
+        """The wall time of a moment of the monotonic clock: the same whenever it is asked, unless
+        one of the clocks was set or stood still.
+        """
 
     def beat(self, expected_ms: float) -> float:
         """Called after a pause that should have taken at most `expected_ms`; returns by how many
@@ -33,11 +40,22 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._lost_ms = 0
+        self._apart_ms = 0
         self._last_beat_ms = time.monotonic() * 1_000
 
     def now(self) -> Now:
         """Wall time, and monotonic time without what was lost standing still."""
         return Now(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000 - self._lost_ms)
+
+    def wall_at(self, mono_ms: int) -> int:
+        """How far the clocks are apart is kept until it is more than their reading in milliseconds
+        that differs.
+        """
+        now = self.now()
+        apart_ms = now.wall_ms - now.mono_ms
+        if abs(apart_ms - self._apart_ms) > READING_MS:
+            self._apart_ms = apart_ms
+        return mono_ms + self._apart_ms
 
     def beat(self, expected_ms: float) -> float:
         """Takes time that the process stood still out of the monotonic clock."""
@@ -59,6 +77,10 @@ class ManualClock:
     def now(self) -> Now:
         """What the clocks were set to."""
         return Now(self.wall_ms, self.mono_ms)
+
+    def wall_at(self, mono_ms: int) -> int:
+        """As the clocks stand."""
+        return mono_ms + self.wall_ms - self.mono_ms
 
     def beat(self, expected_ms: float) -> float:
         """Never late."""

@@ -21,6 +21,7 @@ from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import ENDED_STATES, EndReason, JobState, Now
 from jobline_server.runtime.commits import Turn
+from jobline_server.runtime.listing import Piece
 from jobline_server.runtime.shown import ended_view, matches
 from jobline_server.runtime.views import DeadCount, JobFilter, JobView
 from jobline_server.storage.codec import record_of, records_of
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 # Of the jobs that a queue completes meanwhile only those are written that it keeps: at a million a
 # second a tenth. Written four times a second, a drain takes half as long again.
 WRITE_SECONDS = 1.0
-# Jobs that one look at the finished file asks for, where a filter may let few of them through.
+# Jobs that one look at the finished file asks for at least: reading them takes some milliseconds.
 LOOK_JOBS = 1_000
 
 Runs = Sequence[tuple[int, int]]
@@ -162,8 +163,8 @@ class EndedJobs:
         return None if row is None else _kept_of(row, record_of(row, job_id))
 
     async def look_up(self, job_ids: Sequence[int]) -> AsyncIterator[Look]:
-        """Many jobs, each a part of some thousand that fits into memory. What had ended before is
-        seen, however lately; ids in order are found fastest.
+        """Many jobs, a part at a time. What had ended before is seen, however lately; ids in order
+        are found fastest.
         """
         known = [job_id for job_id in job_ids if self._core.shard_of_id(job_id) is not None]
         if len(known) < len(job_ids):
@@ -173,7 +174,7 @@ class EndedJobs:
         if known:
             await self.write()
         while known:
-            found = await self.finished.get_many(known)
+            found = await self.finished.get_many(known[:LOOK_JOBS])
             looked, known = known[: found.looked], known[found.looked :]
             yield Look(looked, _kept(found), frozenset(found.bad))
 
@@ -182,22 +183,24 @@ class EndedJobs:
         kept = await self.find(job_id)
         return None if kept is None else _view(kept)
 
-    async def first_after(self, wanted: JobFilter, after: int, count: int) -> list[JobView]:
-        """The first `count` ended jobs that a filter lets through, with ids above `after`, by
-        id.
+    async def fill(self, piece: Piece, wanted: JobFilter, after: int) -> None:
+        """Adds the ended jobs that a filter lets through, with ids above `after`, by id, until it
+        is full.
         """
         await self.write()
-        found: list[JobView] = []
         resume_after: int | None = after
-        while resume_after is not None and len(found) < count:
-            page = await self.finished.list(_query(wanted, resume_after, max(count, LOOK_JOBS)))
+        while resume_after is not None:
+            page = await self.finished.list(
+                _query(wanted, resume_after, max(piece.room, LOOK_JOBS))
+            )
             for part in page.parts:
-                found += [view for view in _views(part) if matches(view, wanted)]
-                if len(found) >= count:
-                    break
+                for view in _views(part):
+                    if matches(view, wanted):
+                        piece.add(view)
+                        if piece.is_full:
+                            return
+                await asyncio.sleep(0)
             resume_after = page.resume_after
-            await asyncio.sleep(0)
-        return found[:count]
 
     async def dead_statistics(self, queue: str) -> list[DeadCount]:
         """What dead jobs have in common, most first."""

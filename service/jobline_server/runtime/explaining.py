@@ -12,7 +12,6 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.looking import Looking
-from jobline_server.runtime.shown import in_lot, live_view
 from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
 
 # Items of a lane that are looked at to answer one question.
@@ -39,19 +38,14 @@ class Explaining:
         if owner is None:
             raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
         if state is JobState.ACTIVE:
-            return state, [self._running(owner, job_id)]
+            return state, [self._running(job_id)]
         if state is JobState.SCHEDULED:
             until_ms = owner.run_at_ms
             return state, [Obstacle(ObstacleKind.NOT_DUE, "its time has not come", until_ms)]
         return state, self._waiting(shard, owner, job_id)
 
-    def _running(self, owner: Job | Lot, job_id: int) -> Obstacle:
-        now = self._core.now()
-        view = (
-            in_lot(owner, job_id - owner.first_id, now)
-            if isinstance(owner, Lot)
-            else live_view(owner, now)
-        )
+    def _running(self, job_id: int) -> Obstacle:
+        view = self._looking.live(job_id)
         worker = view.worker if view is not None else ""
         until_ms = view.lease_until_ms if view is not None else 0
         return Obstacle(ObstacleKind.RUNNING, f"worker {worker!r} has it", until_ms)

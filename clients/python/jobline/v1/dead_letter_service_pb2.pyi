@@ -122,7 +122,9 @@ Global___ListDeadJobsRequest: _TypeAlias = ListDeadJobsRequest  # noqa: Y015
 
 @_typing.final
 class ListDeadJobsResponse(_message.Message):
-    """A page of dead jobs, by id."""
+    """A page of dead jobs, by id. It ends before `page_size`, with one job at least, where its jobs show
+    more than 3 MiB: payloads, results, checkpoints and errors, and what else there is.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -321,7 +321,9 @@ Global___ListJobsRequest: _TypeAlias = ListJobsRequest  # noqa: Y015
 
 @_typing.final
 class ListJobsResponse(_message.Message):
-    """A page of jobs, by id."""
+    """A page of jobs, by id. It ends before `page_size`, with one job at least, where its jobs show more
+    than 3 MiB: payloads, results, checkpoints and errors, and what else there is.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
