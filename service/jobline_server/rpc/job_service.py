@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from jobline.v1 import job_service_pb2
 from jobline_server.engine import limits
@@ -116,9 +117,10 @@ class JobService:
         ids = events.waited_ids(request)
         timeout_ms = events.wait_timeout_ms(request)
         with self._admission.waiters.entered():
-            async for ended in self._runtime.wait(ids, timeout_ms):
-                for job_id, end in ended:
-                    yield wait_response(job_id, end)
+            async with aclosing(self._runtime.wait(ids, timeout_ms)) as waiting:
+                async for ended in waiting:
+                    for job_id, end in ended:
+                        yield wait_response(job_id, end)
 
     async def Watch(
         self, request: job_service_pb2.WatchRequest, _context: Context
@@ -127,5 +129,6 @@ class JobService:
         chosen = events.watch_filter(request)
         token = events.resume_token(request)
         with self._admission.watchers.entered():
-            async for happened, resume_token in self._runtime.watch(chosen, token):
-                yield events.watch_response(happened, resume_token)
+            async with aclosing(self._runtime.watch(chosen, token)) as watching:
+                async for happened, resume_token in watching:
+                    yield events.watch_response(happened, resume_token)

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.events import events_of
+from jobline_server.runtime.events import events_of, is_wanted
 from jobline_server.runtime.views import EventView, WatchFilter
 
 # What is kept for watchers that resume: whichever is reached first. About two bytes of memory a
 # byte.
 TURNS_KEPT_MAX = 10_000
 BYTES_KEPT_MAX = 32 << 20
-WATCHERS_MAX = 1_000
-# Events in one answer, and how often a watcher without news hears that its call is alive.
-EVENTS_PER_ANSWER = 1_000
+# Events in one answer, which with the longest errors is below the 4 MiB that many clients take, and
+# how often a watcher without news hears that its call is alive.
+EVENTS_PER_ANSWER = 500
+# Events that are looked at in one turn of the loop, however few of them are wanted.
+EVENTS_AT_ONCE = 2_000
 HEARTBEAT_SECONDS = 15.0
 
 
@@ -39,7 +41,6 @@ class Feed:
         # Up to here, by shard, what was committed is no longer kept.
         self._gone = [shard.committed for shard in core.shards]
         self._news = asyncio.Event()
-        self._watchers = 0
 
     def told(self, turns: Sequence[Turn]) -> None:
         """Keeps committed turns, drops the oldest over the limit, and wakes the watchers."""
@@ -52,44 +53,33 @@ class Feed:
             self._first += 1
             self._bytes -= oldest.blob_bytes
             self._gone[oldest.shard.number] = oldest.offset
-        if self._watchers:
-            self._news.set()
+        self._news.set()
 
     async def watch(
         self, wanted: WatchFilter, resume_token: str
-    ) -> AsyncIterator[tuple[list[EventView], str]]:
+    ) -> AsyncGenerator[tuple[list[EventView], str], None]:
         """Yields events and the token to resume after them; an empty list is a heartbeat, the first
         of which says that the watch has begun. Raises `Refused` with OFFSET_GONE when the events to
         go on with are gone.
         """
-        if self._watchers >= WATCHERS_MAX:
-            raise Refused(RefusalKind.TOO_MANY_CALLS, f"{WATCHERS_MAX} watchers are connected")
         seen = self._parse(resume_token)
         at = self._first if resume_token else self._first + len(self._turns)
-        self._watchers += 1
-        try:
-            yield [], _token(seen)
-            while True:
-                if at < self._first:
-                    raise _gone()
-                while at < self._first + len(self._turns):
-                    turn = self._turns[at - self._first]
-                    at += 1
-                    if turn.offset <= seen[turn.shard.number] and turn.facts:
-                        continue
-                    seen[turn.shard.number] = turn.offset
-                    events = list(events_of(turn, wanted))
-                    for start in range(0, len(events), EVENTS_PER_ANSWER):
-                        last = start + EVENTS_PER_ANSWER >= len(events)
-                        # A token stands for whole turns: half a turn is told again after a resume.
-                        token = _token(seen) if last else ""
-                        yield events[start : start + EVENTS_PER_ANSWER], token
-                    if at < self._first:
-                        raise _gone()
-                if not await self._wait_for_news():
-                    yield [], _token(seen)
-        finally:
-            self._watchers -= 1
+        reader = _Reader(wanted)
+        yield [], _token(seen)
+        while True:
+            while self._first <= at < self._first + len(self._turns):
+                turn = self._turns[at - self._first]
+                at += 1
+                if turn.offset <= seen[turn.shard.number] and turn.facts:
+                    continue
+                seen[turn.shard.number] = turn.offset
+                async for events, is_last in reader.answers(turn):
+                    # A token stands for whole turns: half a turn is told again after a resume.
+                    yield events, _token(seen) if is_last else ""
+            if at < self._first:
+                raise _gone()
+            if not await self._wait_for_news():
+                yield [], _token(seen)
 
     async def _wait_for_news(self) -> bool:
         self._news.clear()
@@ -118,6 +108,37 @@ class Feed:
         if any(own < gone for own, gone in zip(seen, self._gone, strict=True)):
             raise _gone()
         return seen
+
+
+class _Reader:
+    """Reads turns for one watcher, and leaves the loop free after every so many events."""
+
+    def __init__(self, wanted: WatchFilter) -> None:
+        self._wanted = wanted
+        self._looked = 0
+
+    async def answers(self, turn: Turn) -> AsyncIterator[tuple[list[EventView], bool]]:
+        """The events of a turn that are wanted, in answers of a bounded length; and which is the
+        last of them.
+        """
+        wanted = self._wanted
+        answer: list[EventView] = []
+        for event in events_of(turn, wanted.queues):
+            if is_wanted(event, wanted):
+                if len(answer) == EVENTS_PER_ANSWER:
+                    yield answer, False
+                    answer = []
+                answer.append(event)
+            await self._pause()
+        if answer:
+            yield answer, True
+        await self._pause()
+
+    async def _pause(self) -> None:
+        self._looked += 1
+        if self._looked == EVENTS_AT_ONCE:
+            self._looked = 0
+            await asyncio.sleep(0)
 
 
 def _token(seen: Sequence[int]) -> str:

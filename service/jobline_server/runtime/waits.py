@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from jobline_server.engine.commands import Ended
 from jobline_server.engine.endings import EndedJobs as JobsEnding
@@ -85,7 +85,7 @@ class Waits:
         for waiter in self._by_id.get(ended.id, ()):
             waiter.tell(ended.id, ended)
 
-    async def wait(self, ids: Sequence[int], timeout_ms: int) -> AsyncIterator[list[Told]]:
+    async def wait(self, ids: Sequence[int], timeout_ms: int) -> AsyncGenerator[list[Told], None]:
         """Yields jobs as they end; `None` for ids that are neither live nor kept. Ends when all
         were told, or the time is over.
         """

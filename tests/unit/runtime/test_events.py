@@ -12,15 +12,13 @@ from jobline_server.engine.values import DEFAULT_OPTIONS
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.events import events_of
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import WatchFilter
 
 
 def happened(runtime: Runtime) -> list[tuple[int, int]]:
     """(kind, id) of every event since the last time."""
     shard = runtime.core.shards[0]
     turn = Turn(shard, shard.next_offset, shard.take_entries(), shard.take_ended())
-    events = events_of(turn, WatchFilter())
-    return [(int(event.kind), event.job_id) for event in events if event.job_id]
+    return [(int(event.kind), event.job_id) for event in events_of(turn) if event.job_id]
 
 
 async def test_every_job_of_a_delayed_lot_is_told_to_be_ready(runtime: Runtime) -> None:
