@@ -223,7 +223,8 @@ class StreamPort:
         """What came again is told so, by what it asked for: acks, then fails, then releases."""
         leases = [
             *zip(settle.ack_ids, settle.ack_deliveries, strict=True),
-            *((item.id, item.delivery) for item in (*settle.fails, *settle.releases)),
+            *((item.id, item.delivery) for item in settle.fails),
+            *((item.id, item.delivery) for item in settle.releases),
         ]
         fails_from = len(settle.ack_ids)
         releases_from = fails_from + len(settle.fails)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeVar
 
 from jobline_server.engine.commands import (
     Exceptions,
@@ -25,11 +26,15 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import LeaseReason, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
-from jobline_server.runtime.settles import ACKED, FAILED, NEVER, Settles
+from jobline_server.runtime.settles import ACKED, FAILED, NEVER, Item, Settles
 
 # Replies to pulls that are remembered by request id, and the payload that one pull may carry.
 REMEMBERED_PULLS_MAX = 10_000
 PULL_BYTES_MAX = 3 << 20
+# Fails, releases and extends that are decided in one turn of the loop: ten milliseconds or so.
+SETTLES_AT_ONCE = 1_000
+
+T = TypeVar("T")
 
 
 class Poll:
@@ -170,7 +175,9 @@ class Workers:
 
     async def fail(self, items: list[FailItem]) -> list[FailResult]:
         """Settles jobs as failed; returns after the commit."""
-        results = self._settles.fail(items)
+        results: list[FailResult] = []
+        async for part in slices(items):
+            results += self._settles.fail(part)
         await self._core.commits.wait()
         missing: Exceptions = [
             (index, result.outcome)
@@ -184,18 +191,36 @@ class Workers:
 
     async def release(self, items: list[ReleaseItem]) -> Exceptions:
         """Gives jobs back; returns after the commit."""
-        exceptions = self._settles.release(items)
+        exceptions = await self._in_slices(items, self._settles.release)
         await self._core.commits.wait()
         leases = [(item.id, item.delivery) for item in items]
         return await self._settles.explain_missing(leases, exceptions, repeated=NEVER)
 
     async def extend(self, items: list[ExtendItem]) -> Exceptions:
         """Keeps leases alive; returns after the commit if anything was reported."""
-        exceptions = self._settles.extend(items)
+        exceptions = await self._in_slices(items, self._settles.extend)
         if any(item.checkpoint is not None for item in items):
             await self._core.commits.wait()
         leases = [(item.id, item.delivery) for item in items]
         return await self._settles.explain_missing(leases, exceptions, repeated=NEVER)
+
+    async def _in_slices(
+        self, items: Sequence[Item], settle: Callable[[Sequence[Item]], Exceptions]
+    ) -> Exceptions:
+        exceptions: Exceptions = []
+        start = 0
+        async for part in slices(items):
+            exceptions += [(start + index, outcome) for index, outcome in settle(part)]
+            start += len(part)
+        return exceptions
+
+
+async def slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
+    """Items some at a time, with the loop free in between: each costs what a job alone does."""
+    for start in range(0, len(items), SETTLES_AT_ONCE):
+        if start:
+            await asyncio.sleep(0)
+        yield items[start : start + SETTLES_AT_ONCE]
 
 
 def together(parts: Sequence[Leased]) -> Leased:

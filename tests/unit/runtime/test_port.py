@@ -1,4 +1,4 @@
-"""A stream that ends or fails in an odd moment: nothing is lost by it, and nobody is left waiting."""
+"""Streams that end or fail in an odd moment: nothing is lost by it, and nobody is left waiting."""
 
 from __future__ import annotations
 
