@@ -108,3 +108,13 @@ def test_help_keeps_the_lines_of_words_and_settings(jobline):
 def test_help_shows_flags_without_a_type(jobline):
     shown = jobline("job", "cancel", "--help").out.splitlines()
     assert not [line for line in shown if "bool" in line and "--help" not in line]
+
+
+def test_words_between_colons_are_no_pictures(jobline, queue):
+    """A terminal library may know better; what a job says is shown as it says it."""
+    ended = jobline("job", "ls", "older:x")
+    assert "older:x: 'x' is not a time span" in ended.err
+    job_id = jobline("push", queue, "say :x: twice", "--json").document["id"]
+    worked = ["work", queue, "--exit-when-idle", "0.3s", "--quiet", "--result", "--", "cat"]
+    assert jobline(*worked).code == Exit.OK
+    assert "say :x: twice" in jobline("job", "wait", job_id).out

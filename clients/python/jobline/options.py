@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
 from jobline.enums import BackoffKind
+from jobline.errors import ErrorFacts, InvalidArgument
 from jobline.times import Seconds, to_duration
 from jobline.v1 import job_pb2
 
@@ -165,15 +166,21 @@ def _remade(said: dict[str, Any]) -> JobOptions:
 
 @lru_cache(maxsize=4096)
 def options_message(options: JobOptions) -> job_pb2.JobOptions:
-    """The message of some options. Kept for reuse: callers must not change it."""
-    message = job_pb2.JobOptions(
-        name=options.name or "",
-        content_type=options.content_type or "",
-        headers=options.headers or {},
-        priority=options.priority,
-        max_attempts=options.max_attempts,
-        max_stalls=options.max_stalls,
-    )
+    """The message of some options. Kept for reuse: callers must not change it. Raises
+    InvalidArgument, which names the field, for what it cannot hold.
+    """
+    said: dict[str, Any] = {
+        "name": options.name or "",
+        "content_type": options.content_type or "",
+        "headers": options.headers or {},
+        "priority": options.priority,
+        "max_attempts": options.max_attempts,
+        "max_stalls": options.max_stalls,
+    }
+    try:
+        message = job_pb2.JobOptions(**said)
+    except (TypeError, ValueError):
+        raise _misfit(said) from None
     if options.lease is not None:
         message.lease.CopyFrom(to_duration(options.lease))
     if options.backoff is not None:
@@ -181,6 +188,18 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
     if options.retention is not None:
         message.retention.CopyFrom(options.retention.to_message())
     return message
+
+
+def _misfit(said: dict[str, Any]) -> InvalidArgument:
+    """The error that names the field at fault; the library that noticed it does not."""
+    for name, value in said.items():
+        try:
+            job_pb2.JobOptions(**{name: value})
+        except (TypeError, ValueError) as error:
+            field = f"options.{name}"
+            facts = ErrorFacts(fields={field: str(error)})
+            return InvalidArgument(f"{field}: {value!r} does not fit: {error}", facts)
+    return InvalidArgument("these options do not fit into a message")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ says for each job); `push_many` makes one message of many jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
@@ -88,8 +89,15 @@ def shared_options(options: JobOptions | None, name: str | None, *, is_json: boo
 
 def built(batch: Batch[Lane, Any]) -> pb.PushRequest:
     """The message of a batch. Raises InvalidArgument for what does not fit into a message."""
-    try:
+    with fitting():
         return request_of_batch(batch)
+
+
+@contextmanager
+def fitting() -> Iterator[None]:
+    """Around the making of a message: what does not fit into it is the caller's mistake."""
+    try:
+        yield
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgument(f"this cannot be pushed: {error}") from error
 
@@ -136,10 +144,11 @@ def request_of_batch(batch: Batch[Lane, Any]) -> pb.PushRequest:
 
 
 def request_of_payloads(lane: Lane, payloads: Sequence[bytes], request_id: str) -> pb.PushRequest:
-    """The message of a plain lot."""
-    request = _request_of_lane(lane)
-    request.request_id = request_id
-    request.payloads.extend(payloads)
+    """The message of a plain lot. Raises InvalidArgument for what does not fit into it."""
+    with fitting():
+        request = _request_of_lane(lane)
+        request.request_id = request_id
+        request.payloads.extend(payloads)
     return request
 
 
@@ -154,30 +163,43 @@ def request_of_jobs(
     """The message of many jobs: one lot if they are plain and alike, rows otherwise.
 
     Every job can be pushed again safely: by the request id, or, where some jobs have keys (and a
-    request id is not allowed), by a new key for each of the others.
+    request id is not allowed), by a new key for each of the others. Raises InvalidArgument for what
+    does not fit into a message, CodecError for what has no JSON.
     """
     news = [job if isinstance(job, NewJob) else NewJob(job) for job in jobs]
-    encoded = [codec.encode(job.payload) for job in news]
-    kinds = {content_type for _, content_type in encoded}
-    request = _request_of_lane(lane._replace(is_json=kinds == {codec.JSON}))
-    request.atomic = atomic
     have_keys = any(job.job_key for job in news)
     if have_keys and request_id:
         raise InvalidArgument("give a request_id or job_keys, not both: either makes a retry safe")
-    if not have_keys:
-        request.request_id = request_id or new_id()
-    if len(kinds) <= 1 and all(map(_is_plain, news)):
-        request.payloads.extend(payload for payload, _ in encoded)
-        return request
+    encoded = [codec.encode(job.payload) for job in news]
+    kinds = {content_type for _, content_type in encoded}
+    with fitting():
+        request = _request_of_lane(lane._replace(is_json=kinds == {codec.JSON}))
+        request.atomic = atomic
+        if not have_keys:
+            request.request_id = request_id or new_id()
+        if len(kinds) <= 1 and all(map(_is_plain, news)):
+            request.payloads.extend(payload for payload, _ in encoded)
+        else:
+            _put_rows(request, news, encoded, new_id if have_keys else None)
+    return request
+
+
+def _put_rows(
+    request: pb.PushRequest,
+    news: Sequence[NewJob],
+    encoded: Sequence[tuple[bytes, str]],
+    new_key: Callable[[], str] | None,
+) -> None:
+    """A row a job; `new_key` makes the keys of those that have none."""
+    are_mixed = len({content_type for _, content_type in encoded}) > 1
     for job, (payload, content_type) in zip(news, encoded, strict=True):
         row = request.jobs.add(data=payload)
-        options = shared_options(job.options, None, is_json=bool(content_type) and len(kinds) > 1)
+        options = shared_options(job.options, None, is_json=bool(content_type) and are_mixed)
         if options != NO_OPTIONS:
             row.options.CopyFrom(options_message(options))
-        if have_keys:
-            row.job_key = job.job_key or new_id()
+        if new_key is not None:
+            row.job_key = job.job_key or new_key()
         _put_start(row, job.delay, job.run_at)
-    return request
 
 
 def _is_plain(job: NewJob) -> bool:

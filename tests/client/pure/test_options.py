@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -94,3 +95,14 @@ def test_moments_need_a_time_zone():
     assert to_timestamp(datetime(2025, 1, 1, tzinfo=UTC)).seconds == 1_735_689_600
     with pytest.raises(InvalidArgument, match="no time zone"):
         to_timestamp(datetime(2025, 1, 1))  # noqa: DTZ001  # that is the mistake
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("priority", 2**40), ("max_attempts", 1.5), ("name", 5), ("headers", {"a": 5})],
+)
+def test_an_option_that_does_not_fit_is_named(field, value: Any):
+    """The library that notices it names neither the field nor the value."""
+    with pytest.raises(InvalidArgument) as caught:
+        options_message(JobOptions(**{field: value}))
+    assert caught.value.field == f"options.{field}"

@@ -31,6 +31,7 @@ from jobline.pushing import (
     lot_of,
     pushed_of,
     request_of_jobs,
+    request_of_payloads,
 )
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
@@ -105,6 +106,18 @@ def test_what_does_not_fit_into_a_message_is_the_callers_mistake(said):
 
 
 # ---------------------------------------------------------------------- many at a time
+
+
+@pytest.mark.parametrize("said", [{"options": JobOptions(priority=2**40)}, {"delay": math.nan}])
+def test_what_does_not_fit_is_the_callers_mistake_for_many_too(said):
+    """Whichever way they are pushed."""
+    with pytest.raises(InvalidArgument):
+        many([b"1"], **said)
+    with pytest.raises(InvalidArgument):
+        request_of_payloads(lane(**said), [b"1"], "r")
+    text: Any = ["text"]
+    with pytest.raises(InvalidArgument, match="cannot be pushed"):
+        request_of_payloads(lane(), text, "r")
 
 
 def test_many_payloads_of_one_kind_are_a_lot():

@@ -23,7 +23,7 @@ from jobline.cli.command import SERVER, Cli, advice_for, command
 from jobline.cli.doctor_probe import probe
 from jobline.cli.exits import Exit
 from jobline.cli.findings import Finding, Health, failed, fine, worrying
-from jobline.cli.output import printable
+from jobline.cli.output import counted, printable
 from jobline.cli.spans import show_span
 from jobline.errors import JoblineError
 from jobline.status import error_from_rpc
@@ -154,7 +154,7 @@ def _lag(stats: GetStatsResponse) -> Finding:
 
 
 def _workers(stats: GetStatsResponse) -> Finding:
-    said = f"{stats.workers:,} connected, {stats.ready:,} jobs ready"
+    said = f"{stats.workers:,} connected, {counted(stats.ready, 'job')} ready"
     if stats.ready and not stats.workers:
         return worrying("workers", said, "Nobody works: start one with `jobline work QUEUE …`.")
     return fine("workers", said)
@@ -162,7 +162,8 @@ def _workers(stats: GetStatsResponse) -> Finding:
 
 def _dead(stats: GetStatsResponse) -> Finding:
     if stats.dead:
-        return worrying("dead letters", f"{stats.dead:,} jobs", "Look: `jobline dead stats`.")
+        found = counted(stats.dead, "job")
+        return worrying("dead letters", found, "Look: `jobline dead stats`.")
     return fine("dead letters", "none")
 
 

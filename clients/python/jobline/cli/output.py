@@ -40,8 +40,9 @@ class Output:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         width = None if sys.stdout.isatty() else _PIPE_WIDTH
-        self.console = Console(width=width, highlight=False, soft_wrap=False)
-        self.notes = Console(stderr=True, highlight=False)
+        # No emoji: `:x:` in a job's words, or in a filter, is what it is.
+        self.console = Console(width=width, highlight=False, soft_wrap=False, emoji=False)
+        self.notes = Console(stderr=True, highlight=False, emoji=False)
 
     def document(self, value: Any, shown: RenderableType) -> None:
         """One thing: a JSON document, or what is shown to a person."""
