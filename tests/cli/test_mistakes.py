@@ -118,3 +118,21 @@ def test_words_between_colons_are_no_pictures(jobline, queue):
     worked = ["work", queue, "--exit-when-idle", "0.3s", "--quiet", "--result", "--", "cat"]
     assert jobline(*worked).code == Exit.OK
     assert "say :x: twice" in jobline("job", "wait", job_id).out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["job", "get", "9" * 30],
+        ["job", "explain", "9" * 30],
+        ["job", "wait", "9" * 30],
+        ["job", "cancel", "9" * 30, "--yes"],
+        ["dead", "retry", "9" * 30],
+        ["tail", "--job", "9" * 30],
+        ["job", "explain", "-1"],
+        ["job", "wait", "one"],
+    ],
+)
+def test_what_cannot_be_an_id_is_a_mistake(jobline, arguments):
+    ended = jobline(*arguments)
+    assert ended.code == Exit.USAGE

@@ -67,6 +67,22 @@ def test_function_gets_the_payload_as_its_type(jobline, queue, tmp_path, monkeyp
     assert jobline("job", "wait", job_id, "--json").document["result"] == '{"sent":"a@b.c"}'
 
 
+def test_declared_job_runs_for_the_queue_it_is_declared_for(jobline, queue, tmp_path, monkeypatch):
+    module = tmp_path / "declared_of_test.py"
+    module.write_text(
+        f"from jobline import job\n@job(queue={queue!r})\ndef double(n: int) -> int:\n"
+        "    return 2 * n\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for wrong in (["other"], [queue, "--name", "triple"]):
+        ended = jobline("work", *wrong, "--function", "declared_of_test:double")
+        assert ended.code == Exit.USAGE
+        assert f"jobline work {queue} --function declared_of_test:double" in ended.err
+    job_id = push(jobline, queue, "21", "--name", "double")
+    work(jobline, queue, "--function", "declared_of_test:double")
+    assert jobline("job", "wait", job_id, "--json").document["result"] == "42"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -14,7 +14,7 @@ from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Exit, Mistake
 from jobline.cli.filters import parse
 from jobline.cli.plain import plain, text_of
-from jobline.cli.selection import choose, job_filter, state_name
+from jobline.cli.selection import choose, id_of, job_filter, state_name
 from jobline.cli.spans import show_moment
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def get(
     if key is not None:
         found = cli.client.jobs.get_by_key(job, key)
     elif job.isdecimal():
-        found = cli.client.jobs.get(int(job))
+        found = cli.client.jobs.get(id_of(job))
     else:
         raise Mistake(f"{job!r} is not an id; for a job by its key give QUEUE and KEY")
     cli.out.document(plain(found), job_view.full(found, cli.now()))

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from jobline.cli import filters, settings
+from jobline.cli.exits import Mistake
+from jobline.cli.selection import id_of
 from jobline.cli.spans import parse_span
 
 
@@ -22,6 +24,14 @@ def _span(text: str | float) -> float:
         return parse_span(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def _id(text: str | int) -> int:
+    """An id as typer parses it."""
+    try:
+        return id_of(str(text))
+    except Mistake as mistake:
+        raise typer.BadParameter(str(mistake)) from None
 
 
 def _flag(*names: str, help: str) -> Any:  # noqa: A002  # as typer calls it
@@ -87,10 +97,10 @@ OneQueue = Annotated[str, typer.Argument(metavar="QUEUE", help="Only this queue.
 Settings = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help=_lines(settings.HELP))]
 Force = Annotated[bool, _flag("--force", help="Also with active jobs.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
-JobId = Annotated[int, typer.Argument(metavar="ID", help="The job.", min=0)]
+JobId = Annotated[int, typer.Argument(metavar="ID", help="The job.", parser=_id)]
 JobOrQueue = Annotated[str, typer.Argument(metavar="ID|QUEUE", help="Its id, or its queue …")]
 KeyArgument = Annotated[str | None, typer.Argument(metavar="KEY", help="… and its key.")]
-JobIds = Annotated[list[int], typer.Argument(metavar="ID", help="The jobs.", min=0)]
+JobIds = Annotated[list[int], typer.Argument(metavar="ID", help="The jobs.", parser=_id)]
 
 # Of push.
 Payload = Annotated[
@@ -169,7 +179,7 @@ WatchedQueues = Annotated[
     list[str] | None, typer.Argument(metavar="QUEUE", help="Only these queues.")
 ]
 WatchedJob = Annotated[
-    int | None, typer.Option("--job", min=1, metavar="ID", help="Only this job.")
+    int | None, typer.Option("--job", parser=_id, metavar="ID", help="Only this job.")
 ]
 Kinds = Annotated[
     list[str] | None,

@@ -18,6 +18,8 @@ from jobline.v1 import job_pb2
 from jobline.v1.dead_letter_service_pb2 import DeadFilter
 from jobline.v1.job_admin_service_pb2 import JobFilter
 
+_ID_MAX = (1 << 53) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -39,7 +41,7 @@ def choose(words: Sequence[str] | None, *, everything: bool, now: datetime) -> C
     if numbers and len(numbers) < len(words):
         raise Mistake("ids and filter words do not go together: give one kind")
     chosen = Chosen(
-        ids=tuple(dict.fromkeys(map(int, numbers))),
+        ids=tuple(dict.fromkeys(map(id_of, numbers))),
         words=Filter() if numbers else filters.parse(words, now),
     )
     said_nothing = not chosen.ids and chosen.words.is_empty()
@@ -48,6 +50,13 @@ def choose(words: Sequence[str] | None, *, everything: bool, now: datetime) -> C
     if everything and not said_nothing:
         raise Mistake("--all goes without ids and filter words")
     return chosen
+
+
+def id_of(word: str) -> int:
+    """The id that a word is. Raises Mistake."""
+    if not word.isdecimal() or int(word) > _ID_MAX:
+        raise Mistake(f"{word!r} is not the id of a job, a number of at most 16 digits")
+    return int(word)
 
 
 def job_filter(words: Filter) -> JobFilter:

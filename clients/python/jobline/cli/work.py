@@ -56,7 +56,7 @@ def work(  # noqa: PLR0913  # one argument an option of the command
     """
     from jobline import ANY, Worker
 
-    job_type = _chosen(queue, name or ANY, function)
+    job_type = _chosen(queue, name, function)
     run = None if job_type else _command(cli, arguments or [], shell_line, keep_result=result)
     if bool(job_type) == bool(run):
         raise Mistake("give one of: -- COMMAND ARGUMENTS…, --shell LINE, --function MODULE:NAME")
@@ -77,14 +77,19 @@ def work(  # noqa: PLR0913  # one argument an option of the command
 
 def _chosen(queue: str, name: str, function: str) -> JobType[Any, Any] | None:
     """The Python function that the command line asks for, if it does. Raises Mistake."""
-    from jobline import JobType
+    from jobline import ANY, JobType
 
     if not function:
         return None
     found = load(function)
-    if isinstance(found, JobType):  # declared with @job: it knows its queue and name
-        return found
-    return JobType(queue=queue, name=name, function=found)
+    if not isinstance(found, JobType):
+        return JobType(queue=queue, name=name or ANY, function=found)
+    if queue != found.queue or name not in {"", found.name}:  # declared with @job: it knows both
+        raise Mistake(
+            f"{function} is declared for {found.name!r} of the queue {found.queue!r}: "
+            f"jobline work {found.queue} --function {function}"
+        )
+    return found
 
 
 def _command(
