@@ -6,12 +6,12 @@ This is the only place that knows which store is used. It reads settings and hol
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from os import urandom
 
 # A stopwatch for metrics: nothing is decided by it.
 from time import perf_counter
+from typing import TypeVar
 
 from jobline_server.background.beat import Background
 from jobline_server.background.checkpoints import CheckpointBeat
@@ -42,7 +42,7 @@ VERSION = version("jobline-server")
 # How long calls in flight may take to end once no new ones are taken.
 CALLS_SECONDS = 2.0
 
-Step = Callable[[], Awaitable[None]]
+T = TypeVar("T")
 
 
 class Server:
@@ -68,33 +68,27 @@ class Server:
     @property
     def services(self) -> Services:
         """The services of a server that was started."""
-        if self._services is None:
-            raise RuntimeError("the server was not started")
-        return self._services
+        return _started(self._services)
 
     @property
     def background(self) -> Background:
         """The beats of a server that was started."""
-        if self._background is None:
-            raise RuntimeError("the server was not started")
-        return self._background
+        return _started(self._background)
 
     @property
     def runtime(self) -> Runtime:
         """The runtime of a server that was started."""
-        if self._runtime is None:
-            raise RuntimeError("the server was not started")
-        return self._runtime
+        return _started(self._runtime)
 
     async def start(self) -> None:
         """Opens everything. What was opened is closed again if a later step fails."""
-        order: list[Step] = [
+        order = (
             self._open_runtime,
             self._start_background,
             self._serve_grpc,
             self._serve_http,
             self._say_serving,
-        ]
+        )
         try:
             for step in order:
                 await step()
@@ -110,22 +104,27 @@ class Server:
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
-        order: list[Step] = [
+        order = (
             self._say_not_serving,
             self._send_workers_away,
             self._end_calls,
             self._close_http,
             self._stop_background,
             self._close_runtime,
-        ]
+        )
+        failure: Exception | None = None
         for step in order:
-            await step()
+            try:
+                await step()
+            except Exception as error:
+                LOG.exception("a step of the stop failed", step=step.__name__)
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def hasten(self) -> None:
         """Workers get no more time to finish."""
         self._hastened.set()
-
-    # Opening.
 
     async def _open_runtime(self) -> None:
         settings = self.settings
@@ -203,22 +202,19 @@ class Server:
             transport=self.transport,
         )
         pages = make_pages(
-            registry, version=VERSION, is_well=self._is_well, is_ready=self._is_ready
+            registry,
+            version=VERSION,
+            is_well=lambda: not self.runtime.failed.done(),
+            is_ready=self._is_ready,
         )
         self._web = WebServer(pages)
         self.http = await self._web.start(self.settings.http)
 
     async def _say_serving(self) -> None:
-        if self._services is not None:
-            self._services.health.set_serving(True)
-
-    def _is_well(self) -> bool:
-        return not self.runtime.failed.done()
+        self.services.health.set_serving(True)
 
     def _is_ready(self) -> bool:
         return self._services is not None and self._services.health.serving
-
-    # Closing.
 
     async def _say_not_serving(self) -> None:
         if self._services is not None:
@@ -249,12 +245,19 @@ class Server:
 
     async def _stop_background(self) -> None:
         if self._background is not None:
+            # On a full disk they might wait for room for ever.
+            self.runtime.give_up_waiting_for_room()
             await self._background.stop()
 
     async def _close_runtime(self) -> None:
-        """Commits what is left, takes a checkpoint, closes the files."""
         if self._runtime is not None:
             await self._runtime.stop()
+
+
+def _started(part: T | None) -> T:
+    if part is None:
+        raise RuntimeError("the server was not started")
+    return part
 
 
 def call_limits(settings: Settings) -> CallLimits:

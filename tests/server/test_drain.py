@@ -15,7 +15,9 @@ from jobline.v1 import job_admin_service_pb2, job_pb2, job_service_pb2
 from jobline.v1.job_admin_service_pb2_grpc import JobAdminServiceStub
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server import app
+from jobline_server.config import load_settings
 from jobline_server.testing import ServerProcess, running_server
+from jobline_server.testing.embedded import FOR_TESTS
 from tests.server.calling import refusal_of
 from tests.server.conftest import connect, until
 from tests.server.world import make
@@ -195,3 +197,23 @@ async def test_two_servers_never_have_one_directory(tmp_path: Path) -> None:
         second = ServerProcess(tmp_path / "data")
         with pytest.raises(RuntimeError, match="ended with 2"):
             await second.start()
+
+
+async def test_a_step_of_the_stop_that_fails_keeps_no_other_from_being_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files are closed, so that the next server can have them; and the failure is told."""
+
+    async def fail() -> None:
+        raise OSError("the port cannot be closed")
+
+    server = app.Server(load_settings({**FOR_TESTS, "data": tmp_path}))
+    await server.start()
+    async with connect(server.addresses[0]) as channel:
+        push = job_service_pb2.PushRequest(queue="q", payloads=[b"x"])
+        await JobServiceStub(channel).Push(push)
+    monkeypatch.setattr(server, "_close_http", fail)
+    with pytest.raises(OSError, match="the port cannot be closed"):
+        await server.stop()
+    async with running_server(tmp_path) as next_server:
+        assert next_server.runtime.get_queue("q").ready == 1

@@ -93,6 +93,10 @@ class Commits:
         self._closing = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self.disk_full = False
+        self.waits_for_room = True
+        """Whether a write that finds the disk full is tried again; not when the server stops: what
+        nobody was told of may go.
+        """
         self.commits = 0
         self.commit_seconds = 0.0
         self.exclusive = asyncio.Lock()
@@ -141,10 +145,9 @@ class Commits:
             self.fail(error)
 
     def close(self) -> None:
-        """Has the loop commit what is left, and end. It does not wait for room any more: what
-        nobody was told of may go.
-        """
+        """Has the loop commit what is left, and end."""
         self._closing = True
+        self.waits_for_room = False
         self._wake.set()
 
     async def _until_due(self) -> bool:
@@ -220,7 +223,7 @@ class Commits:
             try:
                 await write()
             except DiskFull:
-                if self._closing:
+                if not self.waits_for_room:
                     raise
                 self.disk_full = True
                 await asyncio.sleep(FULL_RETRY_SECONDS)

@@ -151,15 +151,28 @@ class Runtime:
         await self.streams.wait_empty(seconds)
         self.streams.end_all()
 
+    def give_up_waiting_for_room(self) -> None:
+        """From now on a write that finds the disk full fails: nothing that waits for room keeps the
+        server from stopping. Call it when no more calls are taken.
+        """
+        self.core.commits.waits_for_room = False
+
     async def stop(self) -> None:
-        """Commits what is left, takes a last checkpoint, and closes the files."""
+        """Commits what is left, takes a last checkpoint, and closes the files; call it after
+        `start`, once.
+        """
         committing, keeping_time, keeping_ended = self._tasks
-        keeping_time.cancel()
-        self.ended.stop()
-        await asyncio.gather(keeping_time, keeping_ended, return_exceptions=True)
-        self.core.commits.close()
-        await committing
-        if not self.failed.done():
-            await self.checkpoints.take_due(everything=True)
-        await self.ended.finished.close()
-        await self.core.store.close()
+        self.give_up_waiting_for_room()
+        try:
+            keeping_time.cancel()
+            self.ended.stop()
+            await asyncio.gather(keeping_time, keeping_ended, return_exceptions=True)
+            self.core.commits.close()
+            await committing
+            if not self.failed.done():
+                await self.checkpoints.take_due(everything=True)
+        finally:
+            try:
+                await self.ended.finished.close()
+            finally:
+                await self.core.store.close()

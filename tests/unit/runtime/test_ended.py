@@ -82,3 +82,25 @@ async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
     assert tried == 4
     states = [(await runtime.get_job(job_id)).state for job_id in jobs]
     assert states == [JobState.COMPLETED] * 3
+
+
+async def test_a_full_disk_keeps_nobody_from_stopping(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for room gives up: a write of what ended, and then the stop itself goes on."""
+    tried = asyncio.Event()
+
+    async def full(_ops: Sequence[EndedOp]) -> None:
+        tried.set()
+        raise DiskFull
+
+    await completed(runtime, "a")
+    monkeypatch.setattr(runtime.ended.finished, "write", full)
+    monkeypatch.setattr("jobline_server.runtime.ended.WRITE_SECONDS", 0)
+    monkeypatch.setattr("jobline_server.runtime.commits.FULL_RETRY_SECONDS", 0)
+    runtime.start()
+    writing = asyncio.ensure_future(runtime.ended.write())
+    await tried.wait()
+    await asyncio.wait_for(runtime.stop(), 10)
+    with pytest.raises(DiskFull):
+        await writing
