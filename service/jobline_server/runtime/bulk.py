@@ -19,15 +19,14 @@ from jobline_server.engine.decide.admin import (
     decide_retry,
 )
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import ENDED_STATES, JobState
+from jobline_server.engine.values import KEPT_STATES, JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs, Look
 from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
 
-ENDED_OR_STALE = ENDED_STATES | {JobState.STALE}
 LIVE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE})
-DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | ENDED_OR_STALE
+DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | KEPT_STATES
 
 Step = Callable[[Sequence[int], BulkResult], Awaitable[None]]
 
@@ -56,7 +55,7 @@ class Bulk:
 
     async def retry_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Puts ended jobs back."""
-        return await self._act(selection, ENDED_OR_STALE, self._retry, dry_run=dry_run)
+        return await self._act(selection, KEPT_STATES, self._retry, dry_run=dry_run)
 
     async def delete_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Deletes jobs that wait or have ended."""

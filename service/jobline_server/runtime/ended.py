@@ -19,7 +19,7 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import ENDED_STATES, EndReason, JobState, Now
+from jobline_server.engine.values import KEPT_STATES, EndReason, JobState, Now
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.listing import Piece
 from jobline_server.runtime.shown import ended_view, matches
@@ -281,10 +281,9 @@ def _by_place(spans: Sequence[EndedSpan]) -> dict[tuple[str, JobState], list[tup
 
 
 def _query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:
-    ended = ENDED_STATES | {JobState.STALE}
     return EndedQuery(
         queue=wanted.queue,
-        states=frozenset(map(int, wanted.states & ended)),
+        states=frozenset(map(int, wanted.states & KEPT_STATES)),
         reasons=frozenset(map(int, wanted.reasons)),
         name=wanted.name,
         error_type=wanted.error_type,

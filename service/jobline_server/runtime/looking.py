@@ -16,7 +16,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.keys import JOB_KEY, hash_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import ENDED_STATES, EndReason, JobState
+from jobline_server.engine.values import KEPT_STATES, EndReason, JobState
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
@@ -85,10 +85,9 @@ class Looking:
         may be more.
         """
         pieces: list[Piece] = []
-        ended_only = bool(wanted.states) and not wanted.states - ENDED_STATES - {JobState.STALE}
-        if not ended_only and not _asks_for_ended(wanted):
+        if (not wanted.states or wanted.states - KEPT_STATES) and not _asks_for_ended(wanted):
             pieces = await self._live_after(wanted, after, count, with_payloads=with_payloads)
-        if not wanted.states or wanted.states & (ENDED_STATES | {JobState.STALE}):
+        if not wanted.states or wanted.states & KEPT_STATES:
             # After the look at what lives: what had just ended then is on the shelf now.
             await self._core.commits.wait()
             piece = Piece(count, with_payloads=with_payloads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import chain, islice
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import (
@@ -13,7 +14,6 @@ from jobline_server.engine.decide.queues import (
     decide_update_queue,
     existing_queue,
 )
-from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, QueueSettings
@@ -21,8 +21,9 @@ from jobline_server.runtime.bulk import Bulk
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
 
-# Lanes that a view lists, and items that it looks at to find the oldest.
+# Priorities that a view lists, and lanes whose heads it looks at to find the oldest job.
 PRIORITIES_SHOWN_MAX = 100
+LANES_LOOKED_AT_MAX = 1_000
 WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
 CLEANED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE})
 
@@ -94,7 +95,7 @@ class Queues:
         dry_run: bool,
         audit: Audit,
     ) -> BulkResult:
-        """Deletes ended jobs."""
+        """Deletes ended jobs in these states; none: all but DEAD ones."""
         existing_queue(self._core.shard_of_queue(queue), queue)
         before_ms = self._core.now().wall_ms - older_than_ms if older_than_ms else None
         wanted = JobFilter(queue=queue, states=states or CLEANED, ended_before_ms=before_ms)
@@ -144,29 +145,28 @@ class Queues:
 
     def _unhandled(self, queue: Queue) -> int:
         """READY jobs with a name that nobody who is connected handles; 0 while nobody is."""
-        turns = self._core.turns
-        if not turns.consumers(queue.name):
+        consumers = self._core.turns.consumers(queue.name)
+        if not consumers:
             return 0
-        handled: dict[str, bool] = {}
-        count = 0
-        for lane in queue.lanes():
-            if lane.name not in handled:
-                handled[lane.name] = turns.handles(queue.name, lane.name)
-            count += 0 if handled[lane.name] else lane.ready
-        return count
+        handled: set[str] = set()
+        for consumer in consumers:
+            names = consumer.names_for(queue.name)
+            if names is None:
+                return 0
+            handled |= names
+        ranks = queue.ranks(frozenset(handled))
+        return queue.ready - sum(lane.ready for rank in ranks for lane in rank)
 
 
 def _priorities(queue: Queue) -> list[tuple[int, int]]:
-    counts: dict[int, int] = {}
-    for lane in queue.lanes():
-        counts[lane.priority] = counts.get(lane.priority, 0) + lane.ready
-        if len(counts) >= PRIORITIES_SHOWN_MAX:
-            break
-    return list(counts.items())
+    ranks = islice(queue.ranks(None), PRIORITIES_SHOWN_MAX)
+    return [(rank[0].priority, sum([lane.ready for lane in rank])) for rank in ranks]
 
 
 def _oldest_ready_ms(queue: Queue) -> int:
-    """When the longest-waiting head of a lane was pushed; 0 if nothing is ready."""
-    heads = [lane.head() for lane in queue.lanes()[:PRIORITIES_SHOWN_MAX]]
-    pushed = [head.pushed_ms for head in heads if isinstance(head, Lot) or head is not None]
-    return min(pushed, default=0)
+    """When the longest-waiting head was pushed, of the lanes of the highest priorities; 0 if nothing
+    is ready.
+    """
+    lanes = islice(chain.from_iterable(queue.ranks(None)), LANES_LOOKED_AT_MAX)
+    heads = [lane.head() for lane in lanes]
+    return min([head.pushed_ms for head in heads if head is not None], default=0)

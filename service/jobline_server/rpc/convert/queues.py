@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobline.v1 import queue_pb2, queue_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
-from jobline_server.engine.values import ENDED_STATES, JobState, QueueSettings
+from jobline_server.engine.values import KEPT_STATES, JobState, QueueSettings
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.jobs import fill_moment
 from jobline_server.rpc.convert.selection import members
@@ -20,10 +20,6 @@ PATHS = {
     field.name: RENAMED.get(field.name, field.name)
     for field in queue_pb2.QueueSettings.DESCRIPTOR.fields
 }
-CLEANED_BY_DEFAULT = frozenset(
-    {JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE}
-)
-CLEANABLE = ENDED_STATES | {JobState.STALE}
 
 
 def settings_change(
@@ -52,11 +48,9 @@ def _mask(request: queue_service_pb2.UpdateQueueRequest) -> frozenset[str] | Non
 
 
 def cleaned_states(request: queue_service_pb2.CleanQueueRequest) -> frozenset[JobState]:
-    """The ended states to clean."""
-    if not request.states:
-        return CLEANED_BY_DEFAULT
+    """The ended states to clean; none leaves it to the runtime."""
     states = members(request.states, "states", JobState)
-    if not states <= CLEANABLE:
+    if not states <= KEPT_STATES:
         raise fields.invalid("states", "only states of ended jobs")
     return states
 

@@ -15,7 +15,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any
 
-from jobline_server.engine.values import ENDED_STATES, JobState
+from jobline_server.engine.values import KEPT_STATES, JobState
 from jobline_server.storage.finished import (
     PAGE_BYTES_MAX,
     DeadGroup,
@@ -31,7 +31,6 @@ from jobline_server.storage.store import DataLoss
 
 WALK_PARTS = 2_000
 _EVERY_ID = (1 << 63) - 1
-_ALL_STATES = ENDED_STATES | {JobState.STALE}
 _SQL = load("finished_queries.sql")
 
 
@@ -163,11 +162,11 @@ def _sources_of(query: EndedQuery) -> list[_Source]:
     """The fewest indices that hold all that is asked for. Conditions of partial indices are
     repeated literally: SQLite proves nothing about parameters
     (https://sqlite.org/partialindex.html)."""
-    states = sorted(query.states & _ALL_STATES) if query.states else sorted(_ALL_STATES)
+    states = sorted(query.states & KEPT_STATES) if query.states else sorted(KEPT_STATES)
     if query.queue:
         index = "INDEXED BY ended_by_id"
         return [_Source(index, "queue = :queue AND state = :state", state) for state in states]
-    if len(states) == len(_ALL_STATES):
+    if len(states) == len(KEPT_STATES):
         return [_Source("NOT INDEXED", "TRUE")]
     return [
         _Source("NOT INDEXED", "state = :state", state)
