@@ -195,3 +195,10 @@ class Shard:
             holder = self.holders[session] = Holder(worker, session)
             holder.heard_ms = self.mono_ms
         return holder
+
+    def forget_holder(self, holder: Holder) -> None:
+        """The holder of a session that is gone; another one, if the session has returned since,
+        stays.
+        """
+        if self.holders.get(holder.session) is holder:
+            del self.holders[holder.session]

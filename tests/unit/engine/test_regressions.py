@@ -1,4 +1,4 @@
-"""Bugs that random histories found, each told in its shortest form."""
+"""Bugs that random histories or readers found, each told in its shortest form."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.decide.settle import decide_fail
+from jobline_server.engine.decide.timers import disconnect
 from jobline_server.engine.entries import JobDied
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of
@@ -86,3 +87,19 @@ def test_fact_that_cannot_be_applied_is_not_recorded(shard):
     with pytest.raises(IllegalMove):
         shard.emit(JobDied(NOW.wall_ms, 99, EndReason.EXPLICIT_FAIL, None))
     assert commit(shard) == []
+
+
+def test_session_that_returned_is_not_forgotten_with_the_holder_it_had_before(world):
+    """The wheel still looks at the earlier one, which somebody may remember for long."""
+    first, second = world.row(), world.row()
+    earlier = world.session()
+    world.ack([(first, world.one(holder=earlier).delivery)])
+    disconnect(world.shard, world.now, earlier, grace_ms=15_000)
+    later = world.session()
+    delivery = world.one(holder=later).delivery
+    for _ in range(3):
+        world.advance(15_000)
+        later.heard_ms = world.now.mono_ms
+        world.tick()
+    assert world.shard.holders == {later.session: later}
+    assert later.held() == [(second, delivery)]

@@ -118,3 +118,11 @@ def test_session_has_one_holder_however_often_it_is_asked_for(world):
     one = world.shard.session_holder("s1", "w1")
     assert world.shard.session_holder("s1", "w1") is one
     assert world.shard.session_holder("s2", "w1") is not one
+
+
+def test_session_is_forgotten_with_the_holder_it_has_and_with_no_other(world):
+    earlier = world.shard.session_holder("s1", "w1")
+    world.shard.forget_holder(earlier)
+    later = world.shard.session_holder("s1", "w1")
+    world.shard.forget_holder(earlier)
+    assert world.shard.holders == {"s1": later}

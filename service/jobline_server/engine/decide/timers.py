@@ -107,8 +107,8 @@ def expire(shard: Shard, now: Now, holder: Holder) -> int:
     check_ms = holder.next_check()
     if check_ms is not None:
         shard.wheel.arm(holder, max(check_ms, now.mono_ms))
-    elif holder.session and (holder.lost_ms is not None):
-        shard.holders.pop(holder.session, None)
+    elif holder.lost_ms is not None:
+        shard.forget_holder(holder)
     return len(lost)
 
 
@@ -172,7 +172,7 @@ def disconnect(shard: Shard, now: Now, holder: Holder, *, grace_ms: int) -> None
     holder.grace_ms = grace_ms
     check_ms = holder.next_check()
     if check_ms is None:
-        shard.holders.pop(holder.session, None)
+        shard.forget_holder(holder)
     else:
         shard.wheel.arm(holder, check_ms)
 
