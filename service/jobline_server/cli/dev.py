@@ -41,16 +41,19 @@ def dev(*, config: ConfigFile = None, as_json: AsJson = False, given: dict[str, 
     """
     from jobline_server.serving import print_ready, run
 
-    given = {
+    chosen = settings_of(given, config).model_fields_set
+    usual: dict[str, Any] = {
         "log_level": "warning",
         "log_format": "console",
         "drain_seconds": _DRAIN_SECONDS,
-    } | given
-    for name in ("listen", "http"):
-        given.setdefault(name, free_address(Settings.model_fields[name].default))
+        "listen": free_address(Settings.model_fields["listen"].default),
+        "http": free_address(Settings.model_fields["http"].default),
+    }
     with tempfile.TemporaryDirectory(prefix="jobline-dev-") as folder:
-        is_kept = "data" in given
-        settings = settings_of(given if is_kept else given | {"data": Path(folder)}, config)
+        usual["data"] = Path(folder)
+        is_kept = "data" in chosen
+        own = {name: value for name, value in usual.items() if name not in chosen}
+        settings = settings_of(given | own, config)
 
         def announce(server: Server) -> None:
             if as_json:

@@ -164,8 +164,8 @@ def _priorities(queue: Queue) -> list[tuple[int, int]]:
 
 
 def _oldest_ready_ms(queue: Queue) -> int:
-    """When the longest-waiting head was pushed, of the lanes of the highest priorities; 0 if nothing
-    is ready.
+    """When the head that waits longest was pushed, of the lanes of the highest priorities; 0 if
+    nothing is ready.
     """
     lanes = islice(chain.from_iterable(queue.ranks(None)), LANES_LOOKED_AT_MAX)
     heads = [lane.head() for lane in lanes]
