@@ -14,10 +14,10 @@ from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of
-from jobline_server.engine.limits import DAY_MS, HOUR_MS
+from jobline_server.engine.limits import DAY_MS, HOUR_MS, REQUEST_WINDOW_MS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, Now
-from jobline_server.storage.checkpoint import PASSES_MAX, Checkpoint
+from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint
 from jobline_server.storage.codec.shared import payloads_of
 from jobline_server.storage.store import ItemKind
 from tests.storage.recovery_world import SHARD, World
@@ -41,8 +41,8 @@ def push_lot(world, payloads, level=None):
     return decide_push(world.shard, world.now, push).first_id
 
 
-def work_off(world, max_jobs):
-    """Leases and acks jobs from the front."""
+def lease(world, max_jobs):
+    """Leases jobs from the front; returns (id, delivery) of each."""
     world.commit()
     leased = decide_lease(
         world.shard,
@@ -57,9 +57,14 @@ def work_off(world, max_jobs):
     leases = [(job.id, job.delivery) for job in leased.jobs]
     for run in leased.runs:
         leases += [(run.first_id + index, run.delivery) for index in range(len(run.payloads))]
+    return leases
+
+
+def work_off(world, max_jobs):
+    """Leases and acks jobs from the front."""
+    leases = lease(world, max_jobs)
     ids = [job_id for job_id, _ in leases]
     decide_ack(world.shard, world.now, ids, [delivery for _, delivery in leases], {})
-    return ids
 
 
 def pass_time(world, milliseconds):
@@ -103,20 +108,9 @@ def test_job_that_ends_after_its_slice_is_removed(world):
 def test_job_that_changes_after_its_slice_is_written_again(world):
     push_jobs(world, 3)
     assert world.stage(2)
-    world.commit()
-    queue = world.shard.queues["q"]
-    decide_lease(
-        world.shard,
-        world.now,
-        queue,
-        Holder("w", ""),
-        max_jobs=1,
-        max_bytes=10,
-        names=None,
-        lease_ms=0,
-    )
+    lease(world, 1)
     world.finish_checkpoint(truncate=True)
-    assert queue.active == 1
+    assert world.shard.queues["q"].active == 1
     check_recovery(world)
 
 
@@ -208,6 +202,18 @@ def test_abandoned_checkpoint_loses_nothing(world):
     check_recovery(world)
 
 
+def test_key_that_a_volatile_push_took_over_is_not_written(world):
+    """Within the hour in which the key of the push before would have gone, unwritten."""
+    assert world.now.wall_ms % HOUR_MS < HOUR_MS - 2 * REQUEST_WINDOW_MS
+    for level in (AckLevel.FSYNCED, AckLevel.MEMORY):
+        push = Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"]), level=level)
+        push.request_id = b"again"
+        decide_push(world.shard, world.now, push)
+        pass_time(world, REQUEST_WINDOW_MS)
+    world.finish_checkpoint(truncate=True)
+    assert stored(world, ItemKind.KEYS) == []
+
+
 def test_keys_go_with_their_hour(world):
     push_jobs(world, key="k")
     world.finish_checkpoint(truncate=True)
@@ -259,15 +265,29 @@ def test_removals_are_handed_out_in_slices_too(world):
     assert checkpoint.slice(20).removals
 
 
+def test_slice_whose_budget_is_all_but_spent_takes_few_keys(world):
+    push_jobs(world, 15)
+    world.finish_checkpoint(truncate=True)
+    work_off(world, 15)
+    for number in range(19):
+        push_jobs(world, key=f"k{number}")
+    checkpoint = Checkpoint(world.shard, world.segments)
+    assert len(checkpoint.slice(20).removals) == 15
+    assert sum(map(len, world.shard.keys.unsaved.values())) == 19 - 1
+
+
 def test_shard_that_changes_faster_than_it_is_written_is_not_chased_for_ever(world):
+    """It is written in ever larger slices, so that what is left for the last one is bounded."""
     push_jobs(world, 100)
     checkpoint = Checkpoint(world.shard, world.segments)
-    slices = 0
-    while checkpoint.slice(10):
+    sizes = []
+    while piece := checkpoint.slice(10):
         push_jobs(world, 20)
-        slices += 1
-        assert slices < 1_000
-    assert slices > PASSES_MAX
+        sizes.append(len(piece.rows))
+        assert len(sizes) < 1_000
+    assert len(sizes) > PASSES_ALIKE
+    world.commit()
+    assert len(checkpoint.finish().rows) <= 2 * max(sizes)
 
 
 def test_checkpoint_ends_only_where_the_journal_does(world):

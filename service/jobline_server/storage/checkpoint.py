@@ -29,6 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
+from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.codec.stored_jobs import encode_job
 from jobline_server.storage.codec.stored_lots import encode_lot
@@ -44,9 +45,10 @@ BYTES_AN_ITEM = 8_192
 KEYS_AN_ITEM = 8
 REMOVALS_AN_ITEM = 16
 SEGMENT_KEYS_MAX = 8_192
-# Slices go once over everything, then over what changed meanwhile, and so on while that is much; a
-# shard that changes faster than it is written down is not chased for ever.
-PASSES_MAX = 4
+# Slices go once over everything, then over what changed meanwhile, and so on while that is much. A
+# shard that changes faster than it is written down is not chased for ever: after so many passes
+# slices are twice as large in each pass, until what is left is no more than one of them.
+PASSES_ALIKE = 4
 
 
 @dataclass(slots=True)
@@ -95,15 +97,18 @@ class Checkpoint:
         self._to_go = 0
 
     def slice(self, budget_items: int = limits.SLICE_ITEMS) -> Slice:
-        """Takes a piece of about this many items. An empty one says: call `finish`."""
+        """Takes a piece of about this many items, or more if the shard changes too fast for that.
+        An empty one says: call `finish`.
+        """
         piece = Slice()
-        if self._to_go <= 0:
-            self._to_go = self._noted()
-            self._passes += 1
-            little = self._to_go <= budget_items and self._cost() <= budget_items
-            if little or self._passes > PASSES_MAX:
-                self._to_go = 0
+        is_new_pass = self._to_go <= 0
+        self._passes += is_new_pass
+        budget_items <<= max(self._passes - PASSES_ALIKE, 0)
+        if is_new_pass:
+            noted = self._noted()
+            if noted <= budget_items and self._cost() <= budget_items:
                 return piece
+            self._to_go = noted
         before = self._noted()
         self._fill(piece, budget_items)
         self._to_go -= before - self._noted()
@@ -179,7 +184,7 @@ class Checkpoint:
         ):
             if self._budget <= 0 or not buried:
                 continue
-            most = int(min(self._budget * REMOVALS_AN_ITEM, len(buried)))
+            most = max(int(min(self._budget * REMOVALS_AN_ITEM, len(buried))), 1)
             chunk = buried[-most:]
             del buried[-most:]
             done.extend(chunk)
@@ -229,23 +234,26 @@ class Checkpoint:
         while keys.unsaved and self._budget > 0:
             bucket = min(keys.unsaved)
             unsaved = keys.unsaved[bucket]
-            most = int(min(self._budget * KEYS_AN_ITEM, SEGMENT_KEYS_MAX))
+            most = max(int(min(self._budget * KEYS_AN_ITEM, SEGMENT_KEYS_MAX)), 1)
             hashes = unsaved[-most:]
             del unsaved[-most:]
             if not unsaved:
                 del keys.unsaved[bucket]
             self._taken.keys.append((bucket, hashes))
-            pairs = [(one, keys.records.get(one)) for one in dict.fromkeys(hashes)]
-            # A key that was taken over since belongs to another hour, and is noted there.
-            current = [
-                (one, record)
-                for one, record in pairs
-                if record is not None and record.expires_ms // limits.KEY_BUCKET_MS == bucket
-            ]
+            current = self._current(bucket, hashes)
             if current:
                 item_key = self._segments.add(bucket)
                 self._add(piece, ItemKind.KEYS, item_key, encode_keys(bucket, current))
             self._budget -= len(hashes) / KEYS_AN_ITEM
+
+    def _current(self, bucket: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
+        """Those of these keys that belong to this hour still: others were taken over since, and are
+        noted elsewhere or never written.
+        """
+        keys = self._shard.keys
+        written = [one for one in dict.fromkeys(hashes) if one not in keys.volatile]
+        found = [(one, keys.records[one]) for one in written if one in keys.records]
+        return [pair for pair in found if pair[1].expires_ms // limits.KEY_BUCKET_MS == bucket]
 
     def _end_segments(self, piece: Slice) -> None:
         """Segments of hours that ended are removed."""
