@@ -24,7 +24,8 @@ from pydantic_settings import (
 PREFIX = "JOBLINE_"
 FILE_VARIABLE = "JOBLINE_CONFIG"
 # Variables of the client and of jobs that are run as commands, on the same machine.
-OTHERS = ("JOBLINE_SERVER", "JOBLINE_JOB_")
+CLIENT_VARIABLE = "JOBLINE_SERVER"
+JOB_PREFIX = "JOBLINE_JOB_"
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -62,7 +63,7 @@ class Settings(BaseSettings):
         description="HOST:PORT of gRPC; port 0 picks a free one. Empty: only the socket.",
     )
     unix_socket: Path | None = Field(
-        default=None, description="Path of a Unix socket for gRPC beside `listen`."
+        default=None, description="Path of a Unix socket for gRPC beside `listen`. Empty: none."
     )
     http: str = Field(
         default="127.0.0.1:7071",
@@ -166,6 +167,19 @@ class Settings(BaseSettings):
             raise ValueError("must be HOST:PORT, the port 0 to 65535")
         return value
 
+    @field_validator("data", mode="before")
+    @classmethod
+    def _directory(cls, value: object) -> object:
+        # A path that is empty would be the directory that the server happens to be started in.
+        if value == "":
+            raise ValueError("must name a directory")
+        return value
+
+    @field_validator("unix_socket", mode="before")
+    @classmethod
+    def _socket(cls, value: object) -> object:
+        return None if value == "" else value
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -214,9 +228,10 @@ def _with_file(file: Path | None) -> type[Settings]:
 
 def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     """A misspelt variable would be ignored otherwise."""
-    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields} | {FILE_VARIABLE}
+    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
+    known |= {FILE_VARIABLE, CLIENT_VARIABLE}
     for name in environment:
-        if name.startswith(PREFIX) and name not in known and not name.startswith(OTHERS):
+        if name.startswith(PREFIX) and name not in known and not name.startswith(JOB_PREFIX):
             raise ConfigurationError(f"{name}: no such setting; see `jobline serve --help`")
 
 

@@ -73,6 +73,7 @@ def test_a_flag_that_was_not_given_says_nothing(file: Path) -> None:
         ({"heartbeat_seconds": 0}, "heartbeat_seconds:"),
         ({"uvloop": "perhaps"}, "uvloop:"),
         ({"default_ack_level": "none"}, "default_ack_level:"),
+        ({"data": ""}, "data: must name a directory"),
         ({"log_level": "loud"}, "log_level:"),
     ],
 )
@@ -83,12 +84,20 @@ def test_what_cannot_be_applied_stops_the_start(flags: dict[str, object], said: 
     assert str(caught.value).startswith(said)
 
 
-def test_a_misspelt_variable_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["JOBLINE_LISTENN", "JOBLINE_SERVERS"])
+def test_a_misspelt_variable_stops_the_start(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be ignored in silence otherwise."""
-    monkeypatch.setenv("JOBLINE_LISTENN", "x")
+    monkeypatch.setenv(name, "x")
 
-    with pytest.raises(ConfigurationError, match="JOBLINE_LISTENN"):
+    with pytest.raises(ConfigurationError, match=name):
         load_settings()
+
+
+def test_an_empty_path_of_a_socket_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an empty address is."""
+    monkeypatch.setenv("JOBLINE_UNIX_SOCKET", "")
+
+    assert load_settings().unix_socket is None
 
 
 @pytest.mark.parametrize("name", ["JOBLINE_SERVER", "JOBLINE_JOB_ID"])

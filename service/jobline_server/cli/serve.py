@@ -16,7 +16,6 @@ EPILOG = (
     " to stderr.\n\nExit codes: 0 stopped by SIGTERM or SIGINT (a second one hastens) · 1 the disk "
     "failed · 2 cannot start: the log says why."
 )
-CANNOT_START = 2
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]
 
@@ -42,5 +41,7 @@ def settings_of(given: dict[str, Any], config: Path | None) -> Settings:
     try:
         return load_settings(given, config)
     except ConfigurationError as error:
+        from jobline_server.serving import EXIT_CANNOT_START
+
         print(error, file=sys.stderr)
-        raise typer.Exit(CANNOT_START) from None
+        raise typer.Exit(EXIT_CANNOT_START) from None

@@ -14,7 +14,6 @@ import structlog
 from structlog.typing import Processor
 
 LogFormat = Literal["json", "console"]
-LEVELS = ("debug", "info", "warning", "error", "critical")
 # Libraries that tell much at `info` which only their own developers want.
 QUIET = ("asyncio", "grpc", "grpc._cython.cygrpc", "uvicorn.error", "aiosqlite")
 
