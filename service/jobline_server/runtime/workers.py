@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from jobline_server.engine.commands import (
     Exceptions,
@@ -28,13 +28,23 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.settles import ACKED, FAILED, NEVER, Item, Settles
 
-# Replies to pulls that are remembered by request id, and the payload that one pull may carry.
+# Replies to pulls that are remembered by request id, and single jobs and runs in them: about 100
+# bytes of memory each. And the payload that one pull may carry.
 REMEMBERED_PULLS_MAX = 10_000
+REMEMBERED_LEASES_MAX = 500_000
 PULL_BYTES_MAX = 3 << 20
 # Fails, releases and extends that are decided in one turn of the loop: ten milliseconds or so.
 SETTLES_AT_ONCE = 1_000
 
 T = TypeVar("T")
+
+
+class Run(NamedTuple):
+    """Leases on neighbours under one delivery."""
+
+    first_id: int
+    jobs: int
+    delivery: int
 
 
 class Poll:
@@ -95,7 +105,8 @@ class Workers:
         self._core = core
         self._dispatcher = dispatcher
         self._settles = settles
-        self._replies: OrderedDict[bytes, list[tuple[int, int]]] = OrderedDict()
+        self._replies: OrderedDict[bytes, list[Run]] = OrderedDict()
+        self._remembered = 0
 
     async def pull(  # noqa: PLR0913  # the fields of one call of the protocol
         self,
@@ -147,13 +158,15 @@ class Workers:
 
     def _remember(self, request_id: bytes, leased: Leased) -> None:
         """Leases only: what they are on is read again from the engine, if they are still held."""
-        self._replies[request_id] = leases_of(leased)
-        while len(self._replies) > REMEMBERED_PULLS_MAX:
-            self._replies.popitem(last=False)
+        self._remembered -= len(self._replies.pop(request_id, ()))
+        runs = self._replies[request_id] = runs_of(leased)
+        self._remembered += len(runs)
+        while len(self._replies) > REMEMBERED_PULLS_MAX or self._remembered > REMEMBERED_LEASES_MAX:
+            self._remembered -= len(self._replies.popitem(last=False)[1])
 
-    def _still_held(self, leases: list[tuple[int, int]]) -> Leased:
+    def _still_held(self, runs: Iterable[Run]) -> Leased:
         jobs: list[LeasedJob] = []
-        for job_id, delivery in leases:
+        for job_id, delivery in leases_of(runs):
             shard = self._core.shard_of_id(job_id)
             lease = held(shard, job_id, delivery) if shard is not None else None
             if isinstance(lease, Job):
@@ -250,15 +263,19 @@ def leased_member(lease: RunLease, job_id: int) -> LeasedJob:
     )
 
 
-def leases_of(leased: Leased) -> list[tuple[int, int]]:
+def runs_of(leased: Leased) -> list[Run]:
+    """What was leased, without what it is on."""
+    runs = [Run(job.id, 1, job.delivery) for job in leased.jobs]
+    return runs + [Run(run.first_id, len(run.payloads), run.delivery) for run in leased.runs]
+
+
+def leases_of(runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
     """(id, delivery) of every job."""
-    leases = [(job.id, job.delivery) for job in leased.jobs]
-    for run in leased.runs:
-        last = run.first_id + len(run.payloads)
-        leases += [(job_id, run.delivery) for job_id in range(run.first_id, last)]
-    return leases
+    for first_id, count, delivery in runs:
+        for job_id in range(first_id, first_id + count):
+            yield job_id, delivery
 
 
 def releases_of(leased: Leased) -> list[ReleaseItem]:
     """What gives these jobs back."""
-    return [ReleaseItem(job_id, delivery) for job_id, delivery in leases_of(leased)]
+    return [ReleaseItem(job_id, delivery) for job_id, delivery in leases_of(runs_of(leased))]
