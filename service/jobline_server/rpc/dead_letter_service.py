@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobline.v1 import dead_letter_service_pb2 as pb
 from jobline_server.rpc.convert import selection
-from jobline_server.rpc.convert.jobs import fill_dead_count, fill_job
+from jobline_server.rpc.convert.jobs import fill_dead_count, fill_page
 from jobline_server.rpc.guard import Context
 from jobline_server.runtime.runtime import Runtime
 
@@ -21,15 +21,14 @@ class DeadLetterService:
         self, request: pb.ListDeadJobsRequest, _context: Context
     ) -> pb.ListDeadJobsResponse:
         """Lists dead jobs by id."""
-        views, token = await self._runtime.list_jobs(
+        page = await self._runtime.list_jobs(
             selection.dead_filter(request.filter),
             page_size=selection.page_size(request.page_size),
             page_token=selection.page_token(request.page_token),
             include_payloads=request.include_payloads,
         )
-        response = pb.ListDeadJobsResponse(next_page_token=token)
-        for view in views:
-            fill_job(response.jobs.add(), view, with_payload=request.include_payloads)
+        response = pb.ListDeadJobsResponse()
+        fill_page(response, page, with_payload=request.include_payloads)
         return response
 
     async def GetDeadLetterStats(

@@ -85,26 +85,11 @@ class _Reader:
 
 async def _first_frame(frames: Frames) -> Any:
     """The first message, which has to come within a time."""
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("a stream is served by a task")
-    late = False
-
-    def give_up() -> None:
-        nonlocal late
-        late = True
-        task.cancel()
-
-    timer = asyncio.get_running_loop().call_later(OPEN_SECONDS, give_up)
     try:
-        first = await frames.read()
-    except asyncio.CancelledError:
-        if not late:
-            raise
-        task.uncancel()
+        async with asyncio.timeout(OPEN_SECONDS):
+            first = await frames.read()
+    except TimeoutError:
         raise mistake("the first frame did not come") from None
-    finally:
-        timer.cancel()
     if first is None:
         raise mistake("a stream begins with open")
     return first

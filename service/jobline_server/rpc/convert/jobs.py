@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2, job_service_pb2
@@ -60,14 +58,16 @@ def _fill_moments(message: job_pb2.Job, view: JobView) -> None:
         fill_moment(message.lease_until, view.lease_until_ms)
 
 
-def job_page(
-    views: Iterable[JobView], next_page_token: str, *, with_payload: bool
-) -> job_admin_service_pb2.ListJobsResponse:
-    """A page of jobs."""
-    response = job_admin_service_pb2.ListJobsResponse(next_page_token=next_page_token)
+def fill_page(
+    response: job_admin_service_pb2.ListJobsResponse | dead_letter_service_pb2.ListDeadJobsResponse,
+    page: tuple[list[JobView], str],
+    *,
+    with_payload: bool,
+) -> None:
+    """Writes a page of jobs, and the token of the next one."""
+    views, response.next_page_token = page
     for view in views:
         fill_job(response.jobs.add(), view, with_payload=with_payload)
-    return response
 
 
 def wait_response(job_id: int, ended: Ended | None) -> job_service_pb2.WaitResponse:

@@ -5,7 +5,8 @@ Calls and streams share them; functions take the repeated field and the name it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
@@ -27,6 +28,9 @@ from jobline_server.rpc.validate.options import backoff_ms, lease_ms
 from jobline_server.wire.times import fill_time
 
 NO_ERROR = JobError()
+
+M = TypeVar("M")
+V = TypeVar("V")
 
 
 def acks(
@@ -65,14 +69,7 @@ def acks(
 
 def fails(items: Sequence[job_service_pb2.FailItem], field: str = "items") -> list[FailItem]:
     """Failed jobs."""
-    fields.at_most(items, field, limits.SETTLE_ITEMS_MAX)
-    found = []
-    for index, item in enumerate(items):
-        try:
-            found.append(_fail(item))
-        except Refused as refused:
-            raise fields.within(f"{field}[{index}]", refused) from None
-    return found
+    return _each(items, field, _fail)
 
 
 def _fail(item: job_service_pb2.FailItem) -> FailItem:
@@ -104,14 +101,7 @@ def releases(
     items: Sequence[job_service_pb2.ReleaseItem], field: str = "items"
 ) -> list[ReleaseItem]:
     """Jobs given back."""
-    fields.at_most(items, field, limits.SETTLE_ITEMS_MAX)
-    found = []
-    for index, item in enumerate(items):
-        try:
-            found.append(_release(item))
-        except Refused as refused:
-            raise fields.within(f"{field}[{index}]", refused) from None
-    return found
+    return _each(items, field, _release)
 
 
 def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
@@ -132,14 +122,7 @@ def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
 
 def extends(items: Sequence[job_service_pb2.ExtendItem], field: str = "items") -> list[ExtendItem]:
     """Leases kept alive."""
-    fields.at_most(items, field, limits.SETTLE_ITEMS_MAX)
-    found = []
-    for index, item in enumerate(items):
-        try:
-            found.append(_extend(item))
-        except Refused as refused:
-            raise fields.within(f"{field}[{index}]", refused) from None
-    return found
+    return _each(items, field, _extend)
 
 
 def _extend(item: job_service_pb2.ExtendItem) -> ExtendItem:
@@ -162,6 +145,17 @@ def _extend(item: job_service_pb2.ExtendItem) -> ExtendItem:
         else None,
         checkpoint,
     )
+
+
+def _each(items: Sequence[M], field: str, convert: Callable[[M], V]) -> list[V]:
+    fields.at_most(items, field, limits.SETTLE_ITEMS_MAX)
+    found = []
+    for index, item in enumerate(items):
+        try:
+            found.append(convert(item))
+        except Refused as refused:
+            raise fields.within(f"{field}[{index}]", refused) from None
+    return found
 
 
 def _check_types(item: Message, field: str, index: int) -> None:
