@@ -115,17 +115,6 @@ class CheckpointContract:
         await checkpoint(store, writer, [job(4)])
         assert await items_of(store) == {**before, (JOB, 4): b"job"}
 
-    async def test_abandoned_checkpoint_leaves_nothing(self) -> None:
-        store = self.store()
-        writer = await opened(store)
-        await checkpoint(store, writer, [job(1, b"old"), job(2)])
-        await store.stage(0, writer.epoch, 2, [job(1, b"staged"), job(3)], job_keys(2))
-        await store.abandon_checkpoint(0, writer.epoch, 2)
-        await checkpoint(store, writer, [job(4)])
-        assert set(await items_of(store)) == {(JOB, 1), (JOB, 2), (JOB, 4)}
-        with pytest.raises(Fenced):
-            await store.abandon_checkpoint(0, writer.epoch, 2)
-
     async def test_many_leftovers_are_deleted(self) -> None:
         store = self.store()
         writer = await opened(store)
@@ -227,9 +216,6 @@ class Plan:
                 self.visible, self.staged = self.staged, dict(self.staged)
             elif step == "truncate":
                 await store.truncate(0, 3)
-            elif step == "abandon":
-                await store.abandon_checkpoint(0, writer.epoch, writer.generation + 1)
-                self.staged = dict(self.visible)
             elif step == "crash":
                 await store.close()
                 store = self.store()

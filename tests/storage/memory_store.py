@@ -162,9 +162,6 @@ class MemoryStore:
             file.row, generation=generation, checkpoint_offset=offset, checkpoint_chain=chain
         )
 
-    async def abandon_checkpoint(self, shard: int, epoch: int, generation: int) -> None:
-        self._may_stage(shard, epoch, generation).staged.clear()
-
     def _may_stage(self, shard: int, epoch: int, generation: int) -> _ShardFile:
         file = self._shards[shard]
         if (file.row.epoch, file.row.generation + 1) != (epoch, generation):

@@ -136,12 +136,11 @@ class World:
         self.checkpoint = None
 
     def abandon_checkpoint(self) -> None:
-        """A write of the checkpoint failed for good."""
+        """There was no room for a write of the checkpoint; what was staged before stays staged."""
         if self.checkpoint is None:
             return
         self.checkpoint.abandon()
         self.checkpoint = None
-        run(self.store.abandon_checkpoint(SHARD, self.shard.epoch, self.generation + 1))
 
     # Crashes.
 

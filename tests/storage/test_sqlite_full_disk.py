@@ -123,32 +123,11 @@ async def test_checkpoint_on_a_full_disk_is_refused_and_can_be_repeated(
         await store.stage(0, writer.epoch, 1, rows, [])
     assert store.space().ballast_standing, "a checkpoint can wait; the ballast is for acks"
     await store.commit([writer.row(b"b")])
-    await store.abandon_checkpoint(0, writer.epoch, 1)
     other.unlink()
     await checkpoint(store, writer, rows[:20])
     assert len(await items_of(store)) == 20
     await store.commit([writer.row(b"c")])
     assert await blobs_of(store) == [b"c"]
-
-
-@pytest.mark.root
-async def test_abandoned_checkpoint_is_dropped_once_there_is_room(
-    small_disk: Path, make: Make
-) -> None:
-    """It was staged while there was room, and deleting takes room too."""
-    store = make(FULL_DISK, small_disk / "data")
-    writer = await opened(store)
-    await store.stage(0, writer.epoch, 1, [job(key, b"x" * 9_000) for key in range(200)], [])
-    other = fill(small_disk)
-    await commit_until_full(store, writer)
-    await store.abandon_checkpoint(0, writer.epoch, 1)
-    with pytest.raises(DiskFull):
-        await store.stage(0, writer.epoch, 1, [job(999)], [])
-    other.unlink()
-    writer.offset -= 1  # the row that did not fit
-    writer.chain = 0
-    await store.finish_checkpoint(0, writer.epoch, 1, writer.offset, 0, [job(999)], [])
-    assert set(await items_of(store)) == {(3, 999)}
 
 
 @pytest.mark.root

@@ -17,9 +17,10 @@ note and costs no row.
 The finished file must hold all endings up to `last.offset`, durably, before `finish_checkpoint`:
 the journal that could tell of them again is cut off then.
 
-If a write fails for good, `abandon` gives back all notes that were taken, so that the next
-checkpoint writes everything; the store drops what was staged. A crash needs nothing: notes are made
-anew by the journal, from the last finished checkpoint on.
+If there is no room for a write, `abandon` gives back all notes that were taken, so that the next
+checkpoint writes or removes everything again, over what was staged. A crash needs nothing: the
+store drops what was staged, and notes are made anew by the journal, from the last finished
+checkpoint on.
 
 This neither waits nor knows who calls, and decides nothing about when.
 """
@@ -81,6 +82,7 @@ class _Taken:
     buried_queues: list[int] = field(default_factory=list)
     keys: list[tuple[int, list[bytes]]] = field(default_factory=list)
     segments: list[int] = field(default_factory=list)
+    ended_segments: list[int] = field(default_factory=list)
 
 
 class Checkpoint:
@@ -139,6 +141,8 @@ class Checkpoint:
         for bucket, hashes in taken.keys:
             shard.keys.unsaved.setdefault(bucket, []).extend(hashes)
         for item_key in taken.segments:
+            self._segments.take_back(item_key)
+        for item_key in taken.ended_segments:
             self._segments.note(item_key)
         self._taken = _Taken()
 
@@ -243,6 +247,7 @@ class Checkpoint:
             current = self._current(bucket, hashes)
             if current:
                 item_key = self._segments.add(bucket)
+                self._taken.segments.append(item_key)
                 self._add(piece, ItemKind.KEYS, item_key, encode_keys(bucket, current))
             self._budget -= len(hashes) / KEYS_AN_ITEM
 
@@ -259,7 +264,7 @@ class Checkpoint:
         """Segments of hours that ended are removed."""
         for bucket, item_keys in self._segments.ended(self._shard.keys.next_expiry_ms()).items():
             piece.removals += [(ItemKind.KEYS, key) for key in item_keys]
-            self._taken.segments += item_keys
+            self._taken.ended_segments += item_keys
             self._segments.forget(bucket)
 
     def _add(self, piece: Slice, kind: ItemKind, key: int, blob: bytes) -> None:

@@ -34,6 +34,14 @@ class KeySegments:
         self._given[bucket] = counter + 1
         return self._key(bucket, counter)
 
+    def take_back(self, item_key: int) -> None:
+        """A segment that was given out and not kept: it, and those of its hour that were given out
+        after it, are given out again.
+        """
+        bucket = item_key >> COUNTER_BITS & _HOUR_MASK
+        if bucket in self._given:
+            self._given[bucket] = min(self._given[bucket], item_key & _COUNTER_MASK)
+
     def note(self, item_key: int) -> None:
         """A segment that is there already."""
         bucket = item_key >> COUNTER_BITS & _HOUR_MASK

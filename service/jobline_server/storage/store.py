@@ -200,7 +200,8 @@ class Store(Protocol):
         """Writes one slice of a checkpoint; nothing of it is visible before `finish_checkpoint`.
 
         `generation` is the shard's plus one, else `Fenced`. `removals` are keys whose item ended; a
-        key that was never stored does no harm. What comes later in a generation counts. Raises as
+        key that was never stored does no harm. What comes later in a generation counts: who gives
+        up a checkpoint half-way writes or removes all of it again with the next. Raises as
         `commit`.
         """
 
@@ -218,14 +219,6 @@ class Store(Protocol):
 
         From then on items hold all facts up to `offset`, where the journal's chain was `chain`.
         Call `truncate` next. Raises as `commit`.
-        """
-
-    async def abandon_checkpoint(self, shard: int, epoch: int, generation: int) -> None:
-        """Drops what was staged for a generation that will not be finished now.
-
-        The generation may be staged anew. Who begins a new checkpoint without this shows jobs that
-        ended meanwhile again. A full disk is no error: what is left is dropped before the next
-        `stage`.
         """
 
     async def truncate(self, shard: int, limit_rows: int) -> int:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -69,8 +68,6 @@ class SqliteStore:
         self._promises: PromiseFile | None = None
         # Of shards that are open: what the promise says beside the row.
         self._ceilings: dict[int, int] = {}
-        # Shards of which a checkpoint was abandoned and is still staged, for want of room.
-        self._abandoned: set[int] = set()
 
     async def open(self, shards: int) -> int:
         """See `Store.open`."""
@@ -169,7 +166,6 @@ class SqliteStore:
         removals: Sequence[ItemKey],
     ) -> None:
         """See `Store.stage`."""
-        await self._drop_abandoned(shard)
         slice_ = partial(
             items.stage,
             shard=shard,
@@ -191,28 +187,12 @@ class SqliteStore:
         removals: Sequence[ItemKey],
     ) -> None:
         """See `Store.finish_checkpoint`."""
-        await self._drop_abandoned(shard)
 
         def finish(connection: sqlite3.Connection) -> None:
             items.stage(connection, shard, epoch, generation, rows, removals)
             items.finish(connection, shard, epoch, generation, offset, chain)
 
         await self._database.transact(finish, _bytes_of(rows, removals) + _ROW_BYTES)
-
-    async def abandon_checkpoint(self, shard: int, epoch: int, generation: int) -> None:
-        """See `Store.abandon_checkpoint`."""
-        await self._database.run(
-            partial(items.may_stage, shard=shard, epoch=epoch, generation=generation)
-        )
-        self._abandoned.add(shard)
-        with suppress(DiskFull):
-            await self._drop_abandoned(shard)
-
-    async def _drop_abandoned(self, shard: int) -> None:
-        if shard in self._abandoned:
-            row = await self._database.run(partial(items.shard_row, shard=shard))
-            await self._delete_leftovers(row)
-            self._abandoned.discard(shard)
 
     async def _delete_leftovers(self, row: ShardRow) -> None:
         after: tuple[int, int] | None = items.BEFORE_ALL
