@@ -46,8 +46,9 @@ class Queues:
             for name in shard.queues
             if name > page_token and name.startswith(prefix)
         )
-        page = heapq.nsmallest(page_size, names)
-        token = page[-1] if len(page) == page_size else ""
+        found = heapq.nsmallest(page_size + 1, names)
+        page = found[:page_size]
+        token = page[-1] if len(found) > page_size else ""
         return [self.get_queue(name) for name in page], token
 
     def get_queue(self, queue: str) -> QueueView:

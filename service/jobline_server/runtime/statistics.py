@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
+from itertools import chain
+
+from jobline_server.dispatch.frames import Worker
 from jobline_server.dispatch.session import Phase
+from jobline_server.engine.holder import Holder
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.port import StreamPort
@@ -66,14 +72,48 @@ class Statistics:
     def list_workers(
         self, *, page_size: int, page_token: str, queue: str
     ) -> tuple[list[WorkerView], str]:
-        """A page of connected workers by session."""
-        sessions = sorted(
-            session
-            for session, port in self._streams.ports.items()
-            if session > page_token and (not queue or any(name == queue for name, _ in port.queues))
-        )[:page_size]
-        token = sessions[-1] if len(sessions) == page_size else ""
-        return [_shown(self._streams.ports[session]) for session in sessions], token
+        """A page of workers by session: those that are connected, and lost ones whose leases wait
+        for them. Which queues a lost one took from is not known, so `queue` leaves it out.
+        """
+        ports, lost = self._streams.ports, {} if queue else self._lost()
+        sessions = heapq.nsmallest(
+            page_size + 1,
+            (
+                session
+                for session in chain(ports, lost)
+                if session > page_token
+                and (not queue or any(name == queue for name, _ in ports[session].queues))
+            ),
+        )
+        page = sessions[:page_size]
+        token = page[-1] if len(sessions) > page_size else ""
+        views = [_shown(ports[one]) if one in ports else self._shown(lost[one]) for one in page]
+        return views, token
+
+    def _lost(self) -> dict[str, list[Holder]]:
+        """The holders of each session that holds leases and has no stream."""
+        lost: dict[str, list[Holder]] = {}
+        for shard in self._core.shards:
+            for session, holder in shard.holders.items():
+                if holder.leases and session not in self._streams.ports:
+                    lost.setdefault(session, []).append(holder)
+        return lost
+
+    def _shown(self, holders: Sequence[Holder]) -> WorkerView:
+        heard_ms = max(holder.heard_ms for holder in holders)
+        leases = (lease for holder in holders for lease in holder.leases.values())
+        return WorkerView(
+            session=holders[0].session,
+            worker=Worker(id=holders[0].worker),
+            queues=(),
+            handlers=(),
+            window=0,
+            in_flight=sum(lease.unfinished()[0] for lease in leases),
+            connected_ms=0,
+            last_heard_ms=self._core.clock.wall_at(heard_ms),
+            draining=False,
+            lost=True,
+        )
 
 
 def _shown(port: StreamPort) -> WorkerView:

@@ -15,6 +15,18 @@ async def pushed(runtime: Runtime, *options: JobOptions) -> None:
     await runtime.core.commits.commit_once()
 
 
+async def test_the_last_page_of_queues_says_so_however_full_it_is(runtime: Runtime) -> None:
+    for queue in ("a", "b", "c", "d"):
+        await runtime.push(
+            Push(queue, JobOptions(), jobs=[NewJob(b"x", JobOptions())], level=AckLevel.BUFFERED)
+        )
+    pages, token = [], ""
+    for _ in range(2):
+        views, token = runtime.list_queues(page_size=2, page_token=token, prefix="")
+        pages.append([view.name for view in views])
+    assert (pages, token) == ([["a", "b"], ["c", "d"]], "")
+
+
 def connected(runtime: Runtime, *names: str) -> None:
     handlers = tuple(Handler("mail", name) for name in names)
     runtime.open_stream(Open(Worker("w"), (("mail", 1),), handlers))

@@ -1,0 +1,42 @@
+"""Who is listed as a worker."""
+
+from __future__ import annotations
+
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import WorkerView
+from tests.unit.runtime.test_port import a_stream
+
+
+def listed(runtime: Runtime, *, queue: str = "", size: int = 10) -> list[WorkerView]:
+    """All pages; none but the last is short, and the last is not empty."""
+    found: list[WorkerView] = []
+    token = ""
+    while True:
+        page, token = runtime.list_workers(page_size=size, page_token=token, queue=queue)
+        found += page
+        if not token:
+            return found
+        assert len(page) == size
+
+
+async def test_a_worker_whose_stream_broke_is_listed_as_long_as_it_has_jobs(
+    runtime: Runtime,
+) -> None:
+    """With when it was last heard; nobody knows its queues any more."""
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    port, leases = await a_stream(runtime, jobs=3)
+    clock.advance(1_000)
+    other, _ = await a_stream(runtime)
+    heard_ms = clock.wall_ms - 1_000
+    port.disconnect()
+    shown = {view.session: view for view in listed(runtime, size=1)}
+    lost = shown[port.session.session]
+    assert (lost.lost, lost.worker.id, lost.in_flight) == (True, "w", 3)
+    assert lost.last_heard_ms == heard_ms
+    assert not shown[other.session.session].lost
+    assert [view.session for view in listed(runtime, queue="mail")] == [other.session.session]
+    ids, deliveries = zip(*leases, strict=True)
+    runtime.settles.ack([*ids], [*deliveries], {})
+    assert [view.session for view in listed(runtime)] == [other.session.session]
