@@ -9,7 +9,7 @@ import pytest
 from jobline_server.engine import invariants, limits
 from jobline_server.engine.commands import NewJob, Push
 from jobline_server.engine.decide.ack import decide_ack
-from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting
 from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import tick
@@ -119,6 +119,27 @@ def test_journal_that_tells_of_a_bad_lot_goes_on_without_it(world):
     assert list(world.shard.lots.lots) == [good]
     assert world.shard.queues["q"].active == 3 - 1
     assert {report.shard for report in world.reports} == {SHARD}
+
+
+def test_deletion_in_which_a_bad_job_stands_deletes_the_others(world):
+    """Waiting ones, of their own and in lots."""
+    bad, good = push_lot(world, 3), push_lot(world, 3)
+    ids = push_jobs(world, 2)
+    world.finish_checkpoint(truncate=True)
+    deleted = [bad, good, ids[0]]
+    assert decide_delete_waiting(world.shard, world.now, deleted) == (3, [])
+    rot(world, ItemKind.LOT, bad)
+    assert [job_id for job_id, _ in lease(world, 9)] == [good + 1, good + 2, ids[1]]
+
+
+def test_bad_keys_are_forgotten_and_their_place_goes_with_their_hour(world):
+    push = Push("q", DEFAULT_OPTIONS, [NewJob(b"x", DEFAULT_OPTIONS, "k")])
+    decide_push(world.shard, world.now, push)
+    world.finish_checkpoint(truncate=True)
+    (key,) = world.store.item_keys(SHARD, ItemKind.KEYS)
+    rot(world, ItemKind.KEYS, key)
+    assert world.shard.keys.records == {}
+    assert list(world.segments.ended(None).values()) == [[key]]
 
 
 def test_queue_whose_record_is_bad_comes_back_paused(world):

@@ -17,6 +17,7 @@ from jobline_server.engine.entries import (
     Fact,
     JobsCancelled,
     JobsCompleted,
+    JobsDeleted,
     JobsLeased,
     JobsReady,
     JobsReleased,
@@ -61,6 +62,11 @@ def _settled(fact: JobsCompleted | JobsCancelled) -> Iterator[Fact]:
         )
 
 
+def _deleted(fact: JobsDeleted) -> Iterator[Fact]:
+    for start, count in zip(fact.starts, fact.counts, strict=True):
+        yield replace(fact, starts=[start], counts=[count])
+
+
 def _given_back(fact: JobsStalled | JobsReleased) -> Iterator[Fact]:
     # At once means at the front: the last one goes there first.
     for index in range(len(fact.ids) - 1, -1, -1):
@@ -90,6 +96,7 @@ _PIECES: dict[type, Callable[[Any], Iterator[Fact]]] = {
     JobsLeased: _leased,
     JobsCompleted: _settled,
     JobsCancelled: _settled,
+    JobsDeleted: _deleted,
     JobsStalled: _given_back,
     JobsReleased: _given_back,
     JobsReady: _ready,
