@@ -140,6 +140,29 @@ async def test_sigterm_drains_even_while_a_handler_blocks_the_loop(tiny, kind):
             await tiny.until(lambda: tiny.store.jobs[id_].releases == [INTERRUPTED])
 
 
+SIGNALLED_ELSEWHERE = """
+import signal, sys, threading
+from jobline import Worker
+worker = Worker(sys.argv[1])
+
+@worker.handler("q")
+def handle(payload):
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+worker.run()
+print("stopped", flush=True)
+"""
+
+
+async def test_a_signal_wakes_a_loop_that_has_nothing_to_do(tiny):
+    """It may be delivered to any thread; Python's handler runs in the one that sleeps."""
+    tiny.push("q", b"")
+    async with program(SIGNALLED_ELSEWHERE, tiny.address) as process:
+        assert await process.stdout.readline() == b"stopped\n"
+        assert await process.wait() == 0
+    assert tiny.jobs(COMPLETED)
+
+
 async def test_a_program_ends_although_a_task_ignores_its_cancellation(tiny):
     """Nothing can end that task; it is left behind with the loop."""
     (id_,) = tiny.push("q", b"")

@@ -125,6 +125,8 @@ class Store:
                 job.state, job.holder, job.settled = ACTIVE, holder, ""
                 job.delivery += 1
                 taken.append(job)
+        if taken:
+            self.changed()
         return taken
 
     def held_by(self, holder: str) -> list[Job]:

@@ -1,4 +1,4 @@
-"""A worker as a whole program: its event loop, from the first task to the last.
+"""A worker as a whole program: its event loop, from the first task to the last, and its signals.
 
 `asyncio.run` would wait for ever for a task that ignores its cancellation, and a handler may. So
 what is left is given a moment, and then left behind.
@@ -7,9 +7,14 @@ what is left is given a moment, and then left behind.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import suppress
+import signal
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from jobline.errors import InvalidArgument
 
 # Seconds that tasks which the program has left over have to end.
 LEFTOVER_SECONDS = 1.0
@@ -44,3 +49,48 @@ def _end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[None]) -> None:
     if left:
         loop.run_until_complete(asyncio.wait(left, timeout=LEFTOVER_SECONDS))
     loop.run_until_complete(loop.shutdown_asyncgens())
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT call `stop`. Python's own handlers rather than the loop's: they run even
+    while a handler blocks the loop.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise InvalidArgument("signals can be handled in the main thread only: use stop()")
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: stop()) for number in numbers]
+    try:
+        with _woken_by_signals(asyncio.get_running_loop()):
+            yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """A signal wakes the loop. It may come to another thread, or in the very moment before the loop
+    begins to wait: Python would run its handler when something else wakes the loop, which may be
+    never. So the interpreter writes to a socket that the loop reads.
+    """
+    woken, waker = socket.socketpair()
+    with woken, waker:
+        woken.setblocking(False)
+        waker.setblocking(False)
+        before = signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+        if before != -1:  # the loop, or the program, has one of its own, which wakes it as well
+            signal.set_wakeup_fd(before)
+            yield
+            return
+        loop.add_reader(woken, _read_away, woken)
+        try:
+            yield
+        finally:
+            loop.remove_reader(woken)
+            signal.set_wakeup_fd(-1)
+
+
+def _read_away(woken: socket.socket) -> None:
+    with suppress(BlockingIOError):
+        woken.recv(4096)

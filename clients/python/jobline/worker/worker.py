@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
-import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeVar
 
 import grpc
@@ -28,7 +21,7 @@ from jobline.version import __version__
 from jobline.worker.drain import Drain
 from jobline.worker.house import House, Settings, WorkerStats
 from jobline.worker.middleware import Middleware
-from jobline.worker.program import run_to_its_end
+from jobline.worker.program import run_to_its_end, stopped_by_signals
 from jobline.worker.routes import Handler, Route, Routes, route_of, route_of_type, weights_of
 from jobline.worker.stream import Address
 
@@ -187,7 +180,7 @@ class Worker:
         opening = self._opening()
         self._has_served = True
         try:
-            with _signals(self.stop) if signals else nullcontext():
+            with stopped_by_signals(self.stop) if signals else nullcontext():
                 async with self._lifespan() as state:
                     self._house = House(
                         self._settings,
@@ -251,19 +244,3 @@ def _describe(
         labels=labels or {},
         language=f"python/{__version__}",
     )
-
-
-@contextmanager
-def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT stop the worker. Python's own handlers rather than the loop's: they run
-    even while a handler blocks the loop.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        raise InvalidArgument("signals can be handled in the main thread only: use stop()")
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, lambda *_: stop()) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
