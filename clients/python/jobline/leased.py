@@ -113,11 +113,13 @@ class LeasedJob:
         return from_timestamp(self._pushed_at) if self._pushed_at is not None else None
 
     def value(self, kind: Any = Any) -> Any:
-        """The payload as a type: JSON by default where the content type says so, else bytes."""
+        """The payload as a type: JSON by default where the content type says so, else bytes. Raises
+        CodecError.
+        """
         return shapes.decode_as(kind, self.payload, self.content_type)
 
     def json(self) -> Any:
-        """The payload as JSON, whatever its content type says."""
+        """The payload as JSON, whatever its content type says. Raises CodecError."""
         return codec.decode_json(self.payload)
 
     def __repr__(self) -> str:

@@ -195,7 +195,8 @@ class JobEnd:
         """The result: as the given type, or as JSON if it is JSON, else bytes; None if there is
         none.
 
-        Raises JobDead, JobCancelled, JobExpired or JobNotFound if the job did not complete.
+        Raises JobDead, JobCancelled, JobExpired or JobNotFound if the job did not complete, and
+        CodecError if its result is not of that type.
         """
         if not self.ok:
             raise self.exception()

@@ -23,10 +23,11 @@ class Client(Producer, Leases):
 
     One client serves all threads of a process; make it after a fork, not before. `with` closes it.
 
-    - `target`: `host:port`, or `unix:/path` for a Unix socket.
-    - `credentials`: from `grpc.ssl_channel_credentials`; None is plaintext.
+    - `target`: `host:port` (default `localhost:7070`), or `unix:/path` for a Unix socket.
+    - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
     - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
-    - `timeout`: how long a call may take in all, retries included; default 30 s.
+    - `timeout`: how long a call may take in all, retries included, in seconds or as a timedelta;
+      default 30 s.
     - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
       more is refused with BufferFull.
     - `middleware`: around each call that pushes, the first outermost; see `PushMiddleware`.

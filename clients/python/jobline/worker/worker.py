@@ -112,15 +112,20 @@ class Worker:
     # ------------------------------------------------------------------ handlers
 
     def add(self, job_type: JobType[Any, Any], function: Handler | None = None) -> None:
-        """Runs a declared job; `function` in place of the declared one, if given."""
+        """Runs a declared job; `function` in place of the declared one, if given.
+
+        Raises InvalidArgument if there is no function, if its queue and name have a handler
+        already, or once the worker has started.
+        """
         self._add(route_of_type(job_type, function))
 
     def handler(self, queue: str, name: str = "", *, payload: Any = Any) -> Callable[[F], F]:
         """Makes the function below it the handler of a kind of work: `handler(payload)` or
         `handler(payload, context)`, async or plain (run in a thread).
 
-        `name`: `ANY` takes every name of the queue that no other handler takes. `payload`: the
-        type to read payloads as; by default JSON where the content type says so, else bytes.
+        `name`: default "", jobs without one; `ANY` takes every name of the queue that no other
+        handler takes. `payload`: the type to read payloads as; by default JSON where the content
+        type says so, else bytes. Raises InvalidArgument as `add` does.
         """
 
         def declare(function: F) -> F:
