@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from contextlib import asynccontextmanager
 
 import grpc
@@ -68,6 +69,24 @@ async def test_a_worker_whose_keeper_breaks_says_so(tiny, monkeypatch):
     worker._house.look_soon()
     with pytest.raises(Internal, match="the keeper broke"):
         await serving
+
+
+async def test_a_worker_that_cannot_start_leaves_nothing_running(tiny, monkeypatch):
+    """Where a process may have no more threads, say."""
+    worker = Worker(tiny.address, concurrency=2)
+    worker.handler("q")(do_nothing)
+
+    def no_more(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("jobline.worker.keeper.Keeper.start", no_more)
+    before = set(threading.enumerate())
+    with pytest.raises(RuntimeError, match="can't start"):
+        await worker.serve()
+    for thread in set(threading.enumerate()) - before:
+        if thread.name.startswith("jobline-"):
+            await in_thread(thread.join, 10)
+            assert not thread.is_alive(), thread.name
 
 
 async def test_who_waits_for_a_worker_that_ends_before_is_told(tiny):

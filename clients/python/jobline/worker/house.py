@@ -108,13 +108,8 @@ class House:
 
     async def live(self) -> None:
         """Starts everything, waits until the drain is over, stops everything."""
-        if self._has_async:
-            self._tasks.start()
-        if self._has_plain:
-            self._threads.start()
-        self._stream.start()
-        self._keeper.start()
         try:
+            self._start()
             await self._stopped.wait()
         except asyncio.CancelledError:
             # Whoever cancels does not want to wait for handlers to finish; they are cancelled too.
@@ -124,10 +119,19 @@ class House:
             await self._stopped.wait()
             raise
         finally:
+            self._stream.stop()  # the keeper has, unless it never began
             self._threads.stop()
             await self._tasks.stop()
         if self._failure is not None:
             raise self._failure
+
+    def _start(self) -> None:
+        if self._has_async:
+            self._tasks.start()
+        if self._has_plain:
+            self._threads.start()
+        self._stream.start()
+        self._keeper.start()
 
     def stats(self) -> WorkerStats:
         """What it has done, and what it is doing."""
