@@ -38,6 +38,7 @@ from jobline_server.engine.decide.queues import (
 )
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.decide.timers import resume
+from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
@@ -269,14 +270,14 @@ class CommandRules(RuleBasedStateMachine):
         kept = self.world.kept()
         ids = list(kept)
         for job_id in dict.fromkeys(ids[-1 - pick] for pick in picked if pick < len(ids)):
-            state, record = kept[job_id]
-            if what == "retry":
-                decide_retry(self.shard, self.now, [(record, state)])
-            elif what == "delete":
-                run = [(job_id, 1)]
-                decide_delete_ended(self.shard, self.now, record.queue, state, run)
-            elif state is not JobState.STALE:
-                decide_stale(self.shard, self.now, record.queue, state, [(job_id, 1)])
+            self._change_one(*kept[job_id], what)
+
+    def _change_one(self, state: JobState, record: JobRecord, what: str) -> None:
+        change = {"stale": decide_stale, "delete": decide_delete_ended}.get(what)
+        if change is None:
+            decide_retry(self.shard, self.now, [(record, state)])
+        elif state is not JobState.STALE or what == "delete":
+            change(self.shard, self.now, record.queue, state, [(record.id, 1)])
 
     @rule(
         queue=queues,

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from jobline_server.engine import invariants
-from jobline_server.engine.decide.queues import decide_vanish
+from jobline_server.engine.decide.queues import decide_delete_queue, decide_vanish
 from jobline_server.engine.decide.timers import disconnect, tick
 from jobline_server.engine.image import image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
-from tests.storage.recovery_commands import CommandRules, sessions
+from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
 
 EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))
 
@@ -53,6 +53,20 @@ class RecoveryMachine(CommandRules):
         holder = self.shard.holders.get(session)
         if holder is not None and holder.lost_ms is None:
             disconnect(self.shard, self.now, holder, grace_ms=grace_ms)
+
+    @rule(queue=queues, what=st.sampled_from(["retry", "stale", "delete"]), again=st.booleans())
+    def change_what_a_deleted_queue_left(self, queue, what, again):
+        """Somebody looked at ended jobs just before their queue was deleted."""
+        if queue not in self.shard.queues:
+            return
+        self.world.commit()
+        self.world.write_shelf()
+        kept = [one for one in self.world.kept().values() if one[1].queue == queue]
+        decide_delete_queue(self.shard, self.now, queue, force=True)
+        if again:
+            self.push_payloads(queue, OPTIONS[0], 2, 0, None, b"")
+        for state, record in kept[:3]:
+            self._change_one(state, record, what)
 
     # Storage.
 

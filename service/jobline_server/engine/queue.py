@@ -15,7 +15,8 @@ class Queue:
     search.
 
     The counts are of jobs, whole lots included: `scheduled + ready + active` are live, `ended`
-    holds those that are still kept by state.
+    holds those that are still kept by state. All of its jobs have ids from `born_id` on: what is
+    kept below belongs to a queue of this name that was deleted.
     """
 
     __slots__ = (
@@ -28,6 +29,7 @@ class Queue:
         "pause_reason",
         "created_ms",
         # bookkeeping
+        "born_id",
         "_lanes",
         "_ranks",
         "scheduled",
@@ -50,6 +52,7 @@ class Queue:
         self.paused_by = ""
         self.pause_reason = ""
         self.created_ms = created_ms
+        self.born_id = 0
         self._lanes: dict[int, dict[str, Lane]] = {}
         self._ranks: list[int] = []
         self.scheduled = 0

@@ -98,7 +98,8 @@ class Recovery:
             if not queue.number:
                 queue.number = shard.next_id()
                 shard.use_ids(queue.number, 1)
-            queue.ended = dict(ended.get(queue.name, {}))
+            # Whatever the finished file has under this name is counted, and so is this queue's.
+            queue.ended, queue.born_id = dict(ended.get(queue.name, {})), 0
             queue.pushed_total = queue.completed_total = queue.failed_total = 0
             queue.touched_ms = now.wall_ms
         restart_leases(shard, now)

@@ -141,12 +141,39 @@ def test_live_job_is_not_put_back(world):
     assert decide_retry(world.shard, world.now, []) == []
 
 
-def test_retried_job_brings_its_queue_back(world):
+def test_retried_job_has_the_checkpoint_it_had(world):
     record, state = ended_job(world)
-    decide_delete_queue(world.shard, world.now, "q", force=False)
     decide_retry(world.shard, world.now, [(replace(record, checkpoint=b"c"), state)])
     world.commit()
     assert world.one().checkpoint == b"c"
+
+
+def put_back(world, record, state):
+    assert decide_retry(world.shard, world.now, [(record, state)]) == [record.id]
+
+
+def make_stale(world, record, state):
+    decide_stale(world.shard, world.now, "q", state, [(record.id, 1)])
+
+
+def delete(world, record, state):
+    decide_delete_ended(world.shard, world.now, "q", state, [(record.id, 1)])
+
+
+@pytest.mark.parametrize("change", [put_back, make_stale, delete])
+def test_what_a_deleted_queue_left_is_nobodys(world, change):
+    """Somebody looked at an ended job, and its queue was deleted, and made again, before it was
+    changed.
+    """
+    record, state = ended_job(world)
+    decide_delete_queue(world.shard, world.now, "q", force=False)
+    world.commit()
+    change(world, record, state)
+    assert world.commit() == []
+    ended_job(world)
+    change(world, record, state)
+    assert world.commit() == []
+    assert world.queue().ended == {state: 1}
 
 
 def test_ended_jobs_become_stale_and_are_deleted(world):

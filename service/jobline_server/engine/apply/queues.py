@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def apply_queue_changed(shard: Shard, fact: QueueChanged, _offset: int) -> None:
     """A queue comes into being, or has other settings."""
     if fact.created_number:
-        shard.queues[fact.queue] = Queue(fact.queue, fact.created_number, fact.at_ms)
+        queue = shard.queues[fact.queue] = Queue(fact.queue, fact.created_number, fact.at_ms)
+        queue.born_id = fact.created_number
         shard.use_ids(fact.created_number, 1)
     shard.queues[fact.queue].settings = fact.settings
     shard.changes.queues.add(fact.queue)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import (
     CancelRequested,
     JobRecord,
@@ -20,6 +19,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 
@@ -83,19 +83,18 @@ def decide_delete_waiting(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[i
 
 
 def decide_retry(shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobState]]) -> list[int]:
-    """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live, or come
-    again on the list.
+    """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live, come again
+    on the list, or are of a queue that was deleted since somebody looked.
     """
     skipped: list[int] = []
     chosen: dict[int, tuple[JobRecord, JobState]] = {}
     for record, state in ended:
-        if record.id in chosen or shard.state_of(record.id) is not None:
+        is_live = shard.state_of(record.id) is not None
+        if is_live or record.id in chosen or not _is_of(shard.queues.get(record.queue), record.id):
             skipped.append(record.id)
             continue
         fresh = replace(record, attempts=0, stalls=0, releases=0, result=b"", error=None)
         chosen[record.id] = (fresh, state)
-    for record, _ in chosen.values():
-        known_queue(shard, now, record.queue)
     if chosen:
         records = [record for record, _ in chosen.values()]
         shard.emit(JobsRetried(now.wall_ms, records, [state for _, state in chosen.values()]))
@@ -106,8 +105,8 @@ def decide_stale(
     shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
     """Ended jobs, as runs of ids, are past their first retention."""
-    if runs and queue in shard.queues:
-        starts, counts = [start for start, _ in runs], [count for _, count in runs]
+    starts, counts = _left_of(shard.queues.get(queue), runs)
+    if starts:
         shard.emit(JobsStaled(now.wall_ms, queue, state, starts, counts))
 
 
@@ -115,9 +114,22 @@ def decide_delete_ended(
     shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
     """Ended jobs, as runs of ids, are deleted."""
-    if runs and queue in shard.queues:
-        starts, counts = [start for start, _ in runs], [count for _, count in runs]
+    starts, counts = _left_of(shard.queues.get(queue), runs)
+    if starts:
         shard.emit(JobsDeleted(now.wall_ms, queue, state, starts, counts))
+
+
+def _is_of(queue: Queue | None, job_id: int) -> bool:
+    """Whether an ended job is this queue's, and not of one with its name that was deleted while
+    somebody looked at the job: that one's went with it, and are not counted here.
+    """
+    return queue is not None and job_id >= queue.born_id
+
+
+def _left_of(queue: Queue | None, runs: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """The runs of ended jobs that are this queue's: first ids, and numbers of jobs."""
+    left = [run for run in runs if _is_of(queue, run[0])]
+    return [start for start, _ in left], [count for _, count in left]
 
 
 def _owner(shard: Shard, job_id: int) -> Job | Lot:
