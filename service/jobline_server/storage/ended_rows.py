@@ -2,6 +2,10 @@
 
 Neighbours of one lot that ended alike become one row, even if they ended one by one, in any order
 and a moment apart. Changes to ended jobs keep their place: no row reaches across one.
+
+After a crash the journal tells of all endings since a checkpoint at once. A row counts as ended
+with the last of its jobs, so jobs that ended far apart share none: they would be found, aged and
+deleted by a time that is not theirs.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from jobline_server.storage.finished import (
 # Whoever looks at one job reads its whole row, so rows stay small.
 ROW_JOBS_MAX = 1_000
 ROW_BYTES_MAX = 1 << 20
+# What ends while the server works is written every second, or every other if it has much to do.
+ROW_SPAN_MS = 2_000
 
 Piece = tuple[int, int, int]
 """First id, count, and when they ended."""
@@ -93,15 +99,20 @@ def _run_rows(alike: list[EndedRuns]) -> Iterator[EndedOp]:
 
 
 def _chunks(pieces: list[Piece], jobs_max: int) -> Iterator[list[Piece]]:
-    """Sorted pieces in lists without gaps, of at most `jobs_max` jobs each."""
+    """Sorted pieces in lists without gaps, of at most `jobs_max` jobs each, which ended within
+    `ROW_SPAN_MS` of each other.
+    """
     chunk: list[Piece] = []
-    room, end = jobs_max, 0
+    room, end, low_ms, high_ms = jobs_max, 0, 0, 0
     for first_id, length, ended_ms in pieces:
         start, count = first_id, length
         while count:
-            if chunk and (start != end or not room):
+            low_ms, high_ms = min(low_ms, ended_ms), max(high_ms, ended_ms)
+            if chunk and (start != end or not room or high_ms - low_ms > ROW_SPAN_MS):
                 yield chunk
                 chunk, room = [], jobs_max
+            if not chunk:
+                low_ms = high_ms = ended_ms
             part = min(count, room)
             chunk.append((start, part, ended_ms))
             room -= part

@@ -3,8 +3,8 @@
 Endings of committed turns gather here as they are, in batches that cost next to nothing. When they
 are taken, neighbours of a lot that ended alike become one row even if they were acked one by one,
 in any order; what is not kept was never here; and of completed jobs only the newest of each queue
-are left. Those that were left out are reported, so that a fact can say that they are deleted; they
-never cost the file anything.
+are left, as many as it keeps at most. Those that were left out are reported, so that a fact can say
+that they are deleted; they never cost the file anything.
 
 Changes to ended jobs (stale, deleted, put back, queue gone) keep their place among the endings:
 rows never reach across one. None speaks of a job that was left out: whoever changes an ended job
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from jobline_server.engine import limits
 from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns, Ending, QueueGone
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_rows import operations
 from jobline_server.storage.finished import EndedOp, PutEnded
@@ -102,10 +103,11 @@ class Shelf:
     def _trim(self, ending: EndedRuns | EndedJobs) -> None:
         """Leaves out the oldest completed jobs of a queue that has more than it keeps."""
         queue = _queue_of(ending)
-        completed = self._completed.get(queue)
+        completed = self._completed.get(queue.name)
         if completed is None:
-            completed = self._completed[queue] = _Completed()
-        self._left_out.update(completed.add(ending, self._completed_max))
+            completed = self._completed[queue.name] = _Completed()
+        most = max(self._completed_max, queue.settings.retention.count or 0)
+        self._left_out.update(completed.add(ending, most))
         if len(self._left_out) > max(SWEPT_MIN, len(self._pending) // 2):
             self._sweep()
 
@@ -165,8 +167,8 @@ class _Completed:
             mark[start - base : start - base + count] = b"\1" * count
 
 
-def _queue_of(ending: EndedRuns | EndedJobs) -> str:
-    return ending.lot.queue.name if isinstance(ending, EndedRuns) else ending.jobs[0].queue.name
+def _queue_of(ending: EndedRuns | EndedJobs) -> Queue:
+    return ending.lot.queue if isinstance(ending, EndedRuns) else ending.jobs[0].queue
 
 
 def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
