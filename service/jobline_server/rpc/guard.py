@@ -26,6 +26,7 @@ from grpc import aio
 from jobline_server.engine.commands import Refused
 from jobline_server.rpc.admission import Admission, ending
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
+from jobline_server.rpc.operations import is_operation, said
 from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
 from jobline_server.telemetry.calls import CallMeter, CallMeters
 from jobline_server.telemetry.log import logger
@@ -106,6 +107,8 @@ class Guard:
         if method.server_streaming:
             stream = self._server_stream(function, decode, meter)
             return grpc.unary_stream_rpc_method_handler(stream)
+        if is_operation(method):
+            function = said(method, function)
         return grpc.unary_unary_rpc_method_handler(self._unary(function, decode, meter))
 
     def _unary(self, function: Unary, decode: Decode, meter: CallMeter) -> Any:

@@ -28,7 +28,7 @@ class Answer(Protocol):
 
     @property
     def operation_id(self) -> str:
-        """The operation in the audit trail."""
+        """Names the operation in the log of the server."""
 
     @property
     def skipped_ids(self) -> Sequence[int]:

@@ -447,7 +447,7 @@ class PromoteJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -479,7 +479,7 @@ class PromoteJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
-    """Output only. The operation."""
+    """Output only. Names the operation in the log of the server."""
     @_builtins.property
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and are not SCHEDULED."""
@@ -511,7 +511,7 @@ class CancelJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -544,7 +544,7 @@ class CancelJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many are CANCELLED now."""
     operation_id: _builtins.str
-    """Output only. The operation."""
+    """Output only. Names the operation in the log of the server."""
     requested: _builtins.int
     """Output only. How many are active: their workers are told."""
     @_builtins.property
@@ -579,7 +579,7 @@ class RetryJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -611,7 +611,7 @@ class RetryJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
-    """Output only. The operation."""
+    """Output only. Names the operation in the log of the server."""
     @_builtins.property
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and have not ended or do not exist."""
@@ -643,7 +643,7 @@ class DeleteJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -675,7 +675,7 @@ class DeleteJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
-    """Output only. The operation."""
+    """Output only. Names the operation in the log of the server."""
     @_builtins.property
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and are active or do not exist."""

@@ -139,7 +139,7 @@ class UpdateQueueRequest(_message.Message):
     queue: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; kept in the audit trail."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     @_builtins.property
     def settings(self) -> _queue_pb2.QueueSettings:
         """Required. The new settings."""
@@ -201,7 +201,9 @@ class PauseQueueRequest(_message.Message):
     queue: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server, and shown with
+    the queue while it is paused.
+    """
     def __init__(
         self,
         *,
@@ -251,7 +253,7 @@ class ResumeQueueRequest(_message.Message):
     queue: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     def __init__(
         self,
         *,
@@ -304,7 +306,7 @@ class DrainQueueRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     def __init__(
         self,
         *,
@@ -331,7 +333,7 @@ class DrainQueueResponse(_message.Message):
     count: _builtins.int
     """Output only. How many jobs."""
     operation_id: _builtins.str
-    """Output only. The operation."""
+    """Output only. Names the operation in the log of the server."""
     def __init__(
         self,
         *,
@@ -362,7 +364,7 @@ class CleanQueueRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
         """Optional. Only jobs in these ended states. Unset: COMPLETED, CANCELLED, EXPIRED and STALE, not DEAD."""
@@ -399,7 +401,7 @@ class CleanQueueResponse(_message.Message):
     count: _builtins.int
     """Output only. How many jobs."""
     operation_id: _builtins.str
-    """Output only. The operation."""
+    """Output only. Names the operation in the log of the server."""
     def __init__(
         self,
         *,
@@ -434,7 +436,7 @@ class DeleteQueueRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters."""
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     def __init__(
         self,
         *,
@@ -463,7 +465,7 @@ class DeleteQueueResponse(_message.Message):
     count: _builtins.int
     """Output only. How many jobs, ended ones included."""
     operation_id: _builtins.str
-    """Output only. The operation."""
+    """Output only. Names the operation in the log of the server."""
     def __init__(
         self,
         *,

@@ -1,0 +1,43 @@
+"""Operations: what people change by hand is said in the log, a line a call, with the reason that
+they gave. A trial (`dry_run`) changes nothing and is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from jobline_server.telemetry.log import logger
+
+LOG = logger("operations")
+
+Unary = Callable[[Any, Any], Awaitable[Any]]
+# What a line says of the request and of its answer, where they have it.
+_ASKED = ("queue", "reason")
+_DONE = ("count", "requested", "operation_id")
+
+
+def is_operation(method: MethodDescriptor) -> bool:
+    """Whether a method takes a reason, as all do by which people change something."""
+    return "reason" in method.input_type.fields_by_name
+
+
+def said(method: MethodDescriptor, function: Unary) -> Unary:
+    """The method, which says in the log what it did."""
+    asked, done = _had(method.input_type, _ASKED), _had(method.output_type, _DONE)
+
+    async def operate(request: Any, context: Any) -> Any:
+        response = await function(request, context)
+        if not getattr(request, "dry_run", False):
+            values = {name: getattr(request, name) for name in asked}
+            values.update((name, getattr(response, name)) for name in done)
+            LOG.info("operation", method=method.name, **values)
+        return response
+
+    return operate
+
+
+def _had(message: Any, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if name in message.fields_by_name]

@@ -1,0 +1,51 @@
+"""What operators do is said in the log."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline.v1 import job_admin_service_pb2 as admin_pb
+from jobline.v1 import queue_service_pb2 as queue_pb
+from jobline.v1.job_admin_service_pb2_grpc import JobAdminServiceStub
+from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
+from jobline_server.rpc import operations
+from jobline_server.testing import running_server
+from tests.server.conftest import connect
+
+
+class Log:
+    """Keeps the lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, object]] = []
+
+    def info(self, event: str, **values: object) -> None:
+        assert event == "operation"
+        self.lines.append(values)
+
+
+async def test_operations_are_said_in_the_log_with_their_reason(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial and a look are not."""
+    log = Log()
+    monkeypatch.setattr(operations, "LOG", log)
+    async with running_server(transport=transport) as server, connect(server.address) as channel:
+        jobs, queues = JobAdminServiceStub(channel), QueueServiceStub(channel)
+        change = queue_pb.UpdateQueueRequest(queue="mail", reason="new")
+        change.settings.max_attempts = 5
+        await queues.UpdateQueue(change)
+        trial = admin_pb.DeleteJobsRequest(dry_run=True, reason="trial")
+        trial.jobs.filter.queue = "mail"
+        await jobs.DeleteJobs(trial)
+        await queues.GetQueue(queue_pb.GetQueueRequest(queue="mail"))
+        deleting = admin_pb.DeleteJobsRequest(reason="spam")
+        deleting.jobs.filter.queue = "mail"
+        done = await jobs.DeleteJobs(deleting)
+    said = log.lines
+    assert [(line["method"], line["reason"]) for line in said] == [
+        ("UpdateQueue", "new"),
+        ("DeleteJobs", "spam"),
+    ]
+    assert said[0]["queue"] == "mail"
+    assert (said[1]["count"], said[1]["operation_id"]) == (0, done.operation_id)
