@@ -152,6 +152,15 @@ def test_request_id_is_forgotten_after_ten_minutes(world):
     assert world.push(payloads=[b"1"], request_id=b"r").first_id > first
 
 
+def test_repeated_request_is_told_the_level_that_it_reached(world):
+    """Its queue wants more by now, but what is never written stays so."""
+    call = {"payloads": [b"1"], "request_id": b"r"}
+    first = world.push(**call, level=AckLevel.MEMORY)
+    world.settings(min_ack_level=AckLevel.FSYNCED)
+    assert world.push(**call) == first
+    assert first.level is AckLevel.MEMORY
+
+
 def test_repeated_request_of_rows_without_keys_is_told_as_before(world):
     jobs = [NewJob(b"1", DEFAULT_OPTIONS), keyed("a")]
     first = world.push(jobs=jobs, request_id=b"r")

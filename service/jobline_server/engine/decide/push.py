@@ -29,6 +29,7 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
         request_hash = hash_of(REQUEST_ID, command.queue, command.request_id)
         record = shard.keys.find(request_hash, now.wall_ms)
         if record is not None:
+            level = AckLevel.MEMORY if request_hash in shard.keys.volatile else level
             return _repeated(shard, now, command, record, level)
     exceptions: Exceptions = []
     jobs = command.jobs
