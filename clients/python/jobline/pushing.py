@@ -28,6 +28,9 @@ from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Pushed, PushedLot
 
+# Share of a push's time that one try may take: an answer that is lost leaves time for others.
+TRY_SHARE = 1 / 3
+
 _JSON_OPTIONS = JobOptions(content_type=codec.JSON)
 _NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
 _MISMATCH = ErrorFacts(reason="IDEMPOTENCY_MISMATCH", code="ALREADY_EXISTS")

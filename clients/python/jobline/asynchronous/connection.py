@@ -16,6 +16,7 @@ from grpc import aio
 from jobline.backoff import RETRY
 from jobline.channel import open_aio_channel
 from jobline.errors import ClientClosed, JoblineError, Unavailable
+from jobline.pushing import TRY_SHARE
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.times import Seconds, seconds_of
 from jobline.v1 import job_service_pb2 as pb
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
-
-# Share of a push's time that one try may take: an answer that is lost leaves time for others.
-TRY_SHARE = 1 / 3
 
 
 def was_hung_up() -> bool:

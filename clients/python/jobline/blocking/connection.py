@@ -13,6 +13,7 @@ import grpc
 from jobline.backoff import RETRY
 from jobline.channel import metadata_of, open_channel
 from jobline.errors import ClientClosed, JoblineError
+from jobline.pushing import TRY_SHARE
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.times import Seconds, seconds_of
 from jobline.v1 import job_service_pb2 as pb
@@ -20,9 +21,6 @@ from jobline.v1.job_service_pb2_grpc import JobServiceStub
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
-
-# Share of a push's time that one try may take: an answer that is lost leaves time for others.
-TRY_SHARE = 1 / 3
 
 
 @contextmanager
