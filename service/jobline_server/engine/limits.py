@@ -20,7 +20,6 @@ ID_BLOCK = 1 << 24
 
 # Deliveries: `epoch << HANDOUT_BITS | hand-outs of the job in that epoch`.
 HANDOUT_BITS = 20
-HANDOUTS_MAX = (1 << HANDOUT_BITS) - 1
 # Epochs count seconds since 2025-01-01 at least, so that a restored backup repeats none.
 EPOCH_ZERO_MS = 1_735_689_600_000
 
@@ -51,7 +50,6 @@ DELAY_MS_MAX = 400 * DAY_MS
 
 # Sizes.
 NAME_CHARACTERS_MAX = 256
-PAYLOAD_BYTES_MAX = 10 << 20
 RESULT_BYTES_MAX = 1 << 20
 CHECKPOINT_BYTES_MAX = 64 << 10
 ERROR_MESSAGE_BYTES_MAX = 4 << 10
@@ -61,8 +59,6 @@ HEADERS_BYTES_MAX = 8 << 10
 JOB_KEY_BYTES_MAX = 256
 REQUEST_ID_BYTES_MAX = 64
 REASON_CHARACTERS_MAX = 1_024
-PRIORITY_MIN = -(1 << 31)
-PRIORITY_MAX = (1 << 31) - 1
 
 # Numbers in one call.
 PUSH_JOBS_MAX = 1_000

@@ -1,14 +1,14 @@
 """JobError and Attempt between message and value.
 
-An attempt is written twice: with timestamps for operators (`job_pb2.Attempt`), in milliseconds for
-the store (`store_pb2.StoredAttempt`).
+An attempt is written in two ways: with timestamps for operators (`job_pb2.Attempt`), which nobody
+reads back, and in milliseconds for the store (`store_pb2.StoredAttempt`).
 """
 
 from __future__ import annotations
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.values import Attempt, AttemptOutcome, JobError
-from jobline_server.wire.times import fill_time, milliseconds_of
+from jobline_server.wire.times import fill_time
 
 
 def error_from_message(message: job_pb2.JobError) -> JobError:
@@ -27,26 +27,6 @@ def fill_error(message: job_pb2.JobError, error: JobError) -> None:
     message.details = error.details
 
 
-def error_to_message(error: JobError) -> job_pb2.JobError:
-    """A message of an error."""
-    message = job_pb2.JobError()
-    fill_error(message, error)
-    return message
-
-
-def attempt_from_message(message: job_pb2.Attempt) -> Attempt:
-    """The value of an attempt."""
-    return Attempt(
-        attempt=message.attempt,
-        delivery=message.delivery,
-        worker=message.worker,
-        leased_ms=milliseconds_of(message.leased_at),
-        ended_ms=milliseconds_of(message.ended_at),
-        outcome=AttemptOutcome(message.outcome),
-        error=error_from_message(message.error) if message.HasField("error") else None,
-    )
-
-
 def fill_attempt(message: job_pb2.Attempt, attempt: Attempt) -> None:
     """Writes an attempt into a message that is part of another."""
     message.attempt = attempt.attempt
@@ -59,13 +39,6 @@ def fill_attempt(message: job_pb2.Attempt, attempt: Attempt) -> None:
     message.outcome = job_pb2.AttemptOutcome.ValueType(attempt.outcome)
     if attempt.error is not None:
         fill_error(message.error, attempt.error)
-
-
-def attempt_to_message(attempt: Attempt) -> job_pb2.Attempt:
-    """A message of an attempt."""
-    message = job_pb2.Attempt()
-    fill_attempt(message, attempt)
-    return message
 
 
 def attempt_from_stored(message: store_pb2.StoredAttempt) -> Attempt:

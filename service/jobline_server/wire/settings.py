@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from jobline.v1 import job_pb2, queue_pb2
 from jobline_server.engine.values import NO_BACKOFF, NO_RETENTION, AckLevel, QueueSettings
-from jobline_server.wire.identity import IdentityCache
 from jobline_server.wire.options import (
     backoff_from_message,
     fill_backoff,
@@ -48,22 +47,3 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     if settings.max_waiting is not None:
         message.max_waiting = settings.max_waiting
     message.non_retryable_error_types.extend(settings.non_retryable_error_types)
-
-
-def settings_to_message(settings: QueueSettings) -> queue_pb2.QueueSettings:
-    """A message of settings."""
-    message = queue_pb2.QueueSettings()
-    fill_settings(message, settings)
-    return message
-
-
-def _serialize(settings: QueueSettings) -> bytes:
-    return settings_to_message(settings).SerializeToString(deterministic=True)
-
-
-_BYTES: IdentityCache[QueueSettings, bytes] = IdentityCache(_serialize, entries_max=1_024)
-
-
-def serialized_settings(settings: QueueSettings) -> bytes:
-    """The bytes of settings, the same for equal settings; remembered by identity."""
-    return _BYTES.get(settings)

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobline.v1 import job_pb2, store_pb2
+from jobline.v1 import job_pb2, queue_pb2, store_pb2
 from jobline_server.engine import values
 from jobline_server.wire import errors, options, settings, times
 from jobline_server.wire.identity import IdentityCache
@@ -97,13 +97,23 @@ def test_options_come_back_the_same(value: values.JobOptions) -> None:
 @given(queue_settings)
 def test_settings_come_back_the_same(value: values.QueueSettings) -> None:
     """Settings survive the message."""
-    assert settings.settings_from_message(settings.settings_to_message(value)) == value
+    message = queue_pb2.QueueSettings()
+    settings.fill_settings(message, value)
+    assert settings.settings_from_message(message) == value
 
 
 @given(attempts)
 def test_attempts_come_back_the_same(value: values.Attempt) -> None:
-    """Attempts, and the errors in them, survive both of their messages."""
-    assert errors.attempt_from_message(errors.attempt_to_message(value)) == value
+    """Attempts, and the errors in them, survive being stored, and are shown as they were."""
+    shown = job_pb2.Attempt()
+    errors.fill_attempt(shown, value)
+    assert times.milliseconds_of(shown.leased_at) == value.leased_ms
+    assert times.milliseconds_of(shown.ended_at) == value.ended_ms
+    assert (shown.attempt, shown.delivery, shown.worker) == value[:3]
+    assert shown.outcome == value.outcome
+    assert shown.HasField("error") == (value.error is not None)
+    if value.error is not None:
+        assert errors.error_from_message(shown.error) == value.error
     stored = store_pb2.StoredAttempt()
     errors.fill_stored_attempt(stored, value)
     assert errors.attempt_from_stored(stored) == value
@@ -120,9 +130,11 @@ def test_enums_have_the_numbers_of_the_protocol(name: str) -> None:
 
 
 def test_defaults_take_no_byte() -> None:
-    """Default options are the empty message."""
+    """Default options and settings are empty messages."""
     assert options.serialized_options(values.DEFAULT_OPTIONS) == b""
-    assert settings.serialized_settings(values.DEFAULT_SETTINGS) == b""
+    message = queue_pb2.QueueSettings()
+    settings.fill_settings(message, values.DEFAULT_SETTINGS)
+    assert message.SerializeToString() == b""
 
 
 @pytest.mark.parametrize(
