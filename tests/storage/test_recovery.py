@@ -13,10 +13,12 @@ from jobline_server.engine.decide.admin import decide_cancel, decide_delete_wait
 from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import tick
+from jobline_server.engine.entries import JobsCompleted
 from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState, Now
+from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.codec.stored_shard import encode_keys
 from jobline_server.storage.loader import PAUSED_BY
 from jobline_server.storage.recovery import Recovery
@@ -189,6 +191,14 @@ def test_journal_row_that_cannot_be_understood_refuses_the_start(world):
     recovery = recovery_of(world)
     with pytest.raises(DataLoss, match="journal row 1 cannot be understood"):
         recovery.take_journal([JournalRow(SHARD, 1, 1, 0, 0, b"\xff\xff")])
+
+
+def test_journal_row_that_does_not_fit_refuses_the_start(world):
+    """Every row before it was verified, so this is a bug, or a journal of something else."""
+    recovery = recovery_of(world)
+    blob = encode_batch([JobsCompleted(at_ms=1, starts=[7], counts=[1])])
+    with pytest.raises(DataLoss, match="journal row 1 does not fit: job 7 is not leased"):
+        recovery.take_journal([JournalRow(SHARD, 1, 1, 0, 0, blob)])
 
 
 # What starts afresh.

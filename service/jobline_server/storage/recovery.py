@@ -74,8 +74,12 @@ class Recovery:
             except (DecodeError, UnknownFact, LookupError, ValueError) as error:
                 message = f"shard {row.shard}: journal row {row.offset} cannot be understood"
                 raise DataLoss(message) from error
-            for fact in facts:
-                replay(fact, row.offset)
+            try:
+                for fact in facts:
+                    replay(fact, row.offset)
+            except (IllegalMove, LookupError) as error:
+                message = f"shard {row.shard}: journal row {row.offset} does not fit: {error}"
+                raise DataLoss(message) from error
             self._shard.next_offset = row.offset + 1
 
     def take_endings(self) -> list[Ending]:
