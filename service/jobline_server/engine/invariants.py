@@ -139,9 +139,19 @@ def one_lease_each(shard: Shard) -> str:
     return ""
 
 
+def sessions_are_known(shard: Shard) -> str:
+    """G8: a session that holds leases is found when it returns for them."""
+    holders = [job.holder for job in shard.jobs.values() if job.holder is not None]
+    holders += [lease.holder for lot in shard.lots.lots.values() for lease in lot.leases]
+    for holder in holders:
+        if holder.session and shard.holders.get(holder.session) is not holder:
+            return f"session {holder.session} holds leases and is forgotten"
+    return ""
+
+
 def windows_are_what_is_held(shard: Shard) -> str:
     """G8: what a holder counts as unfinished is what it holds (one shard alone is checked)."""
-    for holder in {id(h): h for h in shard.holders.values()}.values():
+    for holder in shard.holders.values():
         held = [lease.unfinished() for lease in holder.leases.values()]
         jobs, payload_bytes = sum(count for count, _ in held), sum(size for _, size in held)
         if jobs > holder.tally.jobs:
@@ -183,7 +193,7 @@ def keys_point_to_given_ids(shard: Shard) -> str:
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
     "G6": [keys_point_to_given_ids],
-    "G8": [one_lease_each, windows_are_what_is_held],
+    "G8": [one_lease_each, sessions_are_known, windows_are_what_is_held],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],
     "G19": [one_state_each, counters_add_up, bytes_add_up],

@@ -160,9 +160,9 @@ class Shard:
             return None, False
         index = job_id - lot.first_id
         lease = lot.lease_at(index)
-        if lease is not None:
-            return lease, True
-        return None, lot.is_waiting(index)
+        if lease is None:
+            return None, lot.is_waiting(index)
+        return (lease, True) if lease.is_open(index) else (None, False)
 
     def state_of(self, job_id: int) -> JobState | None:
         """Where a live job stands; None if it is not live."""

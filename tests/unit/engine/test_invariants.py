@@ -123,6 +123,11 @@ def test_lease_that_miscounts_is_noticed(world, lot):
     assert broken(world) == f"G8: a lease of lot {lot.first_id} miscounts"
 
 
+def test_session_that_holds_leases_and_is_forgotten_is_noticed(world, lot):
+    world.shard.holders.clear()
+    assert broken(world) == "G8: session session of w1 holds leases and is forgotten"
+
+
 def test_holder_that_does_not_know_its_run_is_noticed(world, lot):
     lot.leases[0].holder = Holder("w2", "s2")
     assert broken(world) == f"G8: the holder of a run of lot {lot.first_id} does not know of it"

@@ -95,6 +95,7 @@ def test_lease_is_found_for_members_and_single_jobs(world):
     assert shard.find_lease(single) == (shard.jobs[single], True)
     lease, live = shard.find_lease(first_id + 1)
     assert (lease is shard.lots.find(first_id).leases[0], live) == (True, True)
+    assert shard.find_lease(first_id) == (None, False)
     assert shard.find_lease(first_id + 2) == (None, True)
     assert shard.find_lease(4711) == (None, False)
     waiting = world.row()

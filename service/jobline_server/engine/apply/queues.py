@@ -10,7 +10,7 @@ from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePause
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.values import JobState, RevokeReason
+from jobline_server.engine.values import RevokeReason
 
 if TYPE_CHECKING:
     from jobline_server.engine.shard import Shard
@@ -66,8 +66,6 @@ def _drop_job(shard: Shard, job: Job) -> None:
         holder.settle(1, len(job.payload))
         del holder.leases[job.id]
         job.holder = None
-    # An object that still lies in the heap of delayed jobs must not look as if it waited.
-    job.state = JobState.STALE
     drop_job(shard, job)
 
 

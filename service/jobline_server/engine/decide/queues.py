@@ -37,9 +37,8 @@ def decide_update_queue(
     """Changes settings, those in `mask` or all; the queue is created if it is not there."""
     queue = known_queue(shard, now, name)
     if mask is not None:
-        settings = replace(
-            queue.settings, **{name: getattr(settings, name) for name in sorted(mask)}
-        )
+        changed = {field: getattr(settings, field) for field in sorted(mask)}
+        settings = replace(queue.settings, **changed)
     if settings != queue.settings:
         shard.emit(QueueChanged(now.wall_ms, name, settings))
 

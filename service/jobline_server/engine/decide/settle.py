@@ -56,8 +56,6 @@ def held(shard: Shard, job_id: int, delivery: int) -> Job | RunLease | SettleOut
     lease, live = shard.find_lease(job_id)
     if lease is None:
         return _LEASE_LOST if live else _NOT_FOUND
-    if isinstance(lease, RunLease) and not lease.is_open(job_id - lease.lot.first_id):
-        return _NOT_FOUND
     return lease if lease.delivery == delivery else _LEASE_LOST
 
 
