@@ -84,7 +84,7 @@ class Session:
     def handle_half_close(self) -> None:
         """The worker sends no more; the stream ends after the last confirm."""
         self.half_closed = True
-        self.phase = Phase.DRAINING
+        self.handle_drain()
 
     # To the worker.
 

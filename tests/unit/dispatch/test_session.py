@@ -64,6 +64,16 @@ def test_a_stream_that_ends_gets_no_more_jobs(end: str) -> None:
     assert session.phase is Phase.DRAINING
 
 
+def test_stream_that_has_ended_stays_ended() -> None:
+    """Whatever still comes in on it: its leases may be with the worker's next stream by now."""
+    session = a_session()
+    session.phase = Phase.ENDED
+    session.handle_drain()
+    session.handle_half_close()
+    session.goaway(Goaway("moving", 0, 0))
+    assert session.phase is Phase.ENDED
+
+
 def test_gathers_everything_into_one_frame() -> None:
     """What came up since the last frame goes out together, and only once."""
     session = a_session()
