@@ -110,7 +110,7 @@ def test_attempts_come_back_the_same(value: values.Attempt) -> None:
     assert times.milliseconds_of(shown.leased_at) == value.leased_ms
     assert times.milliseconds_of(shown.ended_at) == value.ended_ms
     assert (shown.attempt, shown.delivery, shown.worker) == value[:3]
-    assert shown.outcome == value.outcome
+    assert int(shown.outcome) == value.outcome
     assert shown.HasField("error") == (value.error is not None)
     if value.error is not None:
         assert errors.error_from_message(shown.error) == value.error
