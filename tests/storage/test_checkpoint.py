@@ -5,21 +5,19 @@ from __future__ import annotations
 import pytest
 
 from jobline.v1 import store_pb2
-from jobline_server.engine.commands import NewJob, Push
-from jobline_server.engine.decide.ack import decide_ack
-from jobline_server.engine.decide.admin import decide_cancel, decide_retry
-from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.commands import Push
+from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.decide.timers import tick
-from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS, REQUEST_WINDOW_MS
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, Now
-from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, Now
+from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.codec.shared import payloads_of
 from jobline_server.storage.store import ItemKind
+from tests.storage.checkpointing import lease, push_jobs, push_lot, put_back, stored, work_off
 from tests.storage.recovery_world import SHARD, World
 
 
@@ -28,53 +26,10 @@ def world():
     return World()
 
 
-def push_jobs(world, count=1, *, key="", level=None):
-    """Jobs of their own; returns their ids."""
-    jobs = [NewJob(b"x", DEFAULT_OPTIONS, key) for _ in range(count)]
-    pushed = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, jobs, level=level))
-    return list(range(pushed.first_id, pushed.first_id + pushed.count))
-
-
-def push_lot(world, payloads, level=None):
-    """A lot; returns the id of its first job."""
-    push = Push("q", JobOptions(name="lot"), payloads=Payloads.of(payloads), level=level)
-    return decide_push(world.shard, world.now, push).first_id
-
-
-def lease(world, max_jobs):
-    """Leases jobs from the front; returns (id, delivery) of each."""
-    world.commit()
-    leased = decide_lease(
-        world.shard,
-        world.now,
-        world.shard.queues["q"],
-        Holder("w", ""),
-        max_jobs=max_jobs,
-        max_bytes=10_000,
-        names=None,
-        lease_ms=0,
-    )
-    leases = [(job.id, job.delivery) for job in leased.jobs]
-    for run in leased.runs:
-        leases += [(run.first_id + index, run.delivery) for index in range(len(run.payloads))]
-    return leases
-
-
-def work_off(world, max_jobs):
-    """Leases and acks jobs from the front."""
-    leases = lease(world, max_jobs)
-    ids = [job_id for job_id, _ in leases]
-    decide_ack(world.shard, world.now, ids, [delivery for _, delivery in leases], {})
-
-
 def pass_time(world, milliseconds):
     now = world.now
     world.now = Now(now.wall_ms + milliseconds, now.mono_ms + milliseconds)
     tick(world.shard, world.now)
-
-
-def stored(world, kind):
-    return world.store.item_keys(SHARD, kind)
 
 
 def check_recovery(world):
@@ -112,14 +67,6 @@ def test_job_that_changes_after_its_slice_is_written_again(world):
     world.finish_checkpoint(truncate=True)
     assert world.shard.queues["q"].active == 1
     check_recovery(world)
-
-
-def put_back(world, job_id):
-    """An ended job is retried by hand."""
-    world.commit()
-    world.write_shelf()
-    state, record = world.kept()[job_id]
-    decide_retry(world.shard, world.now, [(record, state)])
 
 
 def test_job_that_came_back_before_it_was_removed_keeps_its_row(world):
@@ -244,51 +191,6 @@ def test_keys_of_later_checkpoints_stand_beside_those_of_earlier_ones(world):
         world.finish_checkpoint(truncate=True)
         check_recovery(world)
     assert len(stored(world, ItemKind.KEYS)) == 3
-
-
-def test_slice_stays_within_its_budget(world):
-    push_jobs(world, 100)
-    for _ in range(20):
-        push_lot(world, [b"x"] * 1_000)
-    checkpoint = Checkpoint(world.shard, world.segments)
-    while piece := checkpoint.slice(20):
-        jobs = sum(row.kind is ItemKind.JOB for row in piece.rows)
-        lots = sum(row.kind is ItemKind.LOT for row in piece.rows)
-        assert jobs + 10 * lots < 20 + 11
-
-
-def test_removals_are_handed_out_in_slices_too(world):
-    push_jobs(world, 1_000)
-    world.finish_checkpoint(truncate=True)
-    work_off(world, 1_000)
-    checkpoint = Checkpoint(world.shard, world.segments)
-    assert len(checkpoint.slice(20).removals) <= 20 * 16
-    assert checkpoint.slice(20).removals
-
-
-def test_slice_whose_budget_is_all_but_spent_takes_few_keys(world):
-    push_jobs(world, 15)
-    world.finish_checkpoint(truncate=True)
-    work_off(world, 15)
-    for number in range(19):
-        push_jobs(world, key=f"k{number}")
-    checkpoint = Checkpoint(world.shard, world.segments)
-    assert len(checkpoint.slice(20).removals) == 15
-    assert sum(map(len, world.shard.keys.unsaved.values())) == 19 - 1
-
-
-def test_shard_that_changes_faster_than_it_is_written_is_not_chased_for_ever(world):
-    """It is written in ever larger slices, so that what is left for the last one is bounded."""
-    push_jobs(world, 100)
-    checkpoint = Checkpoint(world.shard, world.segments)
-    sizes = []
-    while piece := checkpoint.slice(10):
-        push_jobs(world, 20)
-        sizes.append(len(piece.rows))
-        assert len(sizes) < 1_000
-    assert len(sizes) > PASSES_ALIKE
-    world.commit()
-    assert len(checkpoint.finish().rows) <= 2 * max(sizes)
 
 
 def test_checkpoint_ends_only_where_the_journal_does(world):

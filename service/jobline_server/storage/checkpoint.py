@@ -106,14 +106,17 @@ class Checkpoint:
         is_new_pass = self._to_go <= 0
         self._passes += is_new_pass
         budget_items <<= max(self._passes - PASSES_ALIKE, 0)
+        noted = self._noted()
         if is_new_pass:
-            noted = self._noted()
             if noted <= budget_items and self._cost() <= budget_items:
                 return piece
             self._to_go = noted
-        before = self._noted()
-        self._fill(piece, budget_items)
-        self._to_go -= before - self._noted()
+        # What was put back needs no removal: all of a slice's notes may come to nothing.
+        while noted and not piece:
+            self._fill(piece, budget_items)
+            left = self._noted()
+            self._to_go -= noted - left
+            noted = left
         return piece
 
     def finish(self) -> LastSlice:

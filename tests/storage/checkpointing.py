@@ -1,0 +1,64 @@
+"""What happens to a shard between its checkpoints, in short words."""
+
+from __future__ import annotations
+
+from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.decide.ack import decide_ack
+from jobline_server.engine.decide.admin import decide_retry
+from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
+from tests.storage.recovery_world import SHARD
+
+
+def push_jobs(world, count=1, *, key="", level=None):
+    """Jobs of their own; returns their ids."""
+    jobs = [NewJob(b"x", DEFAULT_OPTIONS, key) for _ in range(count)]
+    pushed = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, jobs, level=level))
+    return list(range(pushed.first_id, pushed.first_id + pushed.count))
+
+
+def push_lot(world, payloads, level=None):
+    """A lot; returns the id of its first job."""
+    push = Push("q", JobOptions(name="lot"), payloads=Payloads.of(payloads), level=level)
+    return decide_push(world.shard, world.now, push).first_id
+
+
+def lease(world, max_jobs):
+    """Leases jobs from the front; returns (id, delivery) of each."""
+    world.commit()
+    leased = decide_lease(
+        world.shard,
+        world.now,
+        world.shard.queues["q"],
+        Holder("w", ""),
+        max_jobs=max_jobs,
+        max_bytes=10_000,
+        names=None,
+        lease_ms=0,
+    )
+    leases = [(job.id, job.delivery) for job in leased.jobs]
+    for run in leased.runs:
+        leases += [(run.first_id + index, run.delivery) for index in range(len(run.payloads))]
+    return leases
+
+
+def work_off(world, max_jobs):
+    """Leases and acks jobs from the front."""
+    leases = lease(world, max_jobs)
+    ids = [job_id for job_id, _ in leases]
+    decide_ack(world.shard, world.now, ids, [delivery for _, delivery in leases], {})
+
+
+def put_back(world, job_id):
+    """An ended job is retried by hand."""
+    world.commit()
+    world.write_shelf()
+    state, record = world.kept()[job_id]
+    decide_retry(world.shard, world.now, [(record, state)])
+
+
+def stored(world, kind):
+    return world.store.item_keys(SHARD, kind)

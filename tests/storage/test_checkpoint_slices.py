@@ -1,0 +1,74 @@
+"""Slices of a checkpoint: how much one takes, and how much is left for the last."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint
+from jobline_server.storage.store import ItemKind
+from tests.storage.checkpointing import push_jobs, push_lot, put_back, work_off
+from tests.storage.recovery_world import World
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_slice_stays_within_its_budget(world):
+    push_jobs(world, 100)
+    for _ in range(20):
+        push_lot(world, [b"x"] * 1_000)
+    checkpoint = Checkpoint(world.shard, world.segments)
+    while piece := checkpoint.slice(20):
+        jobs = sum(row.kind is ItemKind.JOB for row in piece.rows)
+        lots = sum(row.kind is ItemKind.LOT for row in piece.rows)
+        assert jobs + 10 * lots < 20 + 11
+
+
+def test_removals_are_handed_out_in_slices_too(world):
+    push_jobs(world, 1_000)
+    world.finish_checkpoint(truncate=True)
+    work_off(world, 1_000)
+    checkpoint = Checkpoint(world.shard, world.segments)
+    assert len(checkpoint.slice(20).removals) <= 20 * 16
+    assert checkpoint.slice(20).removals
+
+
+def test_slice_whose_budget_is_all_but_spent_takes_few_keys(world):
+    push_jobs(world, 15)
+    world.finish_checkpoint(truncate=True)
+    work_off(world, 15)
+    for number in range(19):
+        push_jobs(world, key=f"k{number}")
+    checkpoint = Checkpoint(world.shard, world.segments)
+    assert len(checkpoint.slice(20).removals) == 15
+    assert sum(map(len, world.shard.keys.unsaved.values())) == 19 - 1
+
+
+def test_slice_is_empty_only_when_little_is_left(world):
+    """Not when all that it looked at was put back and needs no removal."""
+    ids = push_jobs(world, 40)
+    world.finish_checkpoint(truncate=True)
+    decide_cancel(world.shard, world.now, ids)
+    for job_id in ids:
+        put_back(world, job_id)
+    checkpoint = Checkpoint(world.shard, world.segments)
+    while checkpoint.slice(2):
+        pass
+    assert len(world.shard.changes.jobs) <= 2
+
+
+def test_shard_that_changes_faster_than_it_is_written_is_not_chased_for_ever(world):
+    """It is written in ever larger slices, so that what is left for the last one is bounded."""
+    push_jobs(world, 100)
+    checkpoint = Checkpoint(world.shard, world.segments)
+    sizes = []
+    while piece := checkpoint.slice(10):
+        push_jobs(world, 20)
+        sizes.append(len(piece.rows))
+        assert len(sizes) < 1_000
+    assert len(sizes) > PASSES_ALIKE
+    world.commit()
+    assert len(checkpoint.finish().rows) <= 2 * max(sizes)
