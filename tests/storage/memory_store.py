@@ -195,6 +195,10 @@ class MemoryStore:
         """Keys of the visible items of a kind."""
         return sorted(key for a_kind, key in self._shards[shard].items if a_kind == kind)
 
+    def forget(self, shard: int, kind: ItemKind, key: int) -> None:
+        """A visible item is gone, as one is that was set apart."""
+        del self._shards[shard].items[kind, key]
+
     def blob_of(self, shard: int, kind: ItemKind, key: int) -> bytes:
         """A visible item."""
         return self._shards[shard].items[kind, key]
