@@ -45,7 +45,9 @@ class Dispatcher:
         return bool(queue.ready and most)
 
     def serve_taker(self, taker: Taker) -> int:
-        """Gives a consumer with room what is ready at its queues; returns how many jobs."""
+        """Gives a consumer with room what is ready at its queues; returns how many jobs. What only
+        waits for its commit is looked at again after that.
+        """
         given = 0
         room = taker.room()[0]
         if room <= 0:
@@ -57,6 +59,8 @@ class Dispatcher:
                 given += self.give(shard, queue, taker, most)
                 if taker.room()[0] <= 0:
                     break
+                if queue.ready and shard.has_uncommitted():
+                    shard.wake(queue)
         return given
 
     def give(self, shard: Shard, queue: Queue, taker: Taker, most: int) -> int:

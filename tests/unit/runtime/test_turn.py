@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -63,9 +64,8 @@ async def test_a_push_made_while_a_commit_flies_is_handed_out_by_the_next(
     runtime: Runtime,
 ) -> None:
     """Its queue was looked at when it could not go yet: it is looked at again."""
-    pull = a_pull(runtime, wait_ms=20_000)
     await runtime.push(a_push(b"volatile", level=AckLevel.MEMORY))
-    await pull
+    await a_pull(runtime)
     later = a_pull(runtime, wait_ms=20_000)
     await a_moment()
     await runtime.push(a_push(b"x", level=AckLevel.BUFFERED))
@@ -77,6 +77,24 @@ async def test_a_push_made_while_a_commit_flies_is_handed_out_by_the_next(
     await commit
     await runtime.core.commits.commit_once()
     assert [(await task).count() for task in (later, second)] == [1, 1]
+
+
+async def test_who_comes_while_a_job_is_being_written_is_given_it_afterwards(
+    runtime: Runtime,
+) -> None:
+    """Nobody waited when its queue was looked at, and it could not go yet when somebody came."""
+    await runtime.push(replace(a_push(b"x"), queue="other", level=AckLevel.BUFFERED))
+    commit = asyncio.ensure_future(runtime.core.commits.commit_once())
+    await a_moment()
+    await runtime.push(a_push(b"y", level=AckLevel.BUFFERED))
+    await commit
+    pull = a_pull(runtime, wait_ms=20_000)
+    await a_moment()
+    assert not pull.done()
+    await runtime.core.commits.commit_once()
+    await a_moment()
+    assert pull.done()
+    assert (await pull).count() == 1
 
 
 async def test_a_retry_of_a_push_that_is_being_committed_waits_for_that_commit(
