@@ -12,6 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup-done
 GEN := .gen-venv/.setup-done
+# Tests wait for processes and disks as much as they compute: two of them share a core.
+WORKERS ?= $(shell n=$$(( 2 * $$(getconf _NPROCESSORS_ONLN) )); echo $$(( n < 8 ? n : 8 )))
 CHECKED := $(wildcard service clients/python/jobline tests benchmarks)
 
 .PHONY: help
@@ -84,7 +86,7 @@ types: $(SETUP)  ## Run mypy, strict for the server and the client
 
 .PHONY: test
 test: $(SETUP)  ## Run the tests, without those that break things on purpose
-	$(BIN)/pytest -m 'not fault' -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile
 
 .PHONY: test-faults
 test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks

@@ -75,10 +75,13 @@ async def test_who_waits_is_not_told_that_a_job_which_just_ended_never_was(
     await ending.end(ending.first)
     await ending.committed()
     look = runtime.ended.finished.get_many
+    looked = asyncio.Event()
 
     async def look_while_the_other_ends(job_ids: Sequence[int]) -> EndedLook:
         await ending.end(ending.second)
-        return await look(job_ids)
+        found = await look(job_ids)
+        looked.set()
+        return found
 
     monkeypatch.setattr(runtime.ended.finished, "get_many", look_while_the_other_ends)
 
@@ -87,7 +90,8 @@ async def test_who_waits_is_not_told_that_a_job_which_just_ended_never_was(
         return [(job_id, end is not None) async for batch in waiting for job_id, end in batch]
 
     task = asyncio.ensure_future(told())
-    await ending.until_it_waits(task)
+    await looked.wait()
+    await a_moment()
     await ending.committed()
     assert sorted(await task) == [(ending.first, True), (ending.second, True)]
 
