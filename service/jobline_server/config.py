@@ -102,10 +102,11 @@ class Settings(BaseSettings):
     )
 
     heartbeat_seconds: float = Field(
-        default=5,
+        default=30,
         ge=0.05,
         le=60,
-        description="Both sides of a stream send a frame this often, in seconds, 0.05 … 60.",
+        description="Both sides of a stream send a frame at least this often, in seconds, "
+        "0.05 … 60; workers also three times within their shortest lease.",
     )
     disconnect_grace_seconds: float = Field(
         default=15,

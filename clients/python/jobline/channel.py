@@ -53,8 +53,9 @@ OPTIONS: list[tuple[str, str | int]] = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 3_000),
-    # Finds a dead connection under calls that wait long; the server permits a ping every 10 s.
-    ("grpc.keepalive_time_ms", 30_000),
+    # Finds a dead connection under calls that wait long, and within a lease of usual length; the
+    # server permits a ping every 10 s.
+    ("grpc.keepalive_time_ms", 15_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 ]
 

@@ -17,18 +17,10 @@ import math
 from jobline.enums import LeaseReason, RevokeReason, known
 from jobline.frames import Goaway, LostLease, Received, goaway_of, interrupted_row
 from jobline.leased import LeasedJob
+from jobline.pulse import Pulse
 from jobline.reports import Reports
 from jobline.settles import Settles
 from jobline.v1 import job_service_pb2 as pb
-
-# How long the server may take to answer `open`, in seconds.
-OPEN_TIMEOUT = 10.0
-# Before the server says: seconds between frames.
-HEARTBEAT_DEFAULT = 5.0
-# A frame is due when this share of the heartbeat interval has passed in silence.
-HEARTBEAT_SHARE = 0.8
-# A server that is silent for so many intervals is gone.
-SILENT_INTERVALS = 3
 
 
 class Session:
@@ -52,10 +44,7 @@ class Session:
         self._must_open = False
         self._window_sent: tuple[int, int] | None = None
         self._drain_sent = False
-        self._interval = HEARTBEAT_DEFAULT
-        self._sent_at = 0.0
-        self._silent_at = 0.0
-        self._looked_at = 0.0
+        self._pulse = Pulse()
 
     # -------------------------------------------------------------------- the life of a stream
 
@@ -68,8 +57,7 @@ class Session:
         self._window_sent = None
         self._drain_sent = False
         self._resent = []
-        self._sent_at = self._looked_at = now
-        self._silent_at = now + OPEN_TIMEOUT
+        self._pulse.connect(now)
 
     def disconnect(self) -> None:
         """The stream has ended, whoever ended it. Leases and settles are kept for the next one."""
@@ -88,7 +76,7 @@ class Session:
     def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
         """Takes a frame of the server; call `frames_to_send` next."""
         received = Received()
-        self._silent_at = now + SILENT_INTERVALS * self._interval
+        self._pulse.heard(now)
         if frame.HasField("opened"):
             self._handle_opened(now, frame.opened, received)
         for confirm in frame.confirms:
@@ -96,9 +84,10 @@ class Session:
         if self._settled_before and not self._settles.has_unconfirmed:
             self._settled_before = {}
         for run in frame.runs:
-            self._take_jobs(LeasedJob.from_run(run), received)
+            self._take_jobs(LeasedJob.from_run(run), run.lease_ms, received)
         if frame.jobs:
-            self._take_jobs([LeasedJob.from_message(message) for message in frame.jobs], received)
+            jobs = [LeasedJob.from_message(message) for message in frame.jobs]
+            self._take_jobs(jobs, min([job.lease_ms for job in jobs]), received)
         # After the jobs: a lease may be handed out and taken back before its frame is sent. An
         # older lease that is taken back beside a newer one has been ended by the newer one by now.
         for revoke in frame.revokes:
@@ -111,9 +100,7 @@ class Session:
         received.opened, received.resumed = True, opened.resumed
         self.session = opened.session
         self.is_open = True
-        interval = opened.heartbeat_interval.seconds + opened.heartbeat_interval.nanos / 1e9
-        self._interval = interval or HEARTBEAT_DEFAULT
-        self._silent_at = now + SILENT_INTERVALS * self._interval
+        self._pulse.opened(now, opened.heartbeat_interval.ToNanoseconds() / 1e9)
         self._resent = self._settles.resend()
         self._settled_before = self._settles.unconfirmed_leases()
         held = dict(zip(opened.held_ids, opened.held_deliveries, strict=False))
@@ -136,8 +123,9 @@ class Session:
         else:
             self._lose(revoke.id, revoke.delivery, reason, received)
 
-    def _take_jobs(self, jobs: list[LeasedJob], received: Received) -> None:
+    def _take_jobs(self, jobs: list[LeasedJob], lease_ms_min: int, received: Received) -> None:
         leases = {job.id: job.delivery for job in jobs}
+        self._pulse.leased(lease_ms_min, holds_others=bool(self.held))
         if not self.held.keys().isdisjoint(leases) or self._settled_before:
             jobs = [job for job in jobs if self._is_new(job, received)]
         self.held.update(leases)
@@ -222,42 +210,30 @@ class Session:
         """The frames that are due now, in order."""
         if self._must_open:
             self._must_open = False
-            self._sent_at = now
+            self._pulse.spoke(now)
             return [self._open_frame()]
         if not self.is_open:
             return []
         frames = []
         while (frame := self._next_frame()) is not None:
             frames.append(frame)
-        if not frames and now >= self._sent_at + HEARTBEAT_SHARE * self._interval:
+        if not frames and now >= self._pulse.next_frame(holds_leases=bool(self.held)):
             frames.append(pb.StreamRequest())
         if frames:
-            self._sent_at = now
+            self._pulse.spoke(now)
         return frames
 
     def next_deadline(self) -> float:
         """When to call `frames_to_send` again, if nothing happens before."""
-        return self._sent_at + HEARTBEAT_SHARE * self._interval if self.is_open else math.inf
+        return self._pulse.next_frame(holds_leases=bool(self.held)) if self.is_open else math.inf
 
     def next_look(self) -> float:
-        """When to call `is_silent` again: twice an interval, or it could not tell silence from
-        sleep.
-        """
-        if not self._has_stream:
-            return math.inf
-        return min(self._silent_at, self._looked_at + self._interval / 2)
+        """When to call `is_silent` again."""
+        return self._pulse.next_look() if self._has_stream else math.inf
 
     def is_silent(self, now: float) -> bool:
-        """The server has said nothing for three intervals: end the stream and open another.
-
-        If this program itself did not run for a while (a stopped process, a sleeping laptop), the
-        server's frames may be waiting unread, so it gets the time again.
-        """
-        stopped_for = now - self._looked_at - self._interval
-        self._looked_at = now
-        if stopped_for > 0:
-            self._silent_at += stopped_for
-        return self._has_stream and now >= self._silent_at
+        """The server has said nothing for too long: end the stream and open another."""
+        return self._pulse.is_silent(now) and self._has_stream
 
     def _open_frame(self) -> pb.StreamRequest:
         frame = pb.StreamRequest(open=self._opening)

@@ -47,6 +47,7 @@ class Session:
         self.heard_ms = now.mono_ms
         self.heard_wall_ms = now.wall_ms
         self.half_closed = False
+        self._is_missed = False
         self._sent_ms = now.mono_ms
         self._out = ServerFrame()
         self._has_out = False
@@ -59,6 +60,7 @@ class Session:
         """Every frame shows that the worker lives."""
         self.heard_ms = now.mono_ms
         self.heard_wall_ms = now.wall_ms
+        self._is_missed = False
         if self.half_closed:
             raise Refused(RefusalKind.PROTOCOL_MISTAKE, "a frame after the half-close")
 
@@ -80,6 +82,12 @@ class Session:
     def handle_settle(self) -> None:
         """A settle came in; `confirm` answers it, which `half_close` waits for."""
         self._unconfirmed += 1
+
+    def handle_lost_lease(self) -> None:
+        """The worker was silent for a whole lease. It may be gone, with a connection that does not
+        tell: until it is heard again it gets no job that would stall as well.
+        """
+        self._is_missed = True
 
     def handle_half_close(self) -> None:
         """The worker sends no more; the stream ends after the last confirm."""
@@ -123,7 +131,7 @@ class Session:
         """Jobs and payload bytes that may be handed out now; one job always fits an empty
         window.
         """
-        if self.phase is not Phase.OPEN:
+        if self.phase is not Phase.OPEN or self._is_missed:
             return 0, 0
         jobs = self.window.jobs - self.tally.jobs
         return max(jobs, 0), max(self.window.payload_bytes - self.tally.payload_bytes, 0)

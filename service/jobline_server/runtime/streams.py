@@ -10,6 +10,7 @@ from jobline_server.dispatch.frames import Goaway, Open
 from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.timers import resume
+from jobline_server.engine.values import RevokeReason
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.port import StreamPort
@@ -93,6 +94,8 @@ class Streams:
                 port = self.ports.get(holder.session) if holder.session else None
                 if port is not None:
                     port.revoke(job_id, delivery, reason)
+                    if reason is RevokeReason.LEASE_LOST:
+                        port.session.handle_lost_lease()
 
     def goaway_all(self, goaway: Goaway) -> None:
         """Every worker is asked to move."""

@@ -149,6 +149,18 @@ async def test_a_handler_that_blocks_its_loop_keeps_its_lease(tiny):
     assert tiny.store.jobs[id_].delivery == 1
 
 
+async def test_a_job_with_a_short_lease_keeps_it(tiny, held):
+    """However seldom the server wants to hear of the stream itself."""
+    (id_,) = tiny.push("q", b"")
+    tiny.store.jobs[id_].lease_ms = 90
+    async with working(held):
+        await held.started.wait()
+        heard = tiny.frames_heard
+        await tiny.until(lambda: tiny.frames_heard >= heard + 3)
+        held.go.set()
+        await tiny.until(lambda: tiny.jobs(COMPLETED))
+
+
 async def test_a_stream_that_is_asked_to_move_takes_its_leases_along(tiny, held):
     """No delay: another stream of the same server, at once."""
     tiny.push("q", b"")

@@ -29,6 +29,7 @@ class Job:
     job_key: str = ""
     state: int = READY
     delivery: int = 0
+    lease_ms: int = 30_000
     attempt: int = 1
     reason: int = job_pb2.LEASE_REASON_FIRST
     checkpoint: bytes = b""
@@ -53,7 +54,7 @@ class Job:
             payload=self.payload,
             attempt=self.attempt,
             reason=job_pb2.LeaseReason.ValueType(self.reason),
-            lease_ms=30_000,
+            lease_ms=self.lease_ms,
             checkpoint=self.checkpoint,
             job_key=self.job_key,
         )

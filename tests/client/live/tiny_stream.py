@@ -151,6 +151,7 @@ def _delivery(jobs: list[Job]) -> pb.StreamResponse:
         and job.queue == first.queue
         and job.options == first.options
         and job.delivery == first.delivery
+        and job.lease_ms == first.lease_ms
         and job.reason == job_pb2.LEASE_REASON_FIRST
         for index, job in enumerate(jobs)
     )
@@ -162,6 +163,6 @@ def _delivery(jobs: list[Job]) -> pb.StreamResponse:
         queue=first.queue,
         options=first.options,
         payloads=[job.payload for job in jobs],
-        lease_ms=30_000,
+        lease_ms=first.lease_ms,
     )
     return pb.StreamResponse(runs=[run])

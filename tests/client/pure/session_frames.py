@@ -29,17 +29,18 @@ def opened(*held, session="s1", resumed=None):
     return pb.StreamResponse(opened=answer)
 
 
-def jobs(*leases, reason=job_pb2.LEASE_REASON_FIRST):
-    return pb.StreamResponse(
-        jobs=[job_pb2.LeasedJob(id=id_, delivery=d, queue="q", reason=reason) for id_, d in leases]
-    )
+def jobs(*leases, reason=job_pb2.LEASE_REASON_FIRST, lease_ms=30_000):
+    frame = pb.StreamResponse()
+    for id_, delivery in leases:
+        frame.jobs.add(id=id_, delivery=delivery, queue="q", reason=reason, lease_ms=lease_ms)
+    return frame
 
 
-def run(first_id, delivery, count):
+def run(first_id, delivery, count, *, lease_ms=30_000):
+    frame = pb.StreamResponse()
     payloads = [b"x"] * count
-    return pb.StreamResponse(
-        runs=[job_pb2.LeasedRun(first_id=first_id, delivery=delivery, payloads=payloads)]
-    )
+    frame.runs.add(first_id=first_id, delivery=delivery, payloads=payloads, lease_ms=lease_ms)
+    return frame
 
 
 def confirm(seq):

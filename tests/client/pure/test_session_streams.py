@@ -10,7 +10,7 @@ import pytest
 
 from jobline.enums import RevokeReason
 from jobline.frames import LostLease
-from jobline.session import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
+from jobline.pulse import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.pure.session_frames import (
     INTERVAL,
@@ -19,6 +19,7 @@ from tests.client.pure.session_frames import (
     jobs,
     new_session,
     opened,
+    run,
     said,
 )
 
@@ -122,6 +123,30 @@ def test_a_quiet_worker_still_says_that_it_lives(session):
     assert session.frames_to_send(due - 0.1) == []
     assert session.frames_to_send(due) == [pb.StreamRequest()]
     assert session.next_deadline() == 2 * due
+
+
+def test_a_worker_speaks_more_often_for_a_short_lease(session):
+    """Three times within the shortest one, until all that it held together is settled."""
+    session.handle_frame(0.0, jobs((1, 1), lease_ms=60_000))
+    assert session.next_deadline() == HEARTBEAT_SHARE * INTERVAL
+    session.handle_frame(0.0, jobs((2, 2), lease_ms=1_500))
+    assert session.next_deadline() == 0.5
+    assert session.frames_to_send(0.49) == []
+    assert session.frames_to_send(0.5) == [pb.StreamRequest()]
+    session.ack(2, 2)
+    assert said(session, 0.6).settles
+    assert session.next_deadline() == pytest.approx(1.1)
+    session.ack(1, 1)
+    assert said(session, 0.7).settles
+    assert session.next_deadline() == 0.7 + HEARTBEAT_SHARE * INTERVAL
+    session.handle_frame(1.0, jobs((3, 3), lease_ms=60_000))
+    assert session.next_deadline() == 0.7 + HEARTBEAT_SHARE * INTERVAL
+
+
+def test_a_worker_speaks_more_often_for_a_run_with_a_short_lease(session):
+    """The jobs of a run share their lease."""
+    session.handle_frame(0.0, run(1, 1, 5, lease_ms=3_000))
+    assert session.next_deadline() == 1.0
 
 
 def test_three_silent_intervals_are_the_end(session):

@@ -64,6 +64,16 @@ def test_a_stream_that_ends_gets_no_more_jobs(end: str) -> None:
     assert session.phase is Phase.DRAINING
 
 
+def test_a_worker_that_lost_a_lease_gets_jobs_when_it_is_heard_again() -> None:
+    """Its connection may be dead without a word, and what it is given would stall as well."""
+    session = a_session()
+    session.handle_window(Window(jobs=10))
+    session.handle_lost_lease()
+    assert session.room() == (0, 0)
+    session.handle_any(at(1_000))
+    assert session.room()[0] == 10
+
+
 def test_stream_that_has_ended_stays_ended() -> None:
     """Whatever still comes in on it: its leases may be with the worker's next stream by now."""
     session = a_session()

@@ -8,6 +8,7 @@ import pytest
 
 from jobline_server.dispatch.frames import Open, Settle, Window, Worker, WorkerFrame
 from jobline_server.engine.commands import FailItem, Push, ReleaseItem
+from jobline_server.engine.limits import LEASE_MS_DEFAULT
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -16,6 +17,7 @@ from jobline_server.engine.values import (
     JobError,
     SettleOutcome,
 )
+from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
 
@@ -60,6 +62,23 @@ async def test_the_end_of_an_earlier_stream_takes_nothing_from_the_worker_that_i
     assert await earlier.next_frame() is None
     assert held(later) == leases
     assert [holder.lost_ms for holder in later.holders.values()] == [None]
+
+
+async def test_a_worker_that_was_silent_for_a_lease_gets_no_job_until_it_is_heard(
+    runtime: Runtime,
+) -> None:
+    """Its connection may be dead: a job that came back from it would stall there again."""
+    port, (lease,) = await a_stream(runtime)
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(LEASE_MS_DEFAULT + 2_000)
+    runtime.look()
+    await runtime.core.commits.commit_once()
+    assert held(port) == []
+    port.receive(WorkerFrame())
+    (again,) = held(port)
+    assert again[0] == lease[0]
+    assert again[1] > lease[1]
 
 
 async def test_a_settle_that_comes_again_is_told_so_whatever_it_was(runtime: Runtime) -> None:

@@ -1174,7 +1174,8 @@ Global___StreamLog: _TypeAlias = StreamLog  # noqa: Y015
 @_typing.final
 class StreamRequest(_message.Message):
     """A frame from a worker: any of its parts, handled in the order of their numbers. An empty frame is a
-    heartbeat. Every frame keeps all leases of the stream alive. The first frame carries `open`.
+    heartbeat. Every frame keeps all leases of the stream alive, so a worker sends one three times
+    within its shortest lease. The first frame carries `open`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
