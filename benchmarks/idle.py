@@ -11,12 +11,14 @@ from benchmarks.bench import Bench, Running
 from benchmarks.figures import Figure, Unit, at_most
 from benchmarks.h2load import LoadFailed
 from benchmarks.wire import Wire
+from jobline.v1 import job_service_pb2
 
 STREAMS = 1_000
 WAITING = 1_000_000
 # Several connections: one serves a hundred streams by default.
 STREAMS_A_WIRE = 100
-HEARTBEAT_SECONDS = 4.0
+# As the shipped worker does: a frame when this share of the server's interval has passed.
+HEARTBEAT_SHARE = 0.8
 EMPTY_BYTES_MAX = 90 << 20
 
 
@@ -35,7 +37,8 @@ async def idle(bench: Bench) -> None:
         async with asyncio.TaskGroup() as tasks:
             streams = _Streams(server.address, bench.scaled(STREAMS))
             await streams.open(tasks)
-            share = await _busy_share(server, seconds)
+            # Of each stream one frame of the server's own at least.
+            share = await _busy_share(server, streams.heartbeat_seconds)
             workers = (await server.wire.stats()).workers
             await streams.close()
     if workers != streams.count:
@@ -58,6 +61,7 @@ class _Streams:
 
     def __init__(self, address: str, count: int) -> None:
         self.count = count
+        self.heartbeat_seconds = 0.0
         self._wires = [Wire(address) for _ in range(-(-count // STREAMS_A_WIRE))]
         self._calls: list[Any] = []
         self._closing = asyncio.Event()
@@ -69,7 +73,8 @@ class _Streams:
             await call.write(opening)
             self._calls.append(call)
         for call in self._calls:
-            await call.read()
+            opened = job_service_pb2.StreamResponse.FromString(await call.read()).opened
+            self.heartbeat_seconds = opened.heartbeat_interval.ToNanoseconds() / 1e9
             tasks.create_task(self._read(call))
         tasks.create_task(self._beat())
 
@@ -83,7 +88,7 @@ class _Streams:
         while not self._closing.is_set():
             for call in self._calls:
                 await call.write(heartbeat)
-                await asyncio.sleep(HEARTBEAT_SECONDS / self.count)
+                await asyncio.sleep(HEARTBEAT_SHARE * self.heartbeat_seconds / self.count)
                 if self._closing.is_set():
                     return
 
