@@ -8,10 +8,13 @@ before: what only the journal still told of ended jobs goes with it.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TypeVar
 
 from jobline_server.engine.shard import Shard
-from jobline_server.runtime.commits import Commits, Place
+from jobline_server.runtime.commits import Place
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
 from jobline_server.storage.checkpoint import Checkpoint, LastSlice
@@ -23,6 +26,12 @@ JOURNAL_BYTES_MAX = 256 << 20
 CHECKPOINT_AGE_MS_MAX = 60_000
 # Rows that one truncation deletes: a few milliseconds of the store's time, between two commits.
 TRUNCATE_ROWS = 256
+# After each write of a checkpoint the store belongs to commits for so many times as long as it
+# took: the first at the beginning, the second when the journals have grown too far since.
+REST_MAX = 4.0
+REST_MIN = 1.0
+
+T = TypeVar("T")
 
 
 class Checkpoints:
@@ -53,20 +62,26 @@ class Checkpoints:
         async with self._taking:
             for shard, place in zip(self._core.shards, self._core.commits.places, strict=True):
                 if self.is_worth_it(place, now_ms) or (everything and place.journal_rows):
-                    await self._take(shard, place)
+                    await self._take(shard, place, _Turns(self._core, self._room(everything)))
                     taken += 1
         return taken
 
-    async def _take(self, shard: Shard, place: Place) -> None:
+    def _room(self, everything: bool) -> int:
+        """How far journals may grow while a checkpoint rests: not at all if nothing else is left
+        to do.
+        """
+        return 0 if everything else self._journal_bytes_max
+
+    async def _take(self, shard: Shard, place: Place, turns: _Turns) -> None:
         commits = self._core.commits
         checkpoint = Checkpoint(shard, place.segments)
         try:
-            await self._stage(checkpoint, shard, place)
+            await self._stage(checkpoint, shard, place, turns)
             # Most of what ended is durable before commits have to wait for the rest of it.
             await self._ended.sync()
             async with commits.exclusive:
                 await self._finish(checkpoint, shard, place)
-            await self._truncate(commits, shard)
+            await self._truncate(shard, turns)
         except DiskFull:
             # Acks need the room that is left, and commits go on meanwhile: another time.
             commits.disk_full = True
@@ -74,19 +89,19 @@ class Checkpoints:
         except Exception as error:  # noqa: BLE001  # a store that failed once is not written to again
             commits.fail(error)
 
-    async def _stage(self, checkpoint: Checkpoint, shard: Shard, place: Place) -> None:
-        commits, store = self._core.commits, self._core.store
+    async def _stage(
+        self, checkpoint: Checkpoint, shard: Shard, place: Place, turns: _Turns
+    ) -> None:
         while piece := checkpoint.slice():
             stage = partial(
-                store.stage,
+                self._core.store.stage,
                 shard.number,
                 shard.epoch,
                 place.generation + 1,
                 piece.rows,
                 piece.removals,
             )
-            async with commits.exclusive:
-                await stage()
+            await turns.write(stage)
 
     async def _finish(self, checkpoint: Checkpoint, shard: Shard, place: Place) -> None:
         commits, store = self._core.commits, self._core.store
@@ -112,10 +127,40 @@ class Checkpoints:
         place.journal_rows -= rows_before
         place.journal_bytes = 0
 
-    async def _truncate(self, commits: Commits, shard: Shard) -> None:
-        remaining = 1
-        while remaining:
-            async with commits.exclusive:
-                remaining = await self._core.store.truncate(shard.number, TRUNCATE_ROWS)
-            # Commits that waited for the lock go first.
-            await asyncio.sleep(0)
+    async def _truncate(self, shard: Shard, turns: _Turns) -> None:
+        truncate = partial(self._core.store.truncate, shard.number, TRUNCATE_ROWS)
+        while await turns.write(truncate):
+            pass
+
+
+class _Turns:
+    """Writes of one checkpoint between commits, which have most of the store's time."""
+
+    def __init__(self, core: Core, room: int) -> None:
+        self._core = core
+        self._room = room
+        self._began = self._journal_bytes()
+
+    async def write(self, write: Callable[[], Awaitable[T]]) -> T:
+        """Writes when the store is free, then rests."""
+        async with self._core.commits.exclusive:
+            began = time.monotonic()
+            outcome = await write()
+            took = time.monotonic() - began
+        # Without a rest too: commits that waited for the lock go first.
+        await asyncio.sleep(rest_after(took, self._journal_bytes() - self._began, self._room))
+        return outcome
+
+    def _journal_bytes(self) -> int:
+        return sum(place.journal_bytes for place in self._core.commits.places)
+
+
+def rest_after(seconds: float, grown: int, room: int) -> float:
+    """How long to rest after a write that took so long, in seconds, when the journals have grown by
+    so many bytes of the room they have: a checkpoint that never hurried could be overtaken by what
+    it has to fold. Without room nothing else is left to do, and no rest is needed.
+    """
+    if not room:
+        return 0.0
+    hurry = min(max(grown / room, 0), 1)
+    return seconds * (REST_MAX - (REST_MAX - REST_MIN) * hurry)

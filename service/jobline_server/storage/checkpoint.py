@@ -40,9 +40,9 @@ from jobline_server.storage.store import ItemKey, ItemKind, ItemRow
 
 # One job is one item of a slice's budget. A lot costs more by its payloads, large blobs by their
 # size, keys and removals less: measured, so that a slice of `limits.SLICE_ITEMS` takes 10 ms at
-# most.
+# most, of the loop as of the store, where commits wait for it.
 PAYLOADS_AN_ITEM = 100
-BYTES_AN_ITEM = 8_192
+BYTES_AN_ITEM = 1_024
 KEYS_AN_ITEM = 8
 REMOVALS_AN_ITEM = 16
 SEGMENT_KEYS_MAX = 8_192
