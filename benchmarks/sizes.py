@@ -11,7 +11,7 @@ from benchmarks.figures import Figure, Target, Unit, at_most
 from benchmarks.h2load import LoadFailed
 
 PLAIN_JOBS = 1_000_000
-OPTION_JOBS = 200_000
+OPTION_JOBS = 1_000_000
 STORED_JOBS = 1_000_000
 # Buffers reach their size before the memory of jobs is counted.
 WARM_JOBS = 50_000
