@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from jobline_server import memory
-from jobline_server.engine.commands import FailItem, Leased, NewJob, Push
+from jobline_server.engine.commands import FailItem, Leased, Push, Rows
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
@@ -87,11 +87,8 @@ class World:
         self.commit()
 
     def push_rows(self, options: list[JobOptions]) -> None:
-        jobs = [
-            NewJob(payload, options[index % len(options)])
-            for index, payload in enumerate(payloads_of(BATCH))
-        ]
-        command = Push("q", DEFAULT_OPTIONS, jobs=jobs)
+        own = [options[index % len(options)] for index in range(BATCH)]
+        command = Push("q", DEFAULT_OPTIONS, Rows(list(payloads_of(BATCH)), own))
         self.timed("push", lambda: decide_push(self.shard, NOW, command))
         self.commit()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import decide_retry
 from jobline_server.engine.decide.lease import decide_lease
@@ -10,13 +10,14 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
+from tests.pushed_rows import NewJob, rows_of
 from tests.storage.recovery_world import SHARD
 
 
 def push_jobs(world, count=1, *, key="", level=None):
     """Jobs of their own; returns their ids."""
-    jobs = [NewJob(b"x", DEFAULT_OPTIONS, key) for _ in range(count)]
-    pushed = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, jobs, level=level))
+    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, key)] * count)
+    pushed = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, rows, level=level))
     return list(range(pushed.first_id, pushed.first_id + pushed.count))
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from jobline_server.engine.commands import (
+    NO_ROWS,
     ExtendItem,
     FailItem,
     Leased,
-    NewJob,
     Push,
     Refused,
     ReleaseItem,
@@ -53,6 +53,7 @@ from jobline_server.engine.values import (
     QueueSettings,
     Retention,
 )
+from tests.pushed_rows import NewJob, rows_of
 from tests.storage.recovery_world import World
 
 QUEUES = ("alpha", "beta")
@@ -113,9 +114,8 @@ class CommandRules(RuleBasedStateMachine):
     def push_payloads(self, queue, own, count, delay, level, request_id):
         payloads = Payloads.of([b"%d" % index * (index + 1) for index in range(count)])
         run_at_ms = self.now.wall_ms + delay if delay else 0
-        self._push(
-            Push(queue, own, (), payloads, run_at_ms, level, True, request_id, request_digest=7)
-        )
+        push = Push(queue, own, NO_ROWS, payloads, run_at_ms, level, True, request_id, 7)
+        self._push(push)
 
     @rule(
         queue=queues,
@@ -126,10 +126,10 @@ class CommandRules(RuleBasedStateMachine):
     )
     def push_jobs(self, queue, jobs, level, payloads, request_id):
         now_ms = self.now.wall_ms
-        rows = [
+        rows = rows_of(
             NewJob(key.encode() or b"x", own, key, now_ms + delay if delay else 0)
             for own, key, delay in jobs
-        ]
+        )
         plain = Payloads.of([b"y"] * payloads)
         self._push(Push(queue, OPTIONS[0], rows, plain, 0, level, True, request_id, 7))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine import invariants, limits
-from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting
 from jobline_server.engine.decide.lease import arm, decide_lease
@@ -23,6 +23,7 @@ from jobline_server.storage.codec.stored_shard import encode_keys
 from jobline_server.storage.loader import PAUSED_BY
 from jobline_server.storage.recovery import Recovery
 from jobline_server.storage.store import DataLoss, ItemKind, ItemRow, JournalRow
+from tests.pushed_rows import NewJob, rows_of
 from tests.storage.memory_store import run
 from tests.storage.recovery_world import SHARD, World
 
@@ -33,8 +34,8 @@ def world():
 
 
 def push_jobs(world, count=1, queue="q"):
-    jobs = [NewJob(b"x", DEFAULT_OPTIONS) for _ in range(count)]
-    first_id = decide_push(world.shard, world.now, Push(queue, DEFAULT_OPTIONS, jobs)).first_id
+    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS)] * count)
+    first_id = decide_push(world.shard, world.now, Push(queue, DEFAULT_OPTIONS, rows)).first_id
     return list(range(first_id, first_id + count))
 
 
@@ -135,7 +136,7 @@ def test_deletion_in_which_a_bad_job_stands_deletes_the_others(world):
 
 
 def test_bad_keys_are_forgotten_and_their_place_goes_with_their_hour(world):
-    push = Push("q", DEFAULT_OPTIONS, [NewJob(b"x", DEFAULT_OPTIONS, "k")])
+    push = Push("q", DEFAULT_OPTIONS, rows_of([NewJob(b"x", DEFAULT_OPTIONS, "k")]))
     decide_push(world.shard, world.now, push)
     world.finish_checkpoint(truncate=True)
     (key,) = world.store.item_keys(SHARD, ItemKind.KEYS)

@@ -66,25 +66,43 @@ class Refused(Exception):
         self.retry_after_ms = retry_after_ms
 
 
-@dataclass(slots=True)
-class NewJob:
-    """One job to push that has something of its own. `run_at_ms` 0 means at once."""
+@dataclass(slots=True, eq=False)
+class Rows:
+    """Jobs to push that have something of their own, as columns: an object for each would be the
+    second one that a job costs. `job_keys` and `run_at_ms` are empty if no job has any; a key of ""
+    is none, and a time of 0 means at once.
+    """
 
-    payload: bytes
-    options: JobOptions
-    job_key: str = ""
-    run_at_ms: int = 0
+    payloads: list[bytes]
+    options: list[JobOptions]
+    job_keys: list[str] = field(default_factory=list)
+    run_at_ms: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def picked(self, indexes: Sequence[int]) -> Rows:
+        """Some of them."""
+        return Rows(
+            [self.payloads[index] for index in indexes],
+            [self.options[index] for index in indexes],
+            [self.job_keys[index] for index in indexes] if self.job_keys else [],
+            [self.run_at_ms[index] for index in indexes] if self.run_at_ms else [],
+        )
+
+
+NO_ROWS = Rows([], [])
 
 
 @dataclass(slots=True)
 class Push:
-    """Jobs for one queue: `jobs` first, then plain `payloads`, which share `options` and
+    """Jobs for one queue: `rows` first, then plain `payloads`, which share `options` and
     `run_at_ms`.
     """
 
     queue: str
     options: JobOptions
-    jobs: Sequence[NewJob] = ()
+    rows: Rows = NO_ROWS
     payloads: Payloads = NO_PAYLOADS
     run_at_ms: int = 0
     level: AckLevel | None = None

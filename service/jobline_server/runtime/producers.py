@@ -43,7 +43,7 @@ class Producers:
         """Stores jobs and returns when the level is reached. A push whose keys are all known waits
         for the commit that may still be under way for them.
         """
-        if command.jobs or command.request_id or len(command.payloads.block) > SMALL_BYTES_MAX:
+        if command.rows or command.request_id or len(command.payloads.block) > SMALL_BYTES_MAX:
             return await self._push_alone(command)
         if self._alone_left:
             self._alone_left -= 1
@@ -65,7 +65,7 @@ class Producers:
     def _decide(self, command: Push) -> Pushed:
         core = self._core
         shard = core.shard_of_queue(command.queue)
-        core.check_accepting(shard, len(command.jobs) + len(command.payloads) + 1)
+        core.check_accepting(shard, len(command.rows) + len(command.payloads) + 1)
         pushed = decide_push(shard, core.now(), command)
         core.decided(shard)
         return pushed

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.commands import Push
 from jobline_server.engine.values import AckLevel, PushOutcome
+from tests.pushed_rows import NewJob, jobs_of
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelQueue, Request
 from tests.unit.engine.reference_model import WAITING, ReferenceModel
 
@@ -56,7 +57,7 @@ def _sort_out(
     keys: dict[tuple[str, str], Key] = {}
     volatile = command.level is AckLevel.MEMORY
     plain = [NewJob(one, command.options, "", command.run_at_ms) for one in command.payloads]
-    for job in [*command.jobs, *plain]:
+    for job in [*jobs_of(command.rows), *plain]:
         job_id, place = first_id + len(created), (command.queue, job.job_key)
         known = keys.get(place) or model.keys.get(place) if job.job_key else None
         if known is None or known.expires_ms <= model.wall_ms:
@@ -82,7 +83,7 @@ def _is_same(known: Key, job: NewJob, command: Push) -> bool:
 def _told_again(model: ReferenceModel, command: Push, outcomes: Outcomes) -> Outcomes:
     """What was created is told as before; what was known is looked up again."""
     told = list(outcomes)
-    for index, job in enumerate(command.jobs):
+    for index, job in enumerate(jobs_of(command.rows)):
         if outcomes[index][0] is PushOutcome.CREATED:
             continue
         known = model.keys.get((command.queue, job.job_key))

@@ -56,7 +56,7 @@ class SideBySide:
 
     def push(self, command: Push) -> None:
         self.begin()
-        count = len(command.jobs) + len(command.payloads)
+        count = len(command.rows) + len(command.payloads)
         expected: reference_push.Outcomes | str
         try:
             expected = reference_push.push(self.model, command, self.shard.next_id())

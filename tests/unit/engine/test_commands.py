@@ -6,13 +6,14 @@ from jobline_server.engine.commands import (
     Leased,
     LeasedJob,
     LeasedRun,
-    NewJob,
     Push,
     RefusalKind,
     Refused,
+    Rows,
 )
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, LeaseReason
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
+from tests.pushed_rows import NewJob, jobs_of
 
 RUN = LeasedRun(10, 1, "q", DEFAULT_OPTIONS, Payloads.of([b"1", b"2"]), 30_000, 0)
 JOB = LeasedJob(5, 1, "q", DEFAULT_OPTIONS, b"x", 1, LeaseReason.FIRST, 30_000, b"", 0, "")
@@ -40,4 +41,16 @@ def test_refusal_says_what_where_and_when_to_come_back():
 
 def test_a_push_has_no_payloads_and_no_delay_unless_it_says_so():
     assert not Push("q", DEFAULT_OPTIONS).payloads
-    assert NewJob(b"x", DEFAULT_OPTIONS).run_at_ms == 0
+    assert not Push("q", DEFAULT_OPTIONS).rows
+
+
+def test_rows_are_picked_with_all_that_they_have():
+    """Columns that nobody filled stay empty."""
+    own = [JobOptions(priority=index) for index in range(3)]
+    full = Rows([b"a", b"b", b"c"], own, ["", "k", ""], [0, 0, 5])
+    assert jobs_of(full.picked([2, 1])) == [
+        NewJob(b"c", own[2], "", 5),
+        NewJob(b"b", own[1], "k", 0),
+    ]
+    few = Rows([b"a", b"b"], own[:2]).picked([1])
+    assert (few.payloads, few.options, few.job_keys, few.run_at_ms) == ([b"b"], [own[1]], [], [])

@@ -18,9 +18,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import Now
+from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
 from tests.unit.engine.histories import (
     DELAYS,
@@ -49,7 +50,7 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
     def something_is_there(self):
         """A history that begins with nothing spends half its steps on nothing."""
         for queue in ("a", "b"):
-            rows = [NewJob(b"x", OPTIONS[kind]) for kind in range(2)]
+            rows = rows_of(NewJob(b"x", OPTIONS[kind]) for kind in range(2))
             self.both.push(Push(queue, OPTIONS[0], rows, Payloads.of([b"x"] * 3)))
 
     @rule(
@@ -71,8 +72,9 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
         ]
         run_at_ms = self.both.now.wall_ms + delay if delay else 0
         request_id = b"%d" % len(self.pushes) if once else b""
+        rows_and_payloads = rows_of(jobs), Payloads.of(payloads)
         command = Push(
-            queue, OPTIONS[kind], jobs, Payloads.of(payloads), run_at_ms, level, atomic, request_id
+            queue, OPTIONS[kind], *rows_and_payloads, run_at_ms, level, atomic, request_id
         )
         if once:
             self.pushes.append(command)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jobline_server.engine.commands import NewJob, RefusalKind, Refused
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.shard import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, PushOutcome
+from tests.pushed_rows import NewJob
 from tests.unit.engine.world import World
 
 HOUR_MS = 3_600_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine import invariants
-from jobline_server.engine.commands import FailItem, NewJob, Push
+from jobline_server.engine.commands import FailItem, Push
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import known_queue
@@ -26,6 +26,7 @@ from jobline_server.engine.values import (
     JobState,
     Now,
 )
+from tests.pushed_rows import NewJob, rows_of
 
 NOW = Now(wall_ms=1_800_000_000_000, mono_ms=1_000)
 
@@ -59,7 +60,8 @@ def test_key_of_a_volatile_job_is_not_kept(shard):
     """A job that is never written goes with the process; its key must not outlive it, or the push
     that replaces it would be answered with an id that no longer stands for anything.
     """
-    push = Push("q", DEFAULT_OPTIONS, [NewJob(b"x", DEFAULT_OPTIONS, "key")], level=AckLevel.MEMORY)
+    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, "key")])
+    push = Push("q", DEFAULT_OPTIONS, rows, level=AckLevel.MEMORY)
     first = decide_push(shard, NOW, push)
     assert not shard.keys.unsaved
     assert not image_of(shard)["keys"]

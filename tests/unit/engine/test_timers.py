@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import ExtendItem, NewJob, ReleaseItem
+from jobline_server.engine.commands import ExtendItem, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_promote
 from jobline_server.engine.decide.timers import (
     disconnect,
@@ -21,6 +21,7 @@ from jobline_server.engine.values import (
     Now,
     RevokeReason,
 )
+from tests.pushed_rows import NewJob
 
 LEASE_MS = 30_000
 ACTIVE, READY = JobState.ACTIVE, JobState.READY

@@ -14,7 +14,6 @@ from jobline_server.engine.commands import (
     FailResult,
     Leased,
     LeasedJob,
-    NewJob,
     Push,
     Pushed,
     ReleaseItem,
@@ -41,6 +40,7 @@ from jobline_server.engine.values import (
     Now,
     QueueSettings,
 )
+from tests.pushed_rows import NewJob, rows_of
 
 WALL_MS = 1_800_000_000_000
 MONO_MS = 1_000_000
@@ -124,7 +124,8 @@ class World:
     ) -> Pushed:
         """Pushes and commits."""
         run_at_ms = self.now.wall_ms + delay_ms if delay_ms else 0
-        command = Push(queue, options, jobs, Payloads.of(list(payloads)), run_at_ms, **rest)
+        block = Payloads.of(list(payloads))
+        command = Push(queue, options, rows_of(jobs), block, run_at_ms, **rest)
         pushed = decide_push(self.shard, self.now, command)
         self.commit()
         return pushed

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline.v1 import job_service_pb2
-from jobline_server.engine.commands import NewJob, Push, Pushed, Refused
+from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.values import AckLevel, JobOptions, PushOutcome
 from jobline_server.rpc.convert import options as options_module
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader, ids_in_order, push_response
+from tests.pushed_rows import NewJob, jobs_of
 
 NOW_MS = 1_800_000_000_000
 
@@ -34,7 +35,7 @@ def test_plain_rows_are_taken_as_payloads(reader: PushReader) -> None:
     command = reader.command(request(jobs=[{"text": "a"}, {"data": b"b"}], payloads=[b"c"]), NOW_MS)
 
     assert list(command.payloads) == [b"a", b"b", b"c"]
-    assert not command.jobs
+    assert not command.rows
 
 
 def test_rows_that_share_their_own_options_are_plain_too(reader: PushReader) -> None:
@@ -58,7 +59,7 @@ def test_a_row_with_something_of_its_own_keeps_all_rows(
     """Order is the order of the request."""
     command = reader.command(request(jobs=[{"text": "a"}, {"text": "b"} | different]), NOW_MS)
 
-    assert [job.payload for job in command.jobs] == [b"a", b"b"]
+    assert command.rows.payloads == [b"a", b"b"]
     assert not command.payloads
 
 
@@ -68,7 +69,7 @@ def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushRe
 
     command = reader.command(request(jobs=rows, payloads=[b"p"]), NOW_MS)
 
-    assert [job.options.name for job in command.jobs] == ["n"]
+    assert [own.name for own in command.rows.options] == ["n"]
     assert command.options == JobOptions()
     assert list(command.payloads) == [b"p"]
 
@@ -80,7 +81,7 @@ def test_the_same_options_are_one_object(reader: PushReader) -> None:
     second = reader.command(request(jobs=rows), NOW_MS)
     third = reader.command(request(options={"name": "n"}, payloads=[b""]), NOW_MS)
 
-    assert second.jobs[0].options is second.jobs[1].options
+    assert second.rows.options[0] is second.rows.options[1]
     assert first.options is third.options
 
 
@@ -100,7 +101,7 @@ def test_a_row_overrides_field_by_field(reader: PushReader) -> None:
     command = reader.command(request(options=shared, jobs=[row]), NOW_MS)
 
     expected = JobOptions(name="n", priority=0, headers=(("a", "1"), ("b", "2")))
-    assert command.jobs[0].options == expected
+    assert command.rows.options == [expected]
 
 
 def test_a_full_table_forgets_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +146,7 @@ def slowly(row: Any, shared_ms: int) -> NewJob:
 def as_rows(command: Push) -> list[NewJob]:
     """All jobs of a command as rows."""
     plain = [NewJob(p, command.options, "", command.run_at_ms) for p in command.payloads]
-    return [*command.jobs, *plain]
+    return [*jobs_of(command.rows), *plain]
 
 
 @given(st.lists(rows, min_size=1, max_size=6), st.sampled_from([None, {"seconds": 9}]))

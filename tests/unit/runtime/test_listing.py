@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from jobline_server.engine.commands import ExtendItem, FailItem, NewJob, Push
+from jobline_server.engine.commands import ExtendItem, FailItem, Push, Rows
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -34,7 +34,7 @@ async def pushed(runtime: Runtime, *payloads: bytes, options: JobOptions = DEFAU
     """A lot in queue mail, or a single job where there is one payload; returns the first id."""
     command = Push("mail", options, level=AckLevel.BUFFERED)
     if len(payloads) == 1:
-        command.jobs = [NewJob(payloads[0], options)]
+        command.rows = Rows([payloads[0]], [options])
     else:
         command.payloads = Payloads.of(payloads)
     done = await runtime.push(command)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from jobline_server.engine.commands import Leased, NewJob, Push
+from jobline_server.engine.commands import Leased, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime import workers
 from jobline_server.runtime.runtime import Runtime
+from tests.pushed_rows import NewJob, rows_of
 
 
 async def pushed(runtime: Runtime, *, rows: int, plain: int) -> None:
-    jobs = [NewJob(b"x", DEFAULT_OPTIONS, f"key {index}") for index in range(rows)]
+    keyed = rows_of(NewJob(b"x", DEFAULT_OPTIONS, f"key {index}") for index in range(rows))
     payloads = Payloads.of([b"x"] * plain)
     await runtime.push(
-        Push("mail", DEFAULT_OPTIONS, jobs=jobs, payloads=payloads, level=AckLevel.BUFFERED)
+        Push("mail", DEFAULT_OPTIONS, rows=keyed, payloads=payloads, level=AckLevel.BUFFERED)
     )
     await runtime.core.commits.commit_once()
 

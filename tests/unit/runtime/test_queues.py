@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from jobline_server.dispatch.frames import Handler, Open, Worker
-from jobline_server.engine.commands import NewJob, Push
+from jobline_server.engine.commands import Push, Rows
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.runtime.queues import PRIORITIES_SHOWN_MAX
 from jobline_server.runtime.runtime import Runtime
 
 
 async def pushed(runtime: Runtime, *options: JobOptions) -> None:
-    jobs = [NewJob(b"x", own) for own in options]
-    await runtime.push(Push("mail", JobOptions(), jobs=jobs, level=AckLevel.BUFFERED))
+    rows = Rows([b"x"] * len(options), list(options))
+    await runtime.push(Push("mail", JobOptions(), rows=rows, level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
 
 
 async def test_the_last_page_of_queues_says_so_however_full_it_is(runtime: Runtime) -> None:
     for queue in ("a", "b", "c", "d"):
         await runtime.push(
-            Push(queue, JobOptions(), jobs=[NewJob(b"x", JobOptions())], level=AckLevel.BUFFERED)
+            Push(queue, JobOptions(), rows=Rows([b"x"], [JobOptions()]), level=AckLevel.BUFFERED)
         )
     pages, token = [], ""
     for _ in range(2):

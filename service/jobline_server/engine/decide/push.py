@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobline_server.engine.commands import NewJob, Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused, Rows
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, KeyRecord, digest_of, hash_of
@@ -32,18 +31,18 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
             level = AckLevel.MEMORY if request_hash in shard.keys.volatile else level
             return _repeated(shard, now, command, record, level)
     exceptions: Exceptions = []
-    jobs = command.jobs
-    if any(job.job_key for job in jobs):
-        jobs = _without_duplicates(shard, now, command, level, exceptions)
-    _check_room(shard, queue, command, jobs)
+    rows = command.rows
+    if rows.job_keys:
+        rows = _without_duplicates(shard, now, command, level, exceptions)
+    _check_room(shard, queue, command, rows)
     first_id = shard.next_id()
-    count = len(jobs) + len(command.payloads)
+    count = len(rows) + len(command.payloads)
     if count:
         known_queue(shard, now, command.queue)
         # A queue that was created just now has taken an id.
         first_id = shard.next_id()
-    if jobs:
-        _emit_jobs(shard, now, command, jobs, level, request_hash)
+    if rows:
+        _emit_jobs(shard, now, command, rows, level, request_hash)
     if command.payloads:
         _emit_lot(shard, now, command, level, request_hash)
     return Pushed(first_id, count, level, exceptions)
@@ -64,10 +63,11 @@ def _repeated(shard: Shard, now: Now, command: Push, record: KeyRecord, level: A
         )
     exceptions: Exceptions = []
     created = record.first_id
-    for index, job in enumerate(command.jobs):
-        known = _known_key(shard, now, command.queue, job.job_key) if job.job_key else None
+    rows = command.rows
+    for index, key in enumerate(rows.job_keys or [""] * len(rows)):
+        known = _known_key(shard, now, command.queue, key) if key else None
         if known is None:
-            if job.job_key:
+            if key:
                 # Then it was known for another job; the key has gone since, with the reason.
                 exceptions.append((index, PushOutcome.REFUSED, 0))
             else:
@@ -75,7 +75,7 @@ def _repeated(shard: Shard, now: Now, command: Push, record: KeyRecord, level: A
         elif known.job_id == created:
             created += 1
         else:
-            exceptions.append((index, *_told(known, job, level)))
+            exceptions.append((index, *_told(known, rows.payloads[index], level)))
     return Pushed(record.first_id, record.count, level, exceptions)
 
 
@@ -95,10 +95,10 @@ def _known_key(shard: Shard, now: Now, queue: str, key: str) -> _Known | None:
     return _Known(record.first_id, record.digest, key_hash in shard.keys.volatile)
 
 
-def _told(known: _Known, job: NewJob, level: AckLevel) -> tuple[PushOutcome, int]:
+def _told(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, int]:
     """DUPLICATE if the job with this key is the same one, and kept as safely as is asked for now;
     otherwise REFUSED."""
-    if known.digest != digest_of(job.payload):
+    if known.digest != digest_of(payload):
         return PushOutcome.REFUSED, 0
     if known.volatile and level is not AckLevel.MEMORY:
         return PushOutcome.REFUSED, 0
@@ -107,21 +107,21 @@ def _told(known: _Known, job: NewJob, level: AckLevel) -> tuple[PushOutcome, int
 
 def _without_duplicates(
     shard: Shard, now: Now, command: Push, level: AckLevel, exceptions: Exceptions
-) -> list[NewJob]:
+) -> Rows:
     """The jobs whose keys are new; the others go to `exceptions`."""
-    fresh: list[NewJob] = []
+    rows = command.rows
+    fresh: list[int] = []
     first_id = _next_job_id(shard, command.queue)
     volatile = level is AckLevel.MEMORY
     seen: dict[str, _Known] = {}
-    for index, job in enumerate(command.jobs):
-        key = job.job_key
+    for index, (key, payload) in enumerate(zip(rows.job_keys, rows.payloads, strict=True)):
         known = seen.get(key) or _known_key(shard, now, command.queue, key) if key else None
         if known is None:
             if key:
-                seen[key] = _Known(first_id + len(fresh), digest_of(job.payload), volatile)
-            fresh.append(job)
+                seen[key] = _Known(first_id + len(fresh), digest_of(payload), volatile)
+            fresh.append(index)
             continue
-        outcome, job_id = _told(known, job, level)
+        outcome, job_id = _told(known, payload, level)
         if outcome is PushOutcome.REFUSED and command.atomic:
             raise Refused(
                 RefusalKind.IDEMPOTENCY_MISMATCH,
@@ -130,7 +130,7 @@ def _without_duplicates(
                 field=f"jobs[{index}].job_key",
             )
         exceptions.append((index, outcome, job_id))
-    return fresh
+    return rows.picked(fresh) if exceptions else rows
 
 
 def _next_job_id(shard: Shard, queue: str) -> int:
@@ -138,10 +138,10 @@ def _next_job_id(shard: Shard, queue: str) -> int:
     return shard.next_id() + (queue not in shard.queues)
 
 
-def _check_room(shard: Shard, queue: Queue | None, command: Push, jobs: Sequence[NewJob]) -> None:
-    """Refuses what does not fit; consumers go on, so another try makes sense in a second. `jobs`
-    are the rows that are new."""
-    count = len(jobs) + len(command.payloads)
+def _check_room(shard: Shard, queue: Queue | None, command: Push, rows: Rows) -> None:
+    """Refuses what does not fit; consumers go on, so another try makes sense in a second. `rows`
+    are those that are new."""
+    count = len(rows) + len(command.payloads)
     load = shard.load
     most = queue.settings.max_waiting if queue is not None else None
     if queue is not None and most is not None and queue.scheduled + queue.ready + count > most:
@@ -157,7 +157,7 @@ def _check_room(shard: Shard, queue: Queue | None, command: Push, jobs: Sequence
             retry_after_ms=1_000,
         )
     size = command.payloads.bytes_of(0, len(command.payloads))
-    size += sum([len(job.payload) for job in jobs])
+    size += sum(map(len, rows.payloads))
     if load.payload_bytes + size > load.waiting_bytes_max:
         raise Refused(
             RefusalKind.SERVER_FULL,
@@ -165,7 +165,7 @@ def _check_room(shard: Shard, queue: Queue | None, command: Push, jobs: Sequence
             f"this push has {size} more",
             retry_after_ms=1_000,
         )
-    keys = [job.job_key for job in jobs]
+    keys = rows.job_keys
     wanted = len(keys) - keys.count("") + bool(command.request_id)
     if wanted and load.keys + wanted > load.keys_max:
         raise Refused(
@@ -179,24 +179,24 @@ def _emit_jobs(
     shard: Shard,
     now: Now,
     command: Push,
-    jobs: Sequence[NewJob],
+    rows: Rows,
     level: AckLevel,
     request_hash: bytes,
 ) -> None:
-    payloads = [job.payload for job in jobs]
-    run_at_ms = [job.run_at_ms for job in jobs]
-    delayed = max(run_at_ms) > now.wall_ms
-    keys = [job.job_key for job in jobs]
-    keyed = any(keys)
+    run_at_ms = [_later(due_ms, now) for due_ms in rows.run_at_ms]
+    keys = rows.job_keys if any(rows.job_keys) else []
     fact = JobsPushed(
         at_ms=now.wall_ms,
         queue=command.queue,
         first_id=shard.next_id(),
-        options=_folded([job.options for job in jobs]),
-        payloads=payloads,
-        run_at_ms=[_later(due_ms, now) for due_ms in run_at_ms] if delayed else [],
-        job_keys=keys if keyed else [],
-        digests=[digest_of(job.payload) if job.job_key else 0 for job in jobs] if keyed else [],
+        options=_folded(rows.options),
+        payloads=rows.payloads,
+        run_at_ms=run_at_ms if any(run_at_ms) else [],
+        job_keys=keys,
+        digests=[
+            digest_of(payload) if key else 0
+            for key, payload in zip(keys, rows.payloads if keys else (), strict=True)
+        ],
         request_hash=request_hash,
         request_digest=command.request_digest,
         volatile=level is AckLevel.MEMORY,

@@ -51,7 +51,7 @@ class OptionsTable:
         """The options of jobs that override, field by field, what their push shares."""
         find = self._by_base.get(base, {}).get
         found = [find(override) for override in overrides]
-        if None not in found:
+        if all(found):
             return found  # type: ignore[return-value]  # mypy cannot see the line above
         for index, options in enumerate(found):
             if options is None:

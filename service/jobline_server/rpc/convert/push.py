@@ -11,7 +11,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import NewJob, Push, Pushed, Refused
+from jobline_server.engine.commands import Push, Pushed, Refused, Rows
 from jobline_server.engine.payloads import FIELD, Payloads
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.options import OptionsTable
@@ -96,15 +96,17 @@ class PushReader:
         options = self._options.overridden(base, overrides)
         keys = [row.job_key for row in rows]
         starts = [row.WhichOneof("start") for row in rows]
-        if any(keys):
+        has_keys, has_starts = any(keys), any(starts)
+        if has_keys:
             _check_keys(keys)
-        elif not any(starts) and _go_together(options, command.options if plain else None):
+        elif not has_starts and _go_together(options, command.options if plain else None):
             command.options = options[0]
             command.payloads = Payloads.of(payloads + plain)
             return
         command.payloads = Payloads.of(plain)
-        moments = _moments(rows, starts, command.run_at_ms, wall_ms)
-        command.jobs = list(map(NewJob, payloads, options, keys, moments))
+        command.rows = Rows(payloads, options, keys if has_keys else [])
+        if has_starts or command.run_at_ms:
+            command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, wall_ms)
 
 
 def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
@@ -116,9 +118,11 @@ def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
 
 
 def _go_together(options: list[JobOptions], others: JobOptions | None) -> bool:
-    """Whether rows share their options, with the plain payloads too if there are any."""
-    first = options[0]
-    return options.count(first) == len(options) and (others is None or first is others)
+    """Whether rows share their options, with the plain payloads too if there are any. Options that
+    are alike are one object.
+    """
+    first = options[0] if others is None else others
+    return all(own is first for own in options)
 
 
 def _block_of(request: job_service_pb2.PushRequest) -> Payloads:

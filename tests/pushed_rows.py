@@ -1,0 +1,38 @@
+"""Rows of a push one by one, as tests like to write and to compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from jobline_server.engine.commands import Rows
+from jobline_server.engine.values import JobOptions
+
+
+class NewJob(NamedTuple):
+    """One row. `run_at_ms` 0 means at once."""
+
+    payload: bytes
+    options: JobOptions
+    job_key: str = ""
+    run_at_ms: int = 0
+
+
+def rows_of(jobs: Iterable[NewJob]) -> Rows:
+    """The columns of these rows; those that say nothing are empty."""
+    listed = list(jobs)
+    keys = [job.job_key for job in listed]
+    moments = [job.run_at_ms for job in listed]
+    return Rows(
+        [job.payload for job in listed],
+        [job.options for job in listed],
+        keys if any(keys) else [],
+        moments if any(moments) else [],
+    )
+
+
+def jobs_of(rows: Rows) -> list[NewJob]:
+    """The rows in these columns."""
+    keys = rows.job_keys or [""] * len(rows)
+    moments = rows.run_at_ms or [0] * len(rows)
+    return list(map(NewJob, rows.payloads, rows.options, keys, moments))
