@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import TypeVar
 
 from jobline_server.engine.commands import (
     Exceptions,
@@ -26,25 +25,15 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import LeaseReason, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.replies import Replies, Run, leases_of, runs_of
 from jobline_server.runtime.settles import ACKED, FAILED, NEVER, Item, Settles
 
-# Replies to pulls that are remembered by request id, and single jobs and runs in them: about 100
-# bytes of memory each. And the payload that one pull may carry.
-REMEMBERED_PULLS_MAX = 10_000
-REMEMBERED_LEASES_MAX = 500_000
+# The payload that one pull may carry.
 PULL_BYTES_MAX = 3 << 20
 # Fails, releases and extends that are decided in one turn of the loop: ten milliseconds or so.
 SETTLES_AT_ONCE = 1_000
 
 T = TypeVar("T")
-
-
-class Run(NamedTuple):
-    """Leases on neighbours under one delivery."""
-
-    first_id: int
-    jobs: int
-    delivery: int
 
 
 class Poll:
@@ -105,8 +94,7 @@ class Workers:
         self._core = core
         self._dispatcher = dispatcher
         self._settles = settles
-        self._replies: OrderedDict[bytes, list[Run]] = OrderedDict()
-        self._remembered = 0
+        self._replies = Replies()
 
     async def pull(  # noqa: PLR0913  # the fields of one call of the protocol
         self,
@@ -121,48 +109,52 @@ class Workers:
         names: frozenset[str],
     ) -> Leased:
         """Leases jobs, and waits for the first one if asked to. The same request id again returns
-        those of its leases that are still held. If the call is cancelled its jobs go back, as if
-        never handed out.
+        those of its leases that are still held, and while the first such call is waiting it waits
+        for that one. If the call is cancelled its jobs go back, as if never handed out.
         """
-        known = self._replies.get(request_id) if request_id else None
-        if known is not None:
-            return self._still_held(known)
+        until = asyncio.get_running_loop().time() + wait_ms / 1_000
         poll = Poll(
             tuple(queues), max_jobs=max_jobs, lease_ms=lease_ms or 0, worker=worker, names=names
         )
-        try:
-            await self._wait_for_jobs(poll, wait_ms)
-        except asyncio.CancelledError:
-            self._settles.release(releases_of(together(poll.leased)))
-            raise
-        leased = together(poll.leased)
-        if request_id:
-            self._remember(request_id, leased)
+        if not request_id:
+            leased = await self._lease(poll, until)
+        else:
+            try:
+                known = await self._replies.of(request_id, until)
+            except TimeoutError:
+                # Its jobs are still to come: they are for the call that waits, and for repeats.
+                return Leased()
+            if known is not None:
+                return self._still_held(known)
+            with self._replies.asking(request_id):
+                leased = await self._lease(poll, until)
+                self._replies.remember(request_id, leased)
         # One reply says "runs, then jobs": another order is told job by job.
         leased.one_by_one = not accepts_runs or bool(leased.in_order)
         return leased
 
-    async def _wait_for_jobs(self, poll: Poll, wait_ms: int) -> None:
-        if self._dispatcher.serve_taker(poll) or not wait_ms or self._core.draining:
+    async def _lease(self, poll: Poll, until: float) -> Leased:
+        try:
+            await self._wait_for_jobs(poll, until)
+        except asyncio.CancelledError:
+            self._settles.release(releases_of(together(poll.leased)))
+            raise
+        return together(poll.leased)
+
+    async def _wait_for_jobs(self, poll: Poll, until: float) -> None:
+        has_time = until > asyncio.get_running_loop().time()
+        if self._dispatcher.serve_taker(poll) or not has_time or self._core.draining:
             poll.end()
             return
         self._dispatcher.join(poll)
         try:
-            async with asyncio.timeout(wait_ms / 1_000):
+            async with asyncio.timeout_at(until):
                 await poll.arrived.wait()
         except TimeoutError:
             pass
         finally:
             poll.end()
             self._dispatcher.leave(poll)
-
-    def _remember(self, request_id: bytes, leased: Leased) -> None:
-        """Leases only: what they are on is read again from the engine, if they are still held."""
-        self._remembered -= len(self._replies.pop(request_id, ()))
-        runs = self._replies[request_id] = runs_of(leased)
-        self._remembered += len(runs)
-        while len(self._replies) > REMEMBERED_PULLS_MAX or self._remembered > REMEMBERED_LEASES_MAX:
-            self._remembered -= len(self._replies.popitem(last=False)[1])
 
     def _still_held(self, runs: Iterable[Run]) -> Leased:
         jobs: list[LeasedJob] = []
@@ -261,19 +253,6 @@ def leased_member(lease: RunLease, job_id: int) -> LeasedJob:
         pushed_ms=lot.pushed_ms,
         job_key="",
     )
-
-
-def runs_of(leased: Leased) -> list[Run]:
-    """What was leased, without what it is on."""
-    runs = [Run(job.id, 1, job.delivery) for job in leased.jobs]
-    return runs + [Run(run.first_id, len(run.payloads), run.delivery) for run in leased.runs]
-
-
-def leases_of(runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
-    """(id, delivery) of every job."""
-    for first_id, count, delivery in runs:
-        for job_id in range(first_id, first_id + count):
-            yield job_id, delivery
 
 
 def releases_of(leased: Leased) -> list[ReleaseItem]:
