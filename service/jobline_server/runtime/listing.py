@@ -1,23 +1,30 @@
-"""Pages of jobs: by id, bounded by number and by the bytes that they show.
+"""Pages: of jobs by id, of queues and workers by name; bounded by number and by the bytes that they
+show.
 
 Live jobs and ended ones come from several sources, each in order of id. A source fills a `Piece`
 until that alone is enough for a page; `page_of` puts the pieces together. A page that ends for its
-bytes holds one job at least, and all that come before the next page's first.
+bytes holds one entry at least, and all that come before the next page's first.
 
-Which jobs are asked for, and where they come from, is not known here.
+What is asked for, and where it comes from, is not known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from jobline_server.engine.values import JobError
-from jobline_server.runtime.views import JobView
+from jobline_server.runtime.views import JobView, QueueView, WorkerView
+
+View = TypeVar("View")
 
 # What a page shows at most: many clients take messages of at most 4 MiB.
 PAGE_BYTES_MAX = 3 << 20
-# Numbers and moments of a job, and what stands around its fields.
+# Numbers and moments of a job, a queue or a worker, and what stands around its fields.
 FIXED_BYTES = 256
+# The same of a row within it.
+ROW_BYTES = 24
 
 
 class Piece:
@@ -66,6 +73,46 @@ def page_of(pieces: Iterable[Piece], count: int) -> tuple[list[JobView], bool]:
     return page, any(piece.is_full for piece in pieces)
 
 
+def page_by_name(
+    names: Iterable[str],
+    count: int,
+    show: Callable[[str], View],
+    bytes_of: Callable[[View], int],
+) -> tuple[list[View], str]:
+    """What the first `count` of these names stand for, or fewer if they show enough; and the token
+    of the next page, which is the last name shown, or "" if it is the last page.
+    """
+    first = heapq.nsmallest(count + 1, names)
+    page: list[View] = []
+    left = PAGE_BYTES_MAX
+    for name in first[:count]:
+        view = show(name)
+        left -= bytes_of(view)
+        if page and left < 0:
+            break
+        page.append(view)
+    return page, first[len(page) - 1] if len(page) < len(first) else ""
+
+
+def queue_bytes(view: QueueView) -> int:
+    """About how many bytes of a message a queue takes."""
+    size = FIXED_BYTES + ROW_BYTES * len(view.priorities)
+    size += sum(map(_text_bytes, (view.name, view.paused_by, view.pause_reason)))
+    return size + _texts_bytes(view.settings.non_retryable_error_types)
+
+
+def worker_bytes(view: WorkerView) -> int:
+    """About how many bytes of a message a worker takes."""
+    worker = view.worker
+    words = (view.session, worker.id, worker.host, worker.version, worker.language)
+    size = FIXED_BYTES + sum(map(_text_bytes, words))
+    size += sum(_texts_bytes(label) for label in worker.labels)
+    size += _texts_bytes(queue for queue, _ in view.queues)
+    for one in view.handlers:
+        size += _texts_bytes((one.queue, one.name, one.payload_schema, one.result_schema))
+    return size
+
+
 def shown_bytes(view: JobView) -> int:
     """About how many bytes of a message a job takes."""
     options = view.options
@@ -85,6 +132,11 @@ def _error_bytes(error: JobError | None) -> int:
         return 0
     texts = _text_bytes(error.type) + _text_bytes(error.message) + _text_bytes(error.stack)
     return texts + len(error.details)
+
+
+def _texts_bytes(texts: Iterable[str]) -> int:
+    """Of texts that stand in a row, or are one."""
+    return sum(ROW_BYTES + _text_bytes(text) for text in texts)
 
 
 def _text_bytes(text: str) -> int:

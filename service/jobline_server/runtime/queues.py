@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from itertools import chain, islice
 
@@ -19,6 +18,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, QueueSettings
 from jobline_server.runtime.bulk import Bulk
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.listing import page_by_name, queue_bytes
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
 
 # Priorities that a view lists, and lanes whose heads it looks at to find the oldest job.
@@ -39,17 +39,16 @@ class Queues:
     def list_queues(
         self, *, page_size: int, page_token: str, prefix: str
     ) -> tuple[list[QueueView], str]:
-        """A page of queues by name; the token is the last name of the page before."""
+        """A page of queues by name; the token is the last name of the page before. A page may end
+        early, with one queue at least, for the bytes that it shows.
+        """
         names = (
             name
             for shard in self._core.shards
             for name in shard.queues
             if name > page_token and name.startswith(prefix)
         )
-        found = heapq.nsmallest(page_size + 1, names)
-        page = found[:page_size]
-        token = page[-1] if len(found) > page_size else ""
-        return [self.get_queue(name) for name in page], token
+        return page_by_name(names, page_size, self.get_queue, queue_bytes)
 
     def get_queue(self, queue: str) -> QueueView:
         """One queue. Raises `Refused` with QUEUE_NOT_FOUND."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from itertools import chain
 
@@ -11,6 +10,7 @@ from jobline_server.dispatch.session import Phase
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.listing import page_by_name, worker_bytes
 from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.streams import Streams
 from jobline_server.runtime.views import ServerView, ShardView, WorkerView
@@ -73,22 +73,22 @@ class Statistics:
         self, *, page_size: int, page_token: str, queue: str
     ) -> tuple[list[WorkerView], str]:
         """A page of workers by session: those that are connected, and lost ones whose leases wait
-        for them. Which queues a lost one took from is not known, so `queue` leaves it out.
+        for them. Which queues a lost one took from is not known, so `queue` leaves it out. A page
+        may end early, with one worker at least, for the bytes that it shows.
         """
         ports, lost = self._streams.ports, {} if queue else self._lost()
-        sessions = heapq.nsmallest(
-            page_size + 1,
-            (
-                session
-                for session in chain(ports, lost)
-                if session > page_token
-                and (not queue or any(name == queue for name, _ in ports[session].queues))
-            ),
+        sessions = (
+            session
+            for session in chain(ports, lost)
+            if session > page_token
+            and (not queue or any(name == queue for name, _ in ports[session].queues))
         )
-        page = sessions[:page_size]
-        token = page[-1] if len(sessions) > page_size else ""
-        views = [_shown(ports[one]) if one in ports else self._shown(lost[one]) for one in page]
-        return views, token
+
+        def show(session: str) -> WorkerView:
+            port = ports.get(session)
+            return self._shown(lost[session]) if port is None else _shown(port)
+
+        return page_by_name(sessions, page_size, show, worker_bytes)
 
     def _lost(self) -> dict[str, list[Holder]]:
         """The holders of each session that holds leases and has no stream."""

@@ -68,12 +68,25 @@ class ServerCollector(Collector):
         view = self._runtime.statistics()
         yield from _totals(view)
         yield from _health(view)
-        queues, token = self._runtime.list_queues(page_size=QUEUES_MAX, page_token="", prefix="")
+        queues = self._first_queues()
         yield from _queues(queues, self._runtime.core.now().wall_ms)
-        left_out = view.queues - len(queues) if token else 0
+        left_out = view.queues - len(queues)
         yield GaugeMetricFamily(
             "jobline_queues_without_metrics", "Queues over the bound of this page.", left_out
         )
+
+    def _first_queues(self) -> list[QueueView]:
+        """By name. A page of the list may be shorter than asked for, for bytes not shown here."""
+        found: list[QueueView] = []
+        token = ""
+        while len(found) < QUEUES_MAX:
+            views, token = self._runtime.list_queues(
+                page_size=QUEUES_MAX - len(found), page_token=token, prefix=""
+            )
+            found += views
+            if not token:
+                break
+        return found
 
 
 def _totals(view: ServerView) -> Iterator[Metric]:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from jobline.v1.queue_service_pb2 import ListQueuesResponse
 from jobline_server.dispatch.frames import Handler, Open, Worker
 from jobline_server.engine.commands import Push, Rows
 from jobline_server.engine.values import AckLevel, JobOptions
+from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
+from jobline_server.rpc.convert.queues import fill_queue
+from jobline_server.runtime.listing import PAGE_BYTES_MAX
 from jobline_server.runtime.queues import PRIORITIES_SHOWN_MAX
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Audit
+from jobline_server.web import metrics
+from tests.unit.runtime.test_many_ids import committed
 
 
 async def pushed(runtime: Runtime, *options: JobOptions) -> None:
@@ -25,6 +34,43 @@ async def test_the_last_page_of_queues_says_so_however_full_it_is(runtime: Runti
         views, token = runtime.list_queues(page_size=2, page_token=token, prefix="")
         pages.append([view.name for view in views])
     assert (pages, token) == ([["a", "b"], ["c", "d"]], "")
+
+
+async def large_queues(runtime: Runtime, *, count: int) -> None:
+    """Queues with as much as one may say for itself, nearly 50 KiB."""
+    large = QueueSettings(
+        non_retryable_error_types=tuple("é" * 250 + str(index) for index in range(100))
+    )
+    for index in range(count):
+        update = runtime.update_queue(f"q{index:02}", large, None, Audit())
+        await committed(runtime, asyncio.ensure_future(update))
+
+
+async def test_a_page_of_queues_ends_when_it_shows_enough_bytes(runtime: Runtime) -> None:
+    """None is left out, and none comes twice."""
+    await large_queues(runtime, count=65)
+    names, token, pages = [], "", 0
+    while token or not pages:
+        views, token = runtime.list_queues(page_size=1_000, page_token=token, prefix="")
+        response = ListQueuesResponse(next_page_token=token)
+        for view in views:
+            fill_queue(response.queues.add(), view)
+        assert response.ByteSize() <= PAGE_BYTES_MAX
+        names += [view.name for view in views]
+        pages += 1
+    assert (pages, names) == (2, [f"q{index:02}" for index in range(65)])
+
+
+async def test_metrics_show_as_many_queues_however_much_they_say(runtime: Runtime) -> None:
+    await large_queues(runtime, count=65)
+    collector = metrics.ServerCollector(runtime, version="1", transport="grpcio")
+    samples = {
+        (sample.name, sample.labels.get("queue")): sample.value
+        for family in collector.collect()
+        for sample in family.samples
+    }
+    assert ("jobline_queue_paused", "q64") in samples
+    assert samples["jobline_queues_without_metrics", None] == 0
 
 
 def connected(runtime: Runtime, *names: str) -> None:

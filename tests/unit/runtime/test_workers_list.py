@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from jobline.v1.admin_service_pb2 import ListWorkersResponse
+from jobline_server.dispatch.frames import Handler, Open, Worker
+from jobline_server.rpc.convert.statistics import fill_worker
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.listing import PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import WorkerView
 from tests.unit.runtime.test_port import a_stream
@@ -40,3 +44,25 @@ async def test_a_worker_whose_stream_broke_is_listed_as_long_as_it_has_jobs(
     ids, deliveries = zip(*leases, strict=True)
     runtime.settles.ack([*ids], [*deliveries], {})
     assert [view.session for view in listed(runtime)] == [other.session.session]
+
+
+async def test_a_page_of_workers_ends_when_it_shows_enough_bytes(runtime: Runtime) -> None:
+    """A worker that is larger than a page is one of its own."""
+    schema = "é" * (32 << 10)
+    sessions = [
+        runtime.open_stream(
+            Open(Worker("w"), (("mail", 1),), (Handler("mail", "send", schema, schema),) * kinds)
+        ).session.session
+        for kinds in (1, 40, 1, *[10] * 5)
+    ]
+    pages: list[list[str]] = []
+    token = ""
+    while token or not pages:
+        views, token = runtime.list_workers(page_size=1_000, page_token=token, queue="mail")
+        response = ListWorkersResponse(next_page_token=token)
+        for view in views:
+            fill_worker(response.workers.add(), view)
+        assert len(views) == 1 or response.ByteSize() <= PAGE_BYTES_MAX
+        pages.append([view.session for view in views])
+    assert [session for page in pages for session in page] == sorted(sessions)
+    assert [len(page) for page in pages] == [1, 1, 3, 2, 1]
