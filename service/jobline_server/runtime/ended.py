@@ -15,12 +15,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, EndReason, JobState, Now
 from jobline_server.runtime.commits import Turn
+from jobline_server.runtime.damage import Damage, damaged
 from jobline_server.runtime.listing import Piece
 from jobline_server.runtime.shown import ended_view, matches
 from jobline_server.runtime.views import DeadCount, JobFilter, JobView
@@ -72,6 +72,7 @@ class EndedJobs:
     def __init__(self, core: Core, finished: Finished) -> None:
         self._core = core
         self.finished = finished
+        self.damage = Damage()
         self._shelf = Shelf()
         self._pieces: Iterator[Taken] = iter(())
         self._unwritten: list[EndedOp] = []
@@ -159,6 +160,7 @@ class EndedJobs:
         try:
             row = await self.finished.get(job_id)
         except DataLoss:
+            self.damage.found([(job_id, 1)])
             raise damaged(job_id) from None
         return None if row is None else _kept_of(row, record_of(row, job_id))
 
@@ -176,6 +178,7 @@ class EndedJobs:
         while known:
             found = await self.finished.get_many(known[:LOOK_JOBS])
             looked, known = known[: found.looked], known[found.looked :]
+            self.damage.found((job_id, 1) for job_id in found.bad)
             yield Look(looked, _kept(found), frozenset(found.bad))
 
     async def view(self, job_id: int) -> JobView | None:
@@ -185,7 +188,7 @@ class EndedJobs:
 
     async def fill(self, piece: Piece, wanted: JobFilter, after: int) -> None:
         """Adds the ended jobs that a filter lets through, with ids above `after`, by id, until it
-        is full.
+        is full. Those that cannot be read are left out, and said in the log.
         """
         await self.write()
         resume_after: int | None = after
@@ -193,6 +196,7 @@ class EndedJobs:
             page = await self.finished.list(
                 _query(wanted, resume_after, max(piece.room, LOOK_JOBS))
             )
+            self.damage.found(page.bad)
             for part in page.parts:
                 for view in _views(part):
                     if matches(view, wanted):
@@ -239,11 +243,6 @@ class EndedJobs:
         shard = self._core.shard_of_queue(queue)
         decide(shard, self._core.now(), queue, state, runs)
         self._core.decided(shard)
-
-
-def damaged(job_id: int) -> Refused:
-    """What a call is told that needs what is kept of a job, and cannot be read."""
-    return Refused(RefusalKind.DATA_LOSS, f"what is kept of ended job {job_id} is damaged")
 
 
 def _kept(found: EndedLook) -> dict[int, Kept]:

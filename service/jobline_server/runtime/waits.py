@@ -11,7 +11,8 @@ from jobline_server.engine.endings import EndedRuns
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended import EndedJobs, Kept, damaged
+from jobline_server.runtime.damage import damaged
+from jobline_server.runtime.ended import EndedJobs, Kept
 
 Told = tuple[int, Ended | None]
 

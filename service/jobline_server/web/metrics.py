@@ -68,6 +68,11 @@ class ServerCollector(Collector):
         view = self._runtime.statistics()
         yield from _totals(view)
         yield from _health(view)
+        yield CounterMetricFamily(
+            "jobline_damaged_jobs",
+            "Ended jobs that were found damaged, and are left out of lists.",
+            self._runtime.ended.damage.count(),
+        )
         queues = self._first_queues()
         yield from _queues(queues, self._runtime.core.now().wall_ms)
         left_out = view.queues - len(queues)
