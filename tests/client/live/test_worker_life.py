@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
-from jobline import ClientClosed, Internal, PermissionDenied, Worker
+from jobline import ClientClosed, Internal, InvalidArgument, PermissionDenied, Worker
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import COMPLETED
@@ -31,6 +31,18 @@ async def test_a_worker_that_is_stopped_before_it_starts_does_nothing(tiny):
     worker.stop()
     await worker.serve()
     assert not tiny.jobs(COMPLETED)
+
+
+async def test_run_beside_a_running_loop_is_refused_and_says_what_to_do(tiny, recwarn):
+    """Nothing has begun: the same worker can be served in that loop."""
+    worker = Worker(tiny.address)
+    worker.handler("q")(do_nothing)
+    with pytest.raises(InvalidArgument, match=r"await worker\.serve\(\)"):
+        worker.run()
+    assert not recwarn.list
+    tiny.push("q", b"")
+    async with working(worker):
+        await tiny.until(lambda: tiny.jobs(COMPLETED))
 
 
 async def test_a_worker_stops_although_its_server_is_gone(tiny):

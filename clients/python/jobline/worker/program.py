@@ -20,12 +20,13 @@ from jobline.errors import InvalidArgument
 LEFTOVER_SECONDS = 1.0
 
 
-def run_to_its_end(main: Coroutine[Any, Any, None]) -> None:
-    """Runs a coroutine in an event loop of its own, as `asyncio.run` does."""
+def run_to_its_end(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Runs what `main` makes in an event loop of its own, as `asyncio.run` does."""
+    _refuse_beside_a_loop()
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)
-        task = loop.create_task(main)
+        task = loop.create_task(main())
         try:
             loop.run_until_complete(task)
         finally:
@@ -33,6 +34,18 @@ def run_to_its_end(main: Coroutine[Any, Any, None]) -> None:
     finally:
         asyncio.set_event_loop(None)
         loop.close()
+
+
+def _refuse_beside_a_loop() -> None:
+    """Before anything has begun: the caller can still do it right."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise InvalidArgument(
+        "run() makes an event loop of its own, and one runs here already: "
+        "await worker.serve() instead"
+    )
 
 
 def _end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[None]) -> None:

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any, TypeVar
 
 import grpc
@@ -169,9 +170,10 @@ class Worker:
     def run(self) -> None:
         """Runs until SIGTERM or SIGINT, drains, and returns. A second signal goes to the next
         stage of the drain at once. Blocking; it makes an event loop of its own, so call it in the
-        main thread. It returns although a handler ignores its end, and raises what `serve` raises.
+        main thread. It returns although a handler ignores its end, and raises what `serve` raises,
+        and InvalidArgument where an event loop runs already: `await worker.serve()` there.
         """
-        run_to_its_end(self.serve(signals=True))
+        run_to_its_end(partial(self.serve, signals=True))
 
     async def serve(self, *, signals: bool = False) -> None:
         """Runs in the current event loop until `stop`, drains, and returns.
