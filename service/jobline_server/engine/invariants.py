@@ -182,6 +182,18 @@ def ids_are_new(shard: Shard) -> str:
     return ""
 
 
+def what_is_put_off_comes_up(shard: Shard) -> str:
+    """G7: whatever waits for its time is looked at when that has come."""
+    known = set(shard.delayed)
+    for job in shard.jobs.values():
+        if job.state is JobState.SCHEDULED and (job.run_at_ms, job.id) not in known:
+            return f"job {job.id} is put off and forgotten"
+    for lot in shard.lots.lots.values():
+        if lot.run_at_ms and (lot.run_at_ms, lot.first_id) not in known:
+            return f"lot {lot.first_id} is put off and forgotten"
+    return ""
+
+
 def keys_point_to_given_ids(shard: Shard) -> str:
     """G6: every key points to ids that were given."""
     for record in shard.keys.records.values():
@@ -193,6 +205,7 @@ def keys_point_to_given_ids(shard: Shard) -> str:
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
     "G6": [keys_point_to_given_ids],
+    "G7": [what_is_put_off_comes_up],
     "G8": [one_lease_each, sessions_are_known, windows_are_what_is_held],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],

@@ -11,11 +11,11 @@ it is on disk. What the outside has to be told gathers in `ended` and `revoked`.
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
 from jobline_server.engine.apply import apply
+from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder, LeaseWheel
@@ -74,7 +74,7 @@ class Shard:
         self.load = load
         self.holders: dict[str, Holder] = {}
         self.wheel = LeaseWheel()
-        self.delayed: list[tuple[int, int]] = []
+        self.delayed = Delayed()
         self.mono_ms = 0
         self.committed = 0
         self.next_offset = 1
@@ -186,7 +186,21 @@ class Shard:
 
     def schedule(self, run_at_ms: int, first_id: int) -> None:
         """Has a job or a lot looked at when its time has come."""
-        heapq.heappush(self.delayed, (run_at_ms, first_id))
+        self.delayed.add(run_at_ms, first_id)
+
+    def is_put_off(self, run_at_ms: int, first_id: int) -> bool:
+        """Whether this job, or a lot with this first id, becomes ready at this time."""
+        lot = self.lots.lots.get(first_id)
+        if lot is not None and lot.run_at_ms == run_at_ms:
+            return True
+        job = self.jobs.get(first_id)
+        return job is not None and job.state is _SCHEDULED and job.run_at_ms == run_at_ms
+
+    def unschedule(self, count: int) -> None:
+        """So many jobs and lots may not wait for their time any more: what was kept for them goes
+        by and by.
+        """
+        self.delayed.sweep(count, self.is_put_off)
 
     def session_holder(self, session: str, worker: str) -> Holder:
         """The holder of a session on this shard."""

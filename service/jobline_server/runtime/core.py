@@ -108,7 +108,8 @@ class Core:
         else:
             ended = shard.take_ended()
             self.told([Turn(shard, shard.committed, (), ended)])
-        if shard.delayed and shard.delayed[0][0] < self.next_look_ms:
+        due_ms = shard.delayed.first_ms()
+        if due_ms is not None and due_ms < self.next_look_ms:
             self.timers.set()
 
     def told(self, turns: Sequence[Turn]) -> None:

@@ -59,7 +59,7 @@ def test_lot_is_one_thing_in_its_lane(world, shard):
 
 def test_delayed_lot_waits_as_one(world, shard):
     first_id = lot(shard, b"1", b"2", run_at_ms=WALL_MS + 5)
-    assert (world.counts(), shard.delayed) == ((2, 0, 0), [(WALL_MS + 5, first_id)])
+    assert (world.counts(), list(shard.delayed)) == ((2, 0, 0), [(WALL_MS + 5, first_id)])
 
 
 def test_rows_become_objects_in_their_lanes(world, shard):
@@ -83,7 +83,7 @@ def test_rows_with_a_time_of_their_own_wait_for_it(world, shard):
         JobState.SCHEDULED,
         JobState.READY,
     ]
-    assert (world.counts(), shard.delayed) == ((1, 1, 0), [(WALL_MS + 5, first_id)])
+    assert (world.counts(), list(shard.delayed)) == ((1, 1, 0), [(WALL_MS + 5, first_id)])
 
 
 def test_volatile_rows_wait_for_no_commit_and_no_checkpoint(shard):

@@ -39,6 +39,7 @@ def test_delayed_member_becomes_a_job_that_waits(world):
     first_id = world.plain(b"1", b"2", delay_ms=9).first_id
     job = touch.single(world.shard, first_id + 1)
     assert (job.state, job.run_at_ms) == (JobState.SCHEDULED, world.now.wall_ms + 9)
+    world.shard.schedule(job.run_at_ms, job.id)
     world.check()
 
 

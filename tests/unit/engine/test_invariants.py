@@ -156,6 +156,15 @@ def test_id_that_would_be_given_again_is_noticed(world, lot):
     assert broken(world).startswith(f"G10: id {lot.first_id + 3} is not below")
 
 
+def test_what_is_put_off_and_forgotten_is_noticed(world):
+    job_id, lot_id = world.row(delay_ms=5), world.plain(b"1", delay_ms=5).first_id
+    world.check()
+    world.shard.delayed.sweep(1, lambda _, first_id: first_id != lot_id)
+    assert broken(world) == f"G7: lot {lot_id} is put off and forgotten"
+    world.shard.delayed.pop_due(world.now.wall_ms + 5)
+    assert broken(world) == f"G7: job {job_id} is put off and forgotten"
+
+
 def test_key_of_a_job_that_never_was_is_noticed(world):
     world.shard.keys.add(b"1" * 16, KeyRecord(1 << 50, 1, 0, 1))
     assert broken(world) == f"G6: a key points to {1 << 50}, which was never given"

@@ -238,6 +238,7 @@ def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> Non
     for first_id, count in runs:
         if first_id not in leased:
             _cancel_members(shard, first_id, count, fact.at_ms)
+    shard.unschedule(len(fact.starts))
 
 
 def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None:
@@ -293,3 +294,4 @@ def apply_jobs_deleted(shard: Shard, fact: JobsDeleted, _offset: int) -> None:
     for first_id, count in runs:
         lot = _leave_lot(shard, first_id, count, Move.DELETED)
         drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
+    shard.unschedule(len(fact.starts))

@@ -172,6 +172,9 @@ def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
         job.state = live(job.state, move, job_id)
         queue.scheduled -= 1
         make_ready(shard, job, offset)
+    if fact.promoted:
+        # What is due was taken out before; this came up earlier.
+        shard.unschedule(len(fact.lots) + len(fact.ids))
     shard.wake(queue)
 
 

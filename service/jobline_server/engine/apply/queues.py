@@ -48,10 +48,13 @@ def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
     """A queue goes with all that is in it; workers of active jobs are told."""
     queue = shard.queues.pop(fact.queue)
     if queue.live():
-        for job in [job for job in shard.jobs.values() if job.queue is queue]:
+        jobs = [job for job in shard.jobs.values() if job.queue is queue]
+        for job in jobs:
             _drop_job(shard, job)
-        for lot in [lot for lot in shard.lots.lots.values() if lot.queue is queue]:
+        lots = [lot for lot in shard.lots.lots.values() if lot.queue is queue]
+        for lot in lots:
             _drop_lot(shard, lot)
+        shard.unschedule(len(jobs) + len(lots))
     shard.woken.pop(queue, None)
     shard.ended.append(QueueGone(fact.queue))
     shard.changes.queues.discard(fact.queue)

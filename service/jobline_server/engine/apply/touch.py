@@ -153,7 +153,9 @@ def single(shard: Shard, job_id: int) -> Job:
 
 
 def _split(shard: Shard, lot: Lot, index: int) -> Job:
-    """Takes one member, ACTIVE or SCHEDULED, off its lot."""
+    """Takes one member, ACTIVE or SCHEDULED, off its lot. Of a SCHEDULED one only its lot comes up
+    at its time: the caller makes it ready, or schedules it.
+    """
     job = Job(lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms)
     job.volatile = lot.volatile
     job.order = lot.order

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import heapq
 from itertools import groupby
 
 from jobline_server.engine import effective, limits
@@ -37,8 +36,9 @@ def tick(shard: Shard, now: Now) -> bool:
 def next_deadline(shard: Shard, now: Now) -> int | None:
     """In how many milliseconds something may be due; None if nothing is waited for."""
     waits: list[int] = []
-    if shard.delayed:
-        waits.append(shard.delayed[0][0] - now.wall_ms)
+    due_ms = shard.delayed.first_ms()
+    if due_ms is not None:
+        waits.append(due_ms - now.wall_ms)
     wheel = shard.wheel.next_deadline()
     if wheel is not None:
         waits.append(wheel - now.mono_ms)
@@ -47,13 +47,13 @@ def next_deadline(shard: Shard, now: Now) -> int | None:
 
 def _make_due_ready(shard: Shard, now: Now) -> bool:
     """Delayed jobs whose time has come go to their lanes, in the order of their time."""
-    heap, jobs, lots = shard.delayed, shard.jobs, shard.lots.lots
+    delayed, jobs, lots = shard.delayed, shard.jobs, shard.lots.lots
     ready = _Ready(now)
     last: tuple[int, int] | None = None
     for _ in range(limits.SLICE_ITEMS):
-        if not heap or heap[0][0] > now.wall_ms:
+        due = delayed.pop_due(now.wall_ms)
+        if due is None:
             break
-        due = heapq.heappop(heap)
         # A job that was put off twice to the same moment lies here twice.
         if due == last:
             continue
@@ -68,7 +68,8 @@ def _make_due_ready(shard: Shard, now: Now) -> bool:
             ready.fact_for(job, is_lot=False).ids.append(first_id)
     for fact, volatile in ready.facts:
         shard.emit(fact, volatile=volatile)
-    return bool(heap) and heap[0][0] <= now.wall_ms
+    due_ms = delayed.first_ms()
+    return due_ms is not None and due_ms <= now.wall_ms
 
 
 class _Ready:
