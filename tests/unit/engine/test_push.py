@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.shard import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, PushOutcome
 from tests.pushed_rows import NewJob
@@ -113,6 +114,18 @@ def test_same_key_and_payload_is_the_same_job_also_after_it_ended(world):
 def test_key_is_free_after_its_window_and_in_another_queue(world):
     first_id = world.row(key="a")
     assert world.row(key="a", queue="other") > first_id
+    world.advance(25 * HOUR_MS)
+    assert world.row(key="a") > first_id
+
+
+def test_key_outlives_its_job_and_its_queue(world):
+    """Whatever is pushed with it until its window ends stands for the job that is gone."""
+    first_id = world.row(key="a")
+    decide_delete_queue(world.shard, world.now, "q", force=False)
+    world.commit()
+    assert world.push(jobs=[keyed("a")]).exceptions == [(0, DUPLICATE, first_id)]
+    assert "q" not in world.shard.queues
+    assert world.shard.load.keys == 1
     world.advance(25 * HOUR_MS)
     assert world.row(key="a") > first_id
 
