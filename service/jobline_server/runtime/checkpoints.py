@@ -129,8 +129,12 @@ class Checkpoints:
 
     async def _truncate(self, shard: Shard, turns: _Turns) -> None:
         truncate = partial(self._core.store.truncate, shard.number, TRUNCATE_ROWS)
-        while await turns.write(truncate):
-            pass
+        try:
+            while await turns.write(truncate):
+                pass
+        except DiskFull:
+            # The checkpoint is finished all the same; what is left over goes with the next one's.
+            self._core.commits.disk_full = True
 
 
 class _Turns:

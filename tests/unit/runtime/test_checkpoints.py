@@ -1,0 +1,45 @@
+"""Checkpoints as the runtime takes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.storage.store import DiskFull
+
+
+async def pushed(runtime: Runtime) -> None:
+    push = Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * 3), level=AckLevel.BUFFERED)
+    await runtime.push(push)
+    await runtime.core.commits.commit_once()
+
+
+@pytest.mark.parametrize("step", ["finish_checkpoint", "truncate"])
+async def test_a_checkpoint_that_finds_the_disk_full_is_written_again_unless_it_was_finished(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """What could not be cut off goes with the next one."""
+    (shard,), (place,) = runtime.core.shards, runtime.core.commits.places
+    work = getattr(runtime.core.store, step)
+
+    async def full(*_arguments: object) -> None:
+        raise DiskFull
+
+    await pushed(runtime)
+    noted = set(shard.changes.lots)
+    monkeypatch.setattr(runtime.core.store, step, full)
+    await runtime.checkpoints.take_due(everything=True)
+    is_finished = step == "truncate"
+    assert runtime.core.commits.disk_full
+    assert (place.generation, place.journal_rows) == ((1, 0) if is_finished else (0, 1))
+    assert shard.changes.lots == (set() if is_finished else noted)
+    monkeypatch.setattr(runtime.core.store, step, work)
+    runtime.core.commits.disk_full = False
+    await pushed(runtime)
+    await runtime.checkpoints.take_due(everything=True)
+    assert (place.journal_rows, shard.changes.lots) == (0, set())
+    assert [rows async for rows in runtime.core.store.journal(0)] == []
+    assert not runtime.failed.done()
