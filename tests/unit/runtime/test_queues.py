@@ -7,7 +7,6 @@ import asyncio
 from jobline.v1.queue_service_pb2 import ListQueuesResponse
 from jobline_server.dispatch.frames import Handler, Open, Worker
 from jobline_server.engine.commands import Push, Rows
-from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
 from jobline_server.rpc.convert.queues import fill_queue
 from jobline_server.runtime.listing import PAGE_BYTES_MAX
