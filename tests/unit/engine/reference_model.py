@@ -188,18 +188,21 @@ class ReferenceModel:
     # Time.
 
     def tick(self, order: Iterable[Consumer]) -> list[tuple[Consumer, int, int]]:
-        """What is due goes to the tails, earliest first; then leases end, holder by holder in the
-        order given. Returns (holder, id, delivery) of the leases that were lost."""
+        """What is due goes to the tails, earliest first; then leases end, and what goes on stands at
+        the fronts in the order it had. Returns (holder, id, delivery) of the leases that were lost,
+        holder by holder in the order given."""
         due = [job for job in self.live(S.SCHEDULED) if job.due[0] <= self.wall_ms]
         for job in sorted(due, key=lambda job: (job.due, job.id)):
             self.ready(job)
-        lost: list[tuple[Consumer, int, int]] = []
-        for holder in order:
-            held = [job for job in self.live(S.ACTIVE) if job.holder is holder]
-            gone = [job for job in held if job.ends_ms() <= self.mono_ms]
-            lost += [(holder, job.id, job.delivery) for job in gone]
-            for job in sorted(gone, key=lambda job: job.place, reverse=True):
-                self._stall(job, holder)
+        gone = [
+            (holder, job)
+            for holder in order
+            for job in self.live(S.ACTIVE)
+            if job.holder is holder and job.ends_ms() <= self.mono_ms
+        ]
+        lost = [(holder, job.id, job.delivery) for holder, job in gone]
+        for holder, job in sorted(gone, key=lambda one: one[1].place, reverse=True):
+            self._stall(job, holder)
         return lost
 
     def _stall(self, job: ModelJob, holder: Consumer) -> None:

@@ -96,6 +96,16 @@ def test_job_taken_off_its_run_keeps_its_own_end(world):
     assert [world.state(first_id), world.state(first_id + 1)] == [ACTIVE, READY]
 
 
+def test_jobs_that_several_lost_at_once_stand_at_the_front_in_their_old_order(world):
+    """Whoever had them, and whichever lease is looked at first."""
+    ids = [world.row() for _ in range(3)] + [world.plain(b"1", b"2").first_id]
+    world.lease(1)
+    world.lease(1, holder=world.session())
+    world.lease(3)
+    world.tick(2 * LEASE_MS)
+    assert world.ids() == [*ids, ids[-1] + 1]
+
+
 def test_lost_lease_uses_a_stall_and_no_attempt(world):
     job_id = world.row()
     world.lease()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import NamedTuple
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.entries import (
@@ -25,8 +26,7 @@ from jobline_server.engine.values import EndReason, JobState, Now, RevokeReason
 def tick(shard: Shard, now: Now) -> bool:
     """Does what is due, at most a slice of it, and says whether more is due at once."""
     more = _make_due_ready(shard, now)
-    for holder in shard.wheel.due(now.mono_ms):
-        expire(shard, now, holder)
+    expire(shard, now, shard.wheel.due(now.mono_ms))
     expiry = shard.keys.next_expiry_ms()
     if expiry is not None and expiry <= now.wall_ms:
         shard.emit(KeysExpired(now.wall_ms, expiry))
@@ -91,43 +91,49 @@ class _Ready:
         return newest[0]
 
 
-def expire(shard: Shard, now: Now, holder: Holder) -> int:
-    """Ends those leases of a holder whose time is up, looks at it again later, and says how many
-    ended.
+class _Lost(NamedTuple):
+    """A lease that ends, on one job."""
+
+    lease: RunLease | Job
+    job_id: int
+    holder: Holder
+    reason: EndReason
+
+
+def expire(shard: Shard, now: Now, holders: list[Holder]) -> int:
+    """Ends those leases of these holders whose time is up, looks at them again later, and says how
+    many ended.
     """
-    lost = [
-        (lease, job_id)
-        for lease in holder.leases.values()
-        for job_id in holder.lost_ids(lease, now.mono_ms)
-    ]
-    reason = EndReason.STALLED if holder.lost_ms is None else EndReason.WORKER_LOST
-    lose_leases(shard, now, holder, lost, reason)
-    for lease in dict.fromkeys(lease for lease, _ in lost):
+    lost: list[_Lost] = []
+    for holder in holders:
+        reason = EndReason.STALLED if holder.lost_ms is None else EndReason.WORKER_LOST
+        lost += [
+            _Lost(lease, job_id, holder, reason)
+            for lease in holder.leases.values()
+            for job_id in holder.lost_ids(lease, now.mono_ms)
+        ]
+    _lose_leases(shard, now, lost)
+    for lease in dict.fromkeys(one.lease for one in lost):
         if isinstance(lease, RunLease) and lease.remaining:
             lease.fold()
-    check_ms = holder.next_check()
-    if check_ms is not None:
-        shard.wheel.arm(holder, max(check_ms, now.mono_ms))
-    elif holder.lost_ms is not None:
-        shard.forget_holder(holder)
+    for holder in holders:
+        check_ms = holder.next_check()
+        if check_ms is not None:
+            shard.wheel.arm(holder, max(check_ms, now.mono_ms))
+        elif holder.lost_ms is not None:
+            shard.forget_holder(holder)
     return len(lost)
 
 
-def lose_leases(
-    shard: Shard,
-    now: Now,
-    holder: Holder,
-    lost: list[tuple[RunLease | Job, int]],
-    reason: EndReason,
-) -> None:
-    """Takes leases away, given with the job that each is on: the job uses a stall, and goes on,
-    waits, is cancelled, or is dead. Those that go on at once stand at the front of their lanes, in
-    the order in which they stood there before.
+def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
+    """Takes leases away: the job uses a stall, and goes on, waits, is cancelled, or is dead. Those
+    that go on at once stand at the front of their lanes, in the order in which they stood there
+    before, whoever had them.
     """
-    for lease, job_id in lost:
+    stalled: list[tuple[_Lost, Job | Lot, int]] = []
+    for one in lost:
+        lease, job_id, holder, reason = one
         shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.LEASE_LOST))
-    stalled: list[tuple[Job | Lot, int, int]] = []
-    for lease, job_id in lost:
         owner = lease if isinstance(lease, Job) else lease.lot
         stalls = lease.stalls + 1 if isinstance(lease, Job) else 1
         if isinstance(lease, Job) and lease.cancel_requested:
@@ -136,9 +142,9 @@ def lose_leases(
             shard.emit(JobDied(now.wall_ms, job_id, reason, None), volatile=owner.volatile)
         else:
             pause = _pause_after(owner, job_id, stalls)
-            stalled.append((owner, job_id, now.wall_ms + pause if pause else 0))
-    stalled.sort(key=lambda entry: (entry[0].order, entry[1]))
-    _emit_stalled(shard, now, holder, stalled, reason)
+            stalled.append((one, owner, now.wall_ms + pause if pause else 0))
+    stalled.sort(key=lambda entry: (entry[1].order, entry[0].job_id))
+    _emit_stalled(shard, now, stalled)
 
 
 def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:
@@ -148,23 +154,25 @@ def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:
     return effective.backoff_ms(owner.options, owner.queue.settings, job_id, stalls - 1)
 
 
-def _emit_stalled(
-    shard: Shard,
-    now: Now,
-    holder: Holder,
-    stalled: list[tuple[Job | Lot, int, int]],
-    reason: EndReason,
-) -> None:
+def _emit_stalled(shard: Shard, now: Now, stalled: list[tuple[_Lost, Job | Lot, int]]) -> None:
     """One fact for neighbours of one queue that are alike. The last ones go to the front first, so
     that the first ones stand before them in the end.
     """
-    alike = groupby(stalled, lambda entry: (entry[0].queue.name, entry[0].volatile))
-    parts = [(kind, [(job_id, due) for _, job_id, due in part]) for kind, part in alike]
-    for (queue, volatile), part in reversed(parts):
+    parts = [
+        (kind, [(one.job_id, due) for one, _, due in part])
+        for kind, part in groupby(stalled, _kind_of)
+    ]
+    for (queue, volatile, reason, worker), part in reversed(parts):
         ids, run_at_ms = [job_id for job_id, _ in part], [due for _, due in part]
         run_at_ms = run_at_ms if any(run_at_ms) else []
-        fact = JobsStalled(now.wall_ms, queue, ids, run_at_ms, reason, holder.worker)
+        fact = JobsStalled(now.wall_ms, queue, ids, run_at_ms, reason, worker)
         shard.emit(fact, volatile=volatile)
+
+
+def _kind_of(entry: tuple[_Lost, Job | Lot, int]) -> tuple[str, bool, EndReason, str]:
+    """What the jobs of one fact share."""
+    one, owner, _ = entry
+    return owner.queue.name, owner.volatile, one.reason, one.holder.worker
 
 
 def disconnect(shard: Shard, now: Now, holder: Holder, *, grace_ms: int) -> None:
