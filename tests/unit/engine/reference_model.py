@@ -188,9 +188,9 @@ class ReferenceModel:
     # Time.
 
     def tick(self, order: Iterable[Consumer]) -> list[tuple[Consumer, int, int]]:
-        """What is due goes to the tails, earliest first; then leases end, and what goes on stands at
-        the fronts in the order it had. Returns (holder, id, delivery) of the leases that were lost,
-        holder by holder in the order given."""
+        """What is due goes to the tails, earliest first; then leases end, and what goes on stands
+        at the fronts in the order it had. Returns (holder, id, delivery) of the leases that were
+        lost, holder by holder in the order given."""
         due = [job for job in self.live(S.SCHEDULED) if job.due[0] <= self.wall_ms]
         for job in sorted(due, key=lambda job: (job.due, job.id)):
             self.ready(job)
