@@ -53,7 +53,7 @@ def add_job(shard: Shard, job: Job) -> None:
 def add_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
     """Jobs of one queue are live from now on; the caller gives them a state and counts that."""
     load = shard.load
-    shard.jobs.update([(job.id, job) for job in jobs])
+    shard.jobs.update(zip([job.id for job in jobs], jobs, strict=True))
     payload_bytes = sum([len(job.payload) for job in jobs])
     load.live_jobs += len(jobs)
     load.payload_bytes += payload_bytes

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from itertools import repeat
 from operator import attrgetter
+from typing import Any, cast
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -20,6 +22,8 @@ from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
 _options_of: Callable[[job_pb2.NewJob], job_pb2.JobOptions] = attrgetter("options")
+# The stub tells this method apart by the oneof that it is asked for.
+_which_of: Callable[[job_pb2.NewJob, str], str | None] = cast("Any", job_pb2.NewJob).WhichOneof
 _write_options = job_pb2.JobOptions.SerializeToString
 
 
@@ -95,7 +99,7 @@ class PushReader:
         overrides = list(map(_write_options, map(_options_of, rows)))
         options = self._options.overridden(base, overrides)
         keys = [row.job_key for row in rows]
-        starts = [row.WhichOneof("start") for row in rows]
+        starts = list(map(_which_of, rows, repeat("start")))
         has_keys, has_starts = any(keys), any(starts)
         if has_keys:
             _check_keys(keys)
