@@ -43,7 +43,8 @@ class Producers:
         """Stores jobs and returns when the level is reached. A push whose keys are all known waits
         for the commit that may still be under way for them.
         """
-        if command.rows or command.request_id or len(command.payloads.block) > SMALL_BYTES_MAX:
+        has_more = command.rows.payloads or command.request_id
+        if has_more or len(command.payloads.block) > SMALL_BYTES_MAX:
             return await self._push_alone(command)
         if self._alone_left:
             self._alone_left -= 1
