@@ -13,15 +13,17 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.endings import EndedJobs, EndedRuns, Ending
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.events import events_of, is_wanted
 from jobline_server.runtime.views import EventView, WatchFilter
 
-# What is kept for watchers that resume: whichever is reached first. About two bytes of memory a
-# byte.
+# What is kept for watchers that resume: whichever is reached first. Bytes of memory, about: what
+# facts take on disk, and jobs that are there for the feed alone.
 TURNS_KEPT_MAX = 10_000
-BYTES_KEPT_MAX = 32 << 20
+BYTES_KEPT_MAX = 64 << 20
+JOB_BYTES = 300
 # Events in one answer, which with the longest errors is below the 4 MiB that many clients take, and
 # how often a watcher without news hears that its call is alive.
 EVENTS_PER_ANSWER = 500
@@ -37,6 +39,7 @@ class Feed:
         self._core = core
         self._turns: deque[Turn] = deque()
         self._first = 0
+        self._sizes: deque[int] = deque()
         self._bytes = 0
         # Up to here, by shard, what was committed is no longer kept.
         self._gone = [shard.committed for shard in core.shards]
@@ -46,12 +49,14 @@ class Feed:
         """Keeps committed turns, drops the oldest over the limit, and wakes the watchers."""
         for turn in turns:
             if turn.facts or turn.endings:
+                size = turn.blob_bytes + sum(map(_bytes_of, turn.endings))
                 self._turns.append(turn)
-                self._bytes += turn.blob_bytes
+                self._sizes.append(size)
+                self._bytes += size
         while len(self._turns) > TURNS_KEPT_MAX or self._bytes > BYTES_KEPT_MAX:
             oldest = self._turns.popleft()
             self._first += 1
-            self._bytes -= oldest.blob_bytes
+            self._bytes -= self._sizes.popleft()
             self._gone[oldest.shard.number] = oldest.offset
         self._news.set()
 
@@ -139,6 +144,16 @@ class _Reader:
         if self._looked == EVENTS_AT_ONCE:
             self._looked = 0
             await asyncio.sleep(0)
+
+
+def _bytes_of(ending: Ending) -> int:
+    """What an ending keeps in memory of jobs that are nowhere else any more."""
+    if isinstance(ending, EndedRuns):
+        payloads = ending.lot.payloads
+        return len(payloads.block) * sum(ending.counts) // len(payloads)
+    if isinstance(ending, EndedJobs):
+        return JOB_BYTES * len(ending.jobs) + sum([len(job.payload) for job in ending.jobs])
+    return 0
 
 
 def _token(seen: Sequence[int]) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
+import pytest
+
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Push, RefusalKind, Refused, Rows
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.runtime import feed
 from jobline_server.runtime.feed import EVENTS_AT_ONCE, EVENTS_PER_ANSWER
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import WatchFilter
@@ -25,6 +28,17 @@ async def push(runtime: Runtime, jobs: int, *, turns: int = 1) -> int:
         ids.append((await runtime.push(command)).first_id)
         await runtime.core.commits.commit_once()
     return ids[0]
+
+
+async def push_one(runtime: Runtime, payload: bytes, *, alone: bool) -> None:
+    """A job in a lot of its own, or with something of its own."""
+    command = Push("mail", DEFAULT_OPTIONS, level=AckLevel.BUFFERED)
+    if alone:
+        command.rows = Rows([payload], [DEFAULT_OPTIONS])
+    else:
+        command.payloads = Payloads.of([payload])
+    await runtime.push(command)
+    await runtime.core.commits.commit_once()
 
 
 async def test_a_large_turn_comes_in_answers_and_only_the_last_can_be_resumed_from(
@@ -63,6 +77,41 @@ async def test_the_loop_goes_on_while_a_watcher_finds_nothing(runtime: Runtime) 
         events, _ = await found
     assert [event.job_id for event in events] == [last]
     assert rounds >= 2 + turns // 100
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["lots", "single jobs"])
+async def test_jobs_that_ended_are_kept_no_longer_than_their_bytes_allow(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
+    """What an ack adds to the journal is small; what it keeps in memory is the job."""
+    monkeypatch.setattr(feed, "BYTES_KEPT_MAX", 100_000)
+    async with aclosing(runtime.watch(WatchFilter(), "")) as watch:
+        begun = (await anext(watch))[1]
+    for _ in range(3):
+        await push_one(runtime, b"x" * 30_000, alone=alone)
+    async with aclosing(runtime.watch(WatchFilter(), begun)) as watch:
+        await anext(watch)
+    poll = await runtime.pull(
+        queues=[("mail", 1)],
+        max_jobs=10,
+        wait_ms=0,
+        lease_ms=None,
+        worker="w",
+        request_id=b"",
+        accepts_runs=False,
+        names=frozenset(),
+    )
+    ids, deliveries = [job.id for job in poll.jobs], [job.delivery for job in poll.jobs]
+    ids += [run.first_id for run in poll.runs]
+    deliveries += [run.delivery for run in poll.runs]
+    assert len(ids) == 3
+    acking = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))
+    await asyncio.sleep(0)
+    await runtime.core.commits.commit_once()
+    assert not await acking
+    with pytest.raises(Refused) as refused:
+        await anext(runtime.watch(WatchFilter(), begun))
+    assert refused.value.kind is RefusalKind.OFFSET_GONE
 
 
 async def test_how_many_may_watch_is_not_for_the_feed_to_say(runtime: Runtime) -> None:
