@@ -245,8 +245,8 @@ class Server:
 
     async def _stop_background(self) -> None:
         if self._background is not None:
-            # On a full disk they might wait for room for ever.
-            self.runtime.give_up_waiting_for_room()
+            # A run under way might wait for room on a full disk for ever, or rest after each write.
+            self.runtime.stop_waiting()
             await self._background.stop()
 
     async def _close_runtime(self) -> None:

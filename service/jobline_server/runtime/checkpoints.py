@@ -42,6 +42,11 @@ class Checkpoints:
         self._ended = ended
         self._journal_bytes_max = journal_bytes_max
         self._taking = asyncio.Lock()
+        self._hurried = asyncio.Event()
+
+    def hurry(self) -> None:
+        """From now on no checkpoint rests, not even the one under way: commits are not to come."""
+        self._hurried.set()
 
     def is_worth_it(self, place: Place, now_ms: int) -> bool:
         """Whether a shard's journal is old, or long among journals that are too long together."""
@@ -62,15 +67,10 @@ class Checkpoints:
         async with self._taking:
             for shard, place in zip(self._core.shards, self._core.commits.places, strict=True):
                 if self.is_worth_it(place, now_ms) or (everything and place.journal_rows):
-                    await self._take(shard, place, _Turns(self._core, self._room(everything)))
+                    turns = _Turns(self._core, self._journal_bytes_max, self._hurried)
+                    await self._take(shard, place, turns)
                     taken += 1
         return taken
-
-    def _room(self, everything: bool) -> int:
-        """How far journals may grow while a checkpoint rests: not at all if nothing else is left
-        to do.
-        """
-        return 0 if everything else self._journal_bytes_max
 
     async def _take(self, shard: Shard, place: Place, turns: _Turns) -> None:
         commits = self._core.commits
@@ -138,11 +138,14 @@ class Checkpoints:
 
 
 class _Turns:
-    """Writes of one checkpoint between commits, which have most of the store's time."""
+    """Writes of one checkpoint between commits, which have most of the store's time until they are
+    `hurried`. `room` is how far the journals may grow before that is only half of it.
+    """
 
-    def __init__(self, core: Core, room: int) -> None:
+    def __init__(self, core: Core, room: int, hurried: asyncio.Event) -> None:
         self._core = core
         self._room = room
+        self._hurried = hurried
         self._began = self._journal_bytes()
 
     async def write(self, write: Callable[[], Awaitable[T]]) -> T:
@@ -152,8 +155,16 @@ class _Turns:
             outcome = await write()
             took = time.monotonic() - began
         # Without a rest too: commits that waited for the lock go first.
-        await asyncio.sleep(rest_after(took, self._journal_bytes() - self._began, self._room))
+        await asyncio.sleep(0)
+        await self._rest(rest_after(took, self._journal_bytes() - self._began, self._room))
         return outcome
+
+    async def _rest(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._hurried.wait()
+        except TimeoutError:
+            pass
 
     def _journal_bytes(self) -> int:
         return sum(place.journal_bytes for place in self._core.commits.places)
@@ -162,9 +173,7 @@ class _Turns:
 def rest_after(seconds: float, grown: int, room: int) -> float:
     """How long to rest after a write that took so long, in seconds, when the journals have grown by
     so many bytes of the room they have: a checkpoint that never hurried could be overtaken by what
-    it has to fold. Without room nothing else is left to do, and no rest is needed.
+    it has to fold.
     """
-    if not room:
-        return 0.0
     hurry = min(max(grown / room, 0), 1)
     return seconds * (REST_MAX - (REST_MAX - REST_MIN) * hurry)

@@ -151,18 +151,20 @@ class Runtime:
         await self.streams.wait_empty(seconds)
         self.streams.end_all()
 
-    def give_up_waiting_for_room(self) -> None:
-        """From now on a write that finds the disk full fails: nothing that waits for room keeps the
-        server from stopping. Call it when no more calls are taken.
+    def stop_waiting(self) -> None:
+        """From now on a write that finds the disk full fails, and a checkpoint writes without a
+        rest: nothing that waits keeps the server from stopping. Call it when no more calls are
+        taken.
         """
         self.core.commits.waits_for_room = False
+        self.checkpoints.hurry()
 
     async def stop(self) -> None:
         """Commits what is left, takes a last checkpoint, and closes the files; call it after
         `start`, once.
         """
         committing, keeping_time, keeping_ended = self._tasks
-        self.give_up_waiting_for_room()
+        self.stop_waiting()
         try:
             keeping_time.cancel()
             self.ended.stop()

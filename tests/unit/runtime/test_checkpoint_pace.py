@@ -26,8 +26,3 @@ def test_a_checkpoint_hurries_the_more_the_journal_grows(grown: int, rests: floa
 def test_a_journal_that_was_cut_meanwhile_is_no_reason_to_rest_longer() -> None:
     """The checkpoint's own end sets the count of bytes back."""
     assert rest_after(0.01, -5 * ROOM, ROOM) == pytest.approx(REST_MAX * 0.01)
-
-
-def test_a_checkpoint_with_the_store_to_itself_does_not_rest() -> None:
-    """A server that stops waits for nothing else."""
-    assert rest_after(0.01, 0, 0) == 0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.runtime import checkpoints
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
+from tests.unit.runtime.test_turn import a_moment
 
 
 async def pushed(runtime: Runtime) -> None:
@@ -43,3 +47,26 @@ async def test_a_checkpoint_that_finds_the_disk_full_is_written_again_unless_it_
     assert (place.journal_rows, shard.changes.lots) == (0, set())
     assert [rows async for rows in runtime.core.store.journal(0)] == []
     assert not runtime.failed.done()
+
+
+async def test_a_checkpoint_under_way_does_not_rest_once_the_server_stops(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No commits are left to rest for, and a stop may have seconds only."""
+    monkeypatch.setattr(checkpoints, "rest_after", lambda *_: 3_600.0)
+    written, truncate = asyncio.Event(), runtime.core.store.truncate
+
+    async def told(shard: int, rows_max: int) -> int:
+        left = await truncate(shard, rows_max)
+        written.set()
+        return left
+
+    monkeypatch.setattr(runtime.core.store, "truncate", told)
+    await pushed(runtime)
+    taking = asyncio.ensure_future(runtime.checkpoints.take_due(everything=True))
+    await written.wait()
+    await a_moment()
+    assert not taking.done()
+    runtime.stop_waiting()
+    async with asyncio.timeout(5):
+        assert await taking == 1
