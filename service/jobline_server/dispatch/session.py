@@ -83,11 +83,12 @@ class Session:
         """A settle came in; `confirm` answers it, which `half_close` waits for."""
         self._unconfirmed += 1
 
-    def handle_lost_lease(self) -> None:
-        """The worker was silent for a whole lease. It may be gone, with a connection that does not
-        tell: until it is heard again it gets no job that would stall as well.
+    def handle_lost_lease(self, now: Now, lease_ms: int) -> None:
+        """The worker was silent for a whole lease; its shortest takes `lease_ms`. If it has not
+        been heard since, it may be gone, with a connection that does not tell: until it is heard
+        again it gets no job that would stall as well.
         """
-        self._is_missed = True
+        self._is_missed |= now.mono_ms >= self.heard_ms + lease_ms
 
     def handle_half_close(self) -> None:
         """The worker sends no more; the stream ends after the last confirm."""

@@ -88,6 +88,7 @@ class Streams:
 
     def tell_revoked(self) -> None:
         """Workers are told of leases that they should stop working on."""
+        now = self._core.now()
         for shard in self._core.shards:
             revoked, shard.revoked = shard.revoked, []
             for holder, job_id, delivery, reason in revoked:
@@ -95,7 +96,7 @@ class Streams:
                 if port is not None:
                     port.revoke(job_id, delivery, reason)
                     if reason is RevokeReason.LEASE_LOST:
-                        port.session.handle_lost_lease()
+                        port.session.handle_lost_lease(now, holder.lease_ms_min)
 
     def goaway_all(self, goaway: Goaway) -> None:
         """Every worker is asked to move."""

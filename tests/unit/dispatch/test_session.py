@@ -68,9 +68,18 @@ def test_a_worker_that_lost_a_lease_gets_jobs_when_it_is_heard_again() -> None:
     """Its connection may be dead without a word, and what it is given would stall as well."""
     session = a_session()
     session.handle_window(Window(jobs=10))
-    session.handle_lost_lease()
+    session.handle_lost_lease(at(1_000), 1_000)
     assert session.room() == (0, 0)
-    session.handle_any(at(1_000))
+    session.handle_any(at(1_001))
+    assert session.room()[0] == 10
+
+
+def test_a_worker_that_was_heard_since_it_lost_a_lease_gets_jobs() -> None:
+    """That its lease is lost is said after a commit, which may take a while."""
+    session = a_session()
+    session.handle_window(Window(jobs=10))
+    session.handle_any(at(1))
+    session.handle_lost_lease(at(1_000), 1_000)
     assert session.room()[0] == 10
 
 

@@ -81,6 +81,23 @@ async def test_a_worker_that_was_silent_for_a_lease_gets_no_job_until_it_is_hear
     assert again[1] > lease[1]
 
 
+@pytest.mark.parametrize("is_back", [False, True], ids=["on its stream", "on another one"])
+async def test_a_worker_that_is_heard_while_its_lost_lease_is_written_gets_jobs(
+    runtime: Runtime, *, is_back: bool
+) -> None:
+    """It is told of the loss after the commit, and may have nothing to say for a long time then."""
+    port, (lease,) = await a_stream(runtime)
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(LEASE_MS_DEFAULT + 2_000)
+    runtime.look()
+    if is_back:
+        port = runtime.open_stream(Open(Worker("w"), port.queues, session=port.session.session))
+    port.receive(WorkerFrame(window=Window(1)))
+    await runtime.core.commits.commit_once()
+    assert [job_id for job_id, _ in held(port)] == [lease[0]]
+
+
 async def test_a_settle_that_comes_again_is_told_so_whatever_it_was(runtime: Runtime) -> None:
     """An ack and a last fail are; a release of a job that is done is not the same again."""
     port, leases = await a_stream(runtime, jobs=3)
