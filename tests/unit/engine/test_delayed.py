@@ -91,3 +91,17 @@ def test_what_stops_waiting_does_not_pile_up(world, change, is_lot):
         assert len(shard.delayed) <= 2 * len(keep)
     world.tick(DAY_MS)
     assert world.ids(queue="kept") == keep
+
+
+def test_a_queue_that_is_deleted_sweeps_for_what_waited_in_it_only(world, monkeypatch):
+    """Its active jobs may be many, and what waits in other queues more: the loop has to go on."""
+    swept = []
+    monkeypatch.setattr(Delayed, "sweep", lambda _self, count, _waits: swept.append(count))
+    for jobs in (3, 2):
+        world.plain(*[b"x"] * jobs)
+        world.row()
+    world.lease(100)
+    world.row(delay_ms=DAY_MS)
+    world.plain(b"1", b"2", delay_ms=DAY_MS)
+    delete_queue(world, 0)
+    assert sum(swept) == 2

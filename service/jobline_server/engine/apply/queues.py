@@ -54,7 +54,8 @@ def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
         lots = [lot for lot in shard.lots.lots.values() if lot.queue is queue]
         for lot in lots:
             _drop_lot(shard, lot)
-        shard.unschedule(len(jobs) + len(lots))
+        shard.unschedule(sum([1 for job in jobs if job.run_at_ms]))
+        shard.unschedule(sum([1 for lot in lots if lot.run_at_ms]))
     shard.woken.pop(queue, None)
     shard.ended.append(QueueGone(fact.queue))
     shard.changes.queues.discard(fact.queue)
