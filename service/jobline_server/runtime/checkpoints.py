@@ -17,7 +17,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.runtime.commits import Place
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
-from jobline_server.storage.checkpoint import Checkpoint, LastSlice
+from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint, LastSlice
 from jobline_server.storage.store import DiskFull
 
 # A checkpoint is worth it when a recovery would have to read this much of all shards together, or
@@ -27,7 +27,8 @@ CHECKPOINT_AGE_MS_MAX = 60_000
 # Rows that one truncation deletes: a few milliseconds of the store's time, between two commits.
 TRUNCATE_ROWS = 256
 # After each write of a checkpoint the store belongs to commits for so many times as long as it
-# took: the first at the beginning, the second when the journals have grown too far since.
+# took: the first at the beginning, the second when the journals have grown too far since; less in
+# each later pass over what changed meanwhile.
 REST_MAX = 4.0
 REST_MIN = 1.0
 
@@ -101,7 +102,7 @@ class Checkpoints:
                 piece.rows,
                 piece.removals,
             )
-            await turns.write(stage)
+            await turns.write(stage, passes=checkpoint.passes)
 
     async def _finish(self, checkpoint: Checkpoint, shard: Shard, place: Place) -> None:
         commits, store = self._core.commits, self._core.store
@@ -148,7 +149,7 @@ class _Turns:
         self._hurried = hurried
         self._began = self._journal_bytes()
 
-    async def write(self, write: Callable[[], Awaitable[T]]) -> T:
+    async def write(self, write: Callable[[], Awaitable[T]], *, passes: int = 1) -> T:
         """Writes when the store is free, then rests."""
         async with self._core.commits.exclusive:
             began = time.monotonic()
@@ -156,7 +157,8 @@ class _Turns:
             took = time.monotonic() - began
         # Without a rest too: commits that waited for the lock go first.
         await asyncio.sleep(0)
-        await self._rest(rest_after(took, self._journal_bytes() - self._began, self._room))
+        grown = self._journal_bytes() - self._began
+        await self._rest(rest_after(took, grown=grown, room=self._room, passes=passes))
         return outcome
 
     async def _rest(self, seconds: float) -> None:
@@ -170,10 +172,13 @@ class _Turns:
         return sum(place.journal_bytes for place in self._core.commits.places)
 
 
-def rest_after(seconds: float, grown: int, room: int) -> float:
+def rest_after(seconds: float, *, grown: int, room: int, passes: int = 1) -> float:
     """How long to rest after a write that took so long, in seconds, when the journals have grown by
-    so many bytes of the room they have: a checkpoint that never hurried could be overtaken by what
-    it has to fold.
+    so many bytes of the room they have, in the checkpoint's pass of this number. The longer a pass
+    takes, the more has changed meanwhile: each rests much less than the one before, and none where
+    slices would have to grow next, or a checkpoint could be overtaken by what it has to fold.
     """
+    if passes >= PASSES_ALIKE:
+        return 0.0
     hurry = min(max(grown / room, 0), 1)
-    return seconds * (REST_MAX - (REST_MAX - REST_MIN) * hurry)
+    return seconds * (REST_MAX - (REST_MAX - REST_MIN) * hurry) / passes**2

@@ -98,6 +98,11 @@ class Checkpoint:
         self._passes = 0
         self._to_go = 0
 
+    @property
+    def passes(self) -> int:
+        """How many times slices have begun to go over what there is."""
+        return self._passes
+
     def slice(self, budget_items: int = limits.SLICE_ITEMS) -> Slice:
         """Takes a piece of about this many items, or more if the shard changes too fast for that.
         An empty one says: call `finish`.

@@ -53,7 +53,7 @@ async def test_a_checkpoint_under_way_does_not_rest_once_the_server_stops(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No commits are left to rest for, and a stop may have seconds only."""
-    monkeypatch.setattr(checkpoints, "rest_after", lambda *_: 3_600.0)
+    monkeypatch.setattr(checkpoints, "rest_after", lambda *_, **_named: 3_600.0)
     written, truncate = asyncio.Event(), runtime.core.store.truncate
 
     async def told(shard: int, rows_max: int) -> int:
