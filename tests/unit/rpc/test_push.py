@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from jobline_server.engine.values import AckLevel, JobOptions, PushOutcome
 from jobline_server.rpc.convert import options as options_module
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader, ids_in_order, push_response
+from jobline_server.wire.options import options_from_message
 from tests.pushed_rows import NewJob, jobs_of
 
 NOW_MS = 1_800_000_000_000
@@ -61,6 +63,35 @@ def test_a_row_with_something_of_its_own_keeps_all_rows(
 
     assert command.rows.payloads == [b"a", b"b"]
     assert not command.payloads
+
+
+def test_large_options_are_made_once_a_push_and_shared_by_its_rows(
+    reader: PushReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not kept from push to push; each row with its own would be its size in memory."""
+    made = Mock(wraps=options_from_message)
+    monkeypatch.setattr(options_module, "options_from_message", made)
+    large = {"headers": {"x": "v" * options_module.KEPT_BYTES_MAX}}
+    rows = [{"text": "a", "options": large}] * 3
+
+    alike = reader.command(request(jobs=rows), NOW_MS)
+    assert (len(alike.payloads), len(alike.rows), made.call_count) == (3, 0, 1)
+
+    keyed = reader.command(request(jobs=[row | {"job_key": "k"} for row in rows]), NOW_MS)
+    assert len({id(own) for own in keyed.rows.options}) == 1
+
+    shared = reader.command(request(options=large, jobs=[{"text": "a"}], payloads=[b"p"]), NOW_MS)
+    assert list(shared.payloads) == [b"a", b"p"]
+
+
+def test_rows_that_say_what_the_push_says_are_plain_too(reader: PushReader) -> None:
+    """Options are alike by what they mean, however they were written."""
+    rows = [{"text": "a"}, {"text": "b", "options": {"name": "n"}}]
+
+    command = reader.command(request(options={"name": "n"}, jobs=rows, payloads=[b"c"]), NOW_MS)
+
+    assert command.options == JobOptions(name="n")
+    assert list(command.payloads) == [b"a", b"b", b"c"]
 
 
 def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushReader) -> None:

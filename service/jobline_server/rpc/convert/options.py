@@ -53,17 +53,17 @@ class OptionsTable:
         found = [find(override) for override in overrides]
         if all(found):
             return found  # type: ignore[return-value]  # mypy cannot see the line above
-        for index, options in enumerate(found):
-            if options is None:
-                try:
-                    found[index] = self._once_more(base, overrides[index])
-                except Refused as refused:
-                    raise within(f"jobs[{index}].options", refused) from None
+        # Those that are too large to be kept are made once a push all the same.
+        fresh: dict[bytes, JobOptions] = {}
+        for index, override in enumerate(overrides):
+            if found[index] is None:
+                if override not in fresh:
+                    try:
+                        fresh[override] = self._make(base, override)
+                    except Refused as refused:
+                        raise within(f"jobs[{index}].options", refused) from None
+                found[index] = fresh[override]
         return found  # type: ignore[return-value]  # none is left
-
-    def _once_more(self, base: bytes, override: bytes) -> JobOptions:
-        found = self._by_base.get(base, {}).get(override)
-        return self._make(base, override) if found is None else found
 
     def _make(self, base: bytes, override: bytes) -> JobOptions:
         message = job_pb2.JobOptions.FromString(override or base)

@@ -122,11 +122,11 @@ def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
 
 
 def _go_together(options: list[JobOptions], others: JobOptions | None) -> bool:
-    """Whether rows share their options, with the plain payloads too if there are any. Options that
-    are alike are one object.
+    """Whether rows share their options, with the plain payloads too if there are any. Those that
+    were written alike are mostly one object, which is quicker to see.
     """
     first = options[0] if others is None else others
-    return all(own is first for own in options)
+    return all(own is first or own == first for own in options)
 
 
 def _block_of(request: job_service_pb2.PushRequest) -> Payloads:
