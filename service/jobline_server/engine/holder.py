@@ -135,7 +135,14 @@ class LeaseWheel:
 
     def arm(self, holder: Holder, check_ms: int) -> None:
         """Has `holder` looked at within a second after `check_ms`, or earlier."""
-        bucket = check_ms // limits.WHEEL_MS + 1
+        self._put(holder, check_ms // limits.WHEEL_MS + 1)
+
+    def put_back(self, holders: list[Holder], mono_ms: int) -> None:
+        """Holders that were taken out and not looked at: they are due at once."""
+        for holder in holders:
+            self._put(holder, mono_ms // limits.WHEEL_MS)
+
+    def _put(self, holder: Holder, bucket: int) -> None:
         if holder.armed is not None and holder.armed <= bucket:
             return
         holder.armed = bucket

@@ -26,7 +26,7 @@ from jobline_server.engine.values import EndReason, JobState, Now, RevokeReason
 def tick(shard: Shard, now: Now) -> bool:
     """Does what is due, at most a slice of it, and says whether more is due at once."""
     more = _make_due_ready(shard, now)
-    expire(shard, now, shard.wheel.due(now.mono_ms))
+    more |= _expire_due(shard, now)
     expiry = shard.keys.next_expiry_ms()
     if expiry is not None and expiry <= now.wall_ms:
         shard.emit(KeysExpired(now.wall_ms, expiry))
@@ -89,6 +89,20 @@ class _Ready:
             self._newest[name] = newest
             self.facts.append(newest)
         return newest[0]
+
+
+def _expire_due(shard: Shard, now: Now) -> bool:
+    """Ends the leases whose time is up, of as many holders as make a slice: what a lost lease costs
+    is its job's, but a holder is looked at as a whole. Says whether more holders are due.
+    """
+    due = shard.wheel.due(now.mono_ms)
+    taken, leases = 0, 0
+    while taken < len(due) and leases < limits.SLICE_ITEMS:
+        leases += due[taken].tally.jobs
+        taken += 1
+    expire(shard, now, due[:taken])
+    shard.wheel.put_back(due[taken:], now.mono_ms)
+    return taken < len(due)
 
 
 class _Lost(NamedTuple):
