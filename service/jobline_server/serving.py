@@ -62,7 +62,7 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         return EXIT_CANNOT_START
     told_to_stop = _take_signals(server)
     memory.freeze()
-    announce(server)
+    _announce(announce, server)
     LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
     failed = server.runtime.failed
     stop = asyncio.create_task(told_to_stop.wait())
@@ -79,6 +79,18 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         return EXIT_STORAGE_FAILED
     LOG.info("stopped")
     return EXIT_STOPPED
+
+
+def _announce(announce: Announce, server: Server) -> None:
+    """Says that it is ready. That nobody reads it, or that there is no room for it, is no reason
+    not to serve: the log says where the server is reached.
+    """
+    try:
+        announce(server)
+    except OSError as error:
+        LOG.warning("the ready line could not be written", why=str(error))
+        # What is left in the buffer would fail again when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_ready(server: Server) -> None:

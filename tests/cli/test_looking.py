@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -114,6 +115,26 @@ def test_dev_prints_lines_that_work(tmp_path):
     finally:
         dev.send_signal(signal.SIGINT)
         assert dev.wait() == 0
+
+
+@pytest.mark.parametrize("command", ["serve", "dev"])
+def test_server_goes_on_when_nobody_reads_its_ready_line(tmp_path, command):
+    """It used to end half-way: its threads kept a process alive that served nobody."""
+    words = [sys.executable, "-m", "jobline.cli", command, "--data", str(tmp_path / "data")]
+    words += ["--listen", "127.0.0.1:0", "--http", "", "--log-level", "info"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    server = subprocess.Popen(words, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert server.stderr is not None
+    try:
+        said = [server.stderr.readline() for _ in range(2)]
+        assert "the ready line could not be written" in said[0]
+        assert "127.0.0.1:" in said[1]
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=20) == 0
+    finally:
+        server.kill()
 
 
 def test_serve_refuses_what_it_cannot_apply(tmp_path):

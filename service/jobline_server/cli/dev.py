@@ -90,7 +90,11 @@ def show_ready(address: str, http: str, data: Path, *, is_kept: bool) -> None:
         ("watch", f"jobline top{target}"),
         ("grpcurl", f"grpcurl -plaintext {address} list"),
     ]
-    console.print(Text.assemble(("Jobline is ready", "bold green"), f" at {address}; ^C ends it"))
-    for name, value in rows:
-        console.print(Text.assemble((f"  {name:<8}", "dim"), value))
+    # Captured, because a console of its own accord ends the process when a pipe is closed.
+    with console.capture() as shown:
+        title = ("Jobline is ready", "bold green")
+        console.print(Text.assemble(title, f" at {address}; ^C ends it"))
+        for name, value in rows:
+            console.print(Text.assemble((f"  {name:<8}", "dim"), value))
+    sys.stdout.write(shown.get())
     sys.stdout.flush()
