@@ -59,3 +59,16 @@ def test_every_setting_of_the_protocol_can_be_typed():
 def test_what_is_no_setting_is_refused(word):
     with pytest.raises(Mistake):
         change(QueueSettings(), [word])
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("max_attempts=many", "max_attempts: 'many' is not a whole number"),
+        ("backoff.jitter=some", "backoff.jitter: 'some' is not a number"),
+    ],
+)
+def test_what_is_no_number_is_said_in_words(word, said):
+    """And not as Python says it."""
+    with pytest.raises(Mistake, match=said):
+        change(QueueSettings(), [word])

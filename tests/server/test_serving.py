@@ -20,6 +20,8 @@ from jobline_server.serving import (
     EXIT_STORAGE_FAILED,
     serve_until_stopped,
 )
+from jobline_server.storage.sqlite.files import make_directory
+from jobline_server.storage.store import StoreRefused
 from jobline_server.testing.embedded import FOR_TESTS
 
 
@@ -64,6 +66,15 @@ async def test_a_start_that_fails_ends_the_process_with_2(tmp_path: Path) -> Non
     settings = load_settings({**FOR_TESTS, "data": tmp_path / "data"})
 
     assert await serve_until_stopped(settings, lambda _: None) == EXIT_CANNOT_START
+
+
+@pytest.mark.parametrize("data", ["data", "data/below"])
+def test_a_directory_that_cannot_be_is_said_in_words(tmp_path: Path, data: str) -> None:
+    """Without the numbers of an operating system."""
+    (tmp_path / "data").write_text("not a directory")
+
+    with pytest.raises(StoreRefused, match="data cannot be made a directory: file exists$"):
+        make_directory(tmp_path / data)
 
 
 async def test_the_ready_line_says_where_it_is_reached(

@@ -123,3 +123,9 @@ def test_a_known_field_of_a_wrong_type_is_found_deep_inside() -> None:
     with pytest.raises(Refused) as caught:
         check_all_fields(message)
     assert caught.value.field == "settings.backoff.kind"
+
+
+def test_bounds_of_durations_are_said_as_people_write_them() -> None:
+    """400 days are no power of ten."""
+    with pytest.raises(Refused, match=r"must be 0\.05 s to 34,560,000 s"):
+        fields.duration_ms(Duration(), "delay", 50, 34_560_000_000)

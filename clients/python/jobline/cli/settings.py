@@ -23,6 +23,20 @@ def _span(text: str) -> Any:
     return to_duration(parse_span(text))
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+
+
 def _boolean(text: str) -> bool:
     known = {"true": True, "yes": True, "false": False, "no": False}
     if text.lower() not in known:
@@ -50,18 +64,18 @@ def _names(text: str) -> list[str]:
 
 SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "lease": (_span, "how long a worker may stay silent"),
-    "max_attempts": (int, "failures before a job is dead; 0: no limit"),
+    "max_attempts": (_whole, "failures before a job is dead; 0: no limit"),
     "backoff.kind": (_kind, "fixed or exponential"),
     "backoff.base": (_span, "the first pause"),
     "backoff.max_delay": (_span, "the longest pause"),
-    "backoff.jitter": (float, "share by which a pause varies, 0 … 1"),
-    "max_stalls": (int, "lost leases that are forgiven"),
+    "backoff.jitter": (_share, "share by which a pause varies, 0 … 1"),
+    "max_stalls": (_whole, "lost leases that are forgiven"),
     "retention.remove_on_complete": (_boolean, "forget completed jobs at once"),
     "retention.remove_on_fail": (_boolean, "forget dead jobs at once"),
     "retention.age": (_span, "how long ended jobs stay"),
-    "retention.count": (int, "how many ended jobs stay"),
+    "retention.count": (_whole, "how many ended jobs stay"),
     "min_ack_level": (_level, "memory, buffered or fsynced: the least a push gets"),
-    "max_waiting": (int, "how many jobs may wait"),
+    "max_waiting": (_whole, "how many jobs may wait"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
 }
 

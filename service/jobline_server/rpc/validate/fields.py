@@ -154,8 +154,13 @@ def duration_ms(value: Duration, field: str, least_ms: int, most_ms: int) -> int
         raise invalid(field, "nanos must be below a second")
     milliseconds = milliseconds_of(value)
     if not least_ms <= milliseconds <= most_ms:
-        raise invalid(field, f"must be {least_ms / 1_000:g} s to {most_ms / 1_000:g} s")
+        raise invalid(field, f"must be {_shown_seconds(least_ms)} s to {_shown_seconds(most_ms)} s")
     return milliseconds
+
+
+def _shown_seconds(milliseconds: int) -> str:
+    """Seconds as a person writes them: 400 days are `34,560,000`, and no power of ten."""
+    return f"{milliseconds / 1_000:,.15g}"
 
 
 def moment_ms(value: Timestamp, field: str) -> int:

@@ -24,11 +24,15 @@ def sync_directory(directory: Path) -> None:
 
 def make_directory(directory: Path) -> None:
     """Makes a directory with its parents, durably, readable by its owner only: payloads are
-    private."""
+    private. Raises `StoreRefused`."""
     if directory.is_dir():
         return
     make_directory(directory.parent)
-    directory.mkdir(mode=0o700, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise StoreRefused(f"{directory} cannot be made a directory: {why}") from error
     sync_directory(directory.parent)
 
 
