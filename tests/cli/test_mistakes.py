@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -136,3 +137,29 @@ def test_words_between_colons_are_no_pictures(jobline, queue):
 def test_what_cannot_be_an_id_is_a_mistake(jobline, arguments):
     ended = jobline(*arguments)
     assert ended.code == Exit.USAGE
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["serve", "--help"], ["job", "ls", "name:\u2713"]])
+def test_terminal_of_few_characters_is_no_reason_to_fail(served, jobline, queue, arguments):
+    """What it cannot show becomes `?`."""
+    jobline("push", queue, "x", "--name", "\u2713")
+    ended = typed(served, *arguments)
+    assert ended.returncode == 0, ended.stderr
+    assert "?" in ended.stdout
+
+
+def test_json_is_whole_on_a_terminal_of_few_characters(served, jobline, queue):
+    jobline("push", queue, "x", "--name", "\u2713")
+    ended = typed(served, "job", "ls", f"queue:{queue}", "--json")
+    assert json.loads(ended.stdout)["options"]["name"] == "\u2713"
+
+
+def typed(served, *arguments):
+    """A command on a terminal that knows ASCII alone."""
+    return subprocess.run(
+        [sys.executable, "-m", "jobline.cli", *arguments],
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "JOBLINE_SERVER": served["grpc"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -10,12 +10,18 @@ from __future__ import annotations
 import sys
 
 _NEEDED = {"typer", "rich"}
+# As in `exits`, which is not imported yet.
+_INTERRUPTED = 130
 
 
 def main() -> None:
     """The console script."""
     try:
         from jobline.cli.root import run
+
+        run()
+    except KeyboardInterrupt:  # before a command had begun; those answer for themselves
+        sys.exit(_INTERRUPTED)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _NEEDED:
             raise
@@ -23,4 +29,3 @@ def main() -> None:
             f"jobline: the command line needs {error.name}, which is not installed.\n"
             "Install it with: pip install 'jobline[cli]'"
         )
-    run()

@@ -7,6 +7,7 @@ markup or terminal codes.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -53,7 +54,7 @@ class Output:
 
     def line(self, value: Any) -> None:
         """One line of JSON, at once, so that a reader of the pipe need not wait."""
-        sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+        sys.stdout.write(json.dumps(value, ensure_ascii=_is_narrow(), separators=(",", ":")) + "\n")
         sys.stdout.flush()
 
     def items(
@@ -121,6 +122,16 @@ def pairs(rows: Iterable[tuple[str, str]]) -> Table:
 def counted(count: int, what: str) -> str:
     """So many of them: `1 job`, `2,000 jobs`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def speak_narrow() -> None:
+    """Lets a stdout that cannot say every character say `?` in its place, and not fail on it."""
+    if _is_narrow() and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _is_narrow() -> bool:
+    return not (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def printable(text: str) -> str:

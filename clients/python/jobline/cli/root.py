@@ -11,6 +11,7 @@ import typer
 
 from jobline.cli import dead, doctor, exits, jobs, push, queues, server, tail, top, work
 from jobline.cli.command import SERVER, error_line
+from jobline.cli.output import speak_narrow
 
 GROUP = "jobline.commands"
 # What a server distribution brings; without one these say how to get it.
@@ -36,6 +37,7 @@ def build() -> typer.Typer:
 
 def run() -> None:
     """Runs the command line. With `--json`, mistakes in it are told as JSON too."""
+    speak_narrow()
     as_json = "--json" in sys.argv
     try:
         code = build()(prog_name="jobline", standalone_mode=not as_json)
