@@ -49,6 +49,39 @@ def test_top_shows_each_look(jobline, queue):
     assert queue in jobline("top", queue, "--limit", 1).out
 
 
+def test_top_goes_on_when_the_server_restarts(tmp_path):
+    """It ends when somebody stops it, and not before."""
+    command = [sys.executable, "-m", "jobline.cli", "serve", "--data", str(tmp_path), "--http", ""]
+    server, address = started([*command, "--listen", "127.0.0.1:0"])
+    watch = [sys.executable, "-m", "jobline.cli", "top", "--interval", "50ms", "-s", address]
+    top = subprocess.Popen(watch, stdout=subprocess.PIPE, text=True)
+    assert top.stdout is not None
+    try:
+        wait_line(top.stdout, lambda line: "pushed/s" in line and "NO ANSWER" not in line)
+        server.kill()
+        server.wait()
+        wait_line(top.stdout, lambda line: "NO ANSWER" in line)
+        server, _ = started([*command, "--listen", address])
+        wait_line(top.stdout, lambda line: "pushed/s" in line and "NO ANSWER" not in line)
+        top.send_signal(signal.SIGINT)
+        assert top.wait() == Exit.INTERRUPTED
+    finally:
+        top.kill()
+        server.kill()
+
+
+def started(command):
+    """A server in a process of its own, and where it is reached."""
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    return server, json.loads(server.stdout.readline())["grpc"]
+
+
+def wait_line(lines, is_it):
+    """Reads up to a line; the process must not end before."""
+    assert any(is_it(line) for line in lines)
+
+
 def test_tail_goes_on_after_a_token(jobline, queue, served):
     command = [sys.executable, "-m", "jobline.cli", "tail", queue, "--json"]
     command += ["--server", served["grpc"], "--resume", token_of_now(served["grpc"])]

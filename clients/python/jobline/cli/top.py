@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import typer
@@ -20,6 +20,7 @@ from jobline.cli.plain import plain
 from jobline.cli.queues import remarks
 from jobline.cli.server import worker_columns
 from jobline.cli.spans import show_ago
+from jobline.errors import DeadlineExceeded, Unavailable
 from jobline.v1.admin_service_pb2 import GetStatsResponse, Worker
 from jobline.v1.queue_pb2 import Queue
 
@@ -28,12 +29,16 @@ _HEADER_LINES = 6
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The server at one moment, with monotonic seconds for the rates."""
+    """The server at one moment, with monotonic seconds for the rates.
+
+    A server that did not answer is as it was, and `is_silent`.
+    """
 
     at: float
     stats: GetStatsResponse
     queues: dict[str, Queue]
     workers: list[Worker]
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +65,14 @@ def top(
 ) -> None:
     """Show queues and workers live, busiest first, until you stop it.
 
-    Without a terminal, or with --json, one look is printed after the other.
+    Without a terminal, or with --json, one look is printed after the other. A server that falls
+    silent is asked again; with --json nothing is printed until it answers.
     """
     looks = _looks(cli, prefix, interval, limit)
     if cli.out.as_json:
         for before, look in looks:
-            cli.out.line(_as_json(before, look))
+            if not look.is_silent:
+                cli.out.line(_as_json(before, look))
         return
     if not cli.out.console.is_terminal:
         for before, look in looks:
@@ -84,7 +91,10 @@ def _looks(cli: Cli, prefix: str, interval: float, limit: int) -> Iterator[tuple
     done = 1
     while not limit or done < limit:
         time.sleep(interval)
-        before, look = look, _look(cli, prefix)
+        try:
+            before, look = look, _look(cli, prefix)
+        except (Unavailable, DeadlineExceeded):
+            before = look = replace(look, is_silent=True)
         yield before, look
         done += 1
 
@@ -131,6 +141,7 @@ def view(before: Look, look: Look, now: datetime, *, rows_max: int) -> Renderabl
         f"{stats.dead:,} dead  {stats.workers:,} workers   "
         f"{rates[0]:,.0f} pushed/s  {rates[1]:,.0f} completed/s",
         ("  DISK FULL" if stats.disk_full else "", "bold red"),
+        ("  NO ANSWER, asking again" if look.is_silent else "", "bold red"),
     )
     shown = rows(before, look)
     parts: list[RenderableType] = [head, "", table(shown[:rows_max], _columns(now))]
