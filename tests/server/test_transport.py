@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ async def test_the_transport_in_use_is_told(server: RunningServer, channel: aio.
 
 async def test_a_unix_socket_serves_beside_the_port(transport: str, tmp_path: Path) -> None:
     """Both at once, one server."""
-    socket = tmp_path / "jobline.sock"
-    async with running_server(transport=transport, unix_socket=socket) as server:
+    path = tmp_path / "jobline.sock"
+    async with running_server(transport=transport, unix_socket=path) as server:
         for address in server.server.addresses:
             async with connect(address) as channel:
                 reply = await JobServiceStub(channel).Push(
@@ -48,6 +49,27 @@ async def test_a_port_that_is_taken_stops_the_start(transport: str) -> None:
                 pass
 
 
+async def test_a_socket_that_is_taken_stops_the_start(transport: str, tmp_path: Path) -> None:
+    """And goes on to reach the server that has it."""
+    path = tmp_path / "jobline.sock"
+    async with running_server(transport=transport, unix_socket=path):
+        with pytest.raises(CannotServe, match="another server listens there"):
+            async with running_server(transport=transport, unix_socket=path):
+                pass
+        async with connect(f"unix:{path}") as channel:
+            await AdminServiceStub(channel).GetStats(admin_service_pb2.GetStatsRequest())
+
+
+async def test_a_socket_that_was_left_behind_is_used_again(transport: str, tmp_path: Path) -> None:
+    """A server that was killed leaves one."""
+    path = tmp_path / "jobline.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    async with running_server(transport=transport, unix_socket=path):
+        async with connect(f"unix:{path}") as channel:
+            await AdminServiceStub(channel).GetStats(admin_service_pb2.GetStatsRequest())
+
+
 @pytest.mark.parametrize(
     "address", ["7070", "host:", ":7070", "host:port", "host:65536", "host:-1", "host:٧"]
 )
@@ -63,6 +85,9 @@ def test_sockets_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
         check_address(f"unix:{tmp_path}/{'x' * 108}")
     with pytest.raises(CannotServe, match="no folder"):
         check_address(f"unix:{tmp_path}/nothing/jobline.sock")
+    (tmp_path / "notes").write_text("not a socket")
+    with pytest.raises(CannotServe, match="not a socket"):
+        check_address(f"unix:{tmp_path}/notes")
 
 
 def test_native_is_asked_for_by_name_or_found(monkeypatch: pytest.MonkeyPatch) -> None:

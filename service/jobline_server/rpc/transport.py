@@ -7,6 +7,7 @@ Handlers know neither. What a transport cannot do is said at the start, and neve
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -160,10 +161,29 @@ def check_address(address: str) -> None:
             raise CannotServe(f"{address}: a socket's path is at most {UNIX_PATH_BYTES_MAX} bytes")
         if not path.parent.is_dir():
             raise CannotServe(f"{address}: there is no folder {path.parent}")
+        if path.exists() and not path.is_socket():
+            raise CannotServe(f"{address}: there is a file that is not a socket")
+        if _somebody_listens(path):
+            raise CannotServe(f"{address}: another server listens there")
         return
     host, _, port = address.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise CannotServe(f"{address}: must be HOST:PORT or unix:PATH")
+
+
+def _somebody_listens(path: Path) -> bool:
+    """Whether a socket belongs to a live server. Both transports would put one of their own in its
+    place, and nobody would reach that server any more; what a killed one left may be replaced.
+    """
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except BlockingIOError:  # its queue of connections is full
+            return True
+        except OSError:
+            return False
+    return True
 
 
 def _bind(server: aio.Server, address: str) -> str:
@@ -172,7 +192,7 @@ def _bind(server: aio.Server, address: str) -> str:
     except RuntimeError:
         port = 0
     if port == 0:
-        raise CannotServe(f"{address}: cannot listen there; is another server on it?")
+        raise CannotServe(f"{address}: cannot listen there; is another server on it, or is it not ours?")
     if address.startswith(UNIX):
         return address
     return f"{address.rpartition(':')[0]}:{port}"
