@@ -54,6 +54,7 @@ async def test_bad_input_is_refused_and_changes_nothing(
     assert code in DEFINITE
     assert refusal.domain == ("jobline" if reason else "")
     assert len(refusal.message) < 200
+    assert not refusal.message.startswith(f"{refusal.field}: {refusal.field}"), "it stammers"
     assert await world.picture(filled) == before
 
 

@@ -128,7 +128,7 @@ def _parse_token(token: str) -> int:
     if not token.isdecimal() or len(token) > 16:
         raise Refused(
             RefusalKind.INVALID_PAGE_TOKEN,
-            "page_token is not one of this list's",
+            "is not one of this list's",
             field="page_token",
         )
     return int(token)
