@@ -139,7 +139,17 @@ def test_what_cannot_be_an_id_is_a_mistake(jobline, arguments):
     assert ended.code == Exit.USAGE
 
 
-@pytest.mark.parametrize("arguments", [["doctor"], ["serve", "--help"], ["job", "ls", "name:\u2713"]])
+@pytest.mark.parametrize("arguments", [[], ["--lines"], ["--count", "2"]])
+def test_key_that_is_empty_is_a_mistake(jobline, queue, arguments):
+    """A variable of the shell may be; a job that is pushed again would be a second one."""
+    ended = jobline("push", queue, "--key", "", *arguments, stdin=b"x")
+    assert ended.code == Exit.USAGE
+    assert "--key: is empty" in ended.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["doctor"], ["serve", "--help"], ["job", "ls", "name:\u2713"]]
+)
 def test_terminal_of_few_characters_is_no_reason_to_fail(served, jobline, queue, arguments):
     """What it cannot show becomes `?`."""
     jobline("push", queue, "x", "--name", "\u2713")

@@ -202,6 +202,16 @@ def _misfit(said: dict[str, Any]) -> InvalidArgument:
     return InvalidArgument("these options do not fit into a message")
 
 
+def key_of(job_key: str | None) -> str:
+    """A key as it travels, "" for none. Raises InvalidArgument for one that is empty: who gives a
+    key counts on it, and would get a job without one.
+    """
+    if job_key == "":
+        facts = ErrorFacts(fields={"job_key": "is empty"})
+        raise InvalidArgument("job_key: is empty; give None for a job without a key", facts)
+    return job_key or ""
+
+
 @dataclass(frozen=True, slots=True)
 class NewJob:
     """One job of `push_many`, with what it has of its own.

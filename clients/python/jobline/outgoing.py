@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from jobline import codec
 from jobline.enums import AckLevel
 from jobline.errors import InvalidArgument
-from jobline.options import JobOptions, NewJob
+from jobline.options import JobOptions, NewJob, key_of
 from jobline.pushing import Lane, shared_options
 from jobline.times import Seconds
 from jobline.values import Pushed, PushedLot
@@ -120,7 +120,7 @@ def outgoing_of(lane: Lane, jobs: Iterable[Any]) -> list[Outgoing]:
                 queue=lane.queue,
                 payload=payload,
                 options=shared.merged(new.options),
-                job_key=new.job_key or "",
+                job_key=key_of(new.job_key),
                 delay=start.delay,
                 run_at=start.run_at,
             )

@@ -22,7 +22,7 @@ from jobline.errors import (
     JoblineError,
     TooLarge,
 )
-from jobline.options import NO_OPTIONS, JobOptions, NewJob, options_message
+from jobline.options import NO_OPTIONS, JobOptions, NewJob, key_of, options_message
 from jobline.times import Seconds, to_duration, to_timestamp
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
@@ -170,7 +170,7 @@ def request_of_jobs(
     does not fit into a message, CodecError for what has no JSON.
     """
     news = [job if isinstance(job, NewJob) else NewJob(job) for job in jobs]
-    have_keys = any(job.job_key for job in news)
+    have_keys = any(key_of(job.job_key) for job in news)
     if have_keys and request_id:
         raise InvalidArgument("give a request_id or job_keys, not both: either makes a retry safe")
     encoded = [codec.encode(job.payload) for job in news]
@@ -201,7 +201,7 @@ def _put_rows(
         if options != NO_OPTIONS:
             row.options.CopyFrom(options_message(options))
         if new_key is not None:
-            row.job_key = job.job_key or new_key()
+            row.job_key = key_of(job.job_key) or new_key()
         _put_start(row, job.delay, job.run_at)
 
 

@@ -13,6 +13,7 @@ from jobline import (
     BufferFull,
     ClientClosed,
     IdempotencyMismatch,
+    InvalidArgument,
     JobOptions,
     NewJob,
     OutcomeUnknown,
@@ -100,6 +101,18 @@ async def test_a_key_that_does_not_match_is_one_callers_error(tiny, either):
     with pytest.raises(IdempotencyMismatch, match="'k1'"):
         await other
     await blocker
+
+
+async def test_a_key_that_is_empty_is_refused(tiny, either):
+    """Whoever gives a key counts on it: without one the job may be stored twice."""
+    for push in (
+        either("push", "q", b"a", job_key=""),
+        either("push_many", "q", [NewJob(b"a", job_key="k"), NewJob(b"b", job_key="")]),
+        either("push_many", "q", [NewJob(b"a", job_key="")]),
+    ):
+        with pytest.raises(InvalidArgument, match="job_key: is empty"):
+            await push
+    assert not tiny.pushes
 
 
 async def test_a_refusal_reaches_everybody_it_is_for(tiny, either):

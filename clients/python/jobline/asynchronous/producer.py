@@ -12,7 +12,7 @@ from jobline import codec
 from jobline.asynchronous.observer import Observer
 from jobline.enums import AckLevel
 from jobline.ids import RequestIds
-from jobline.options import JobOptions, NewJob
+from jobline.options import JobOptions, NewJob, key_of
 from jobline.outgoing import (
     Outgoing,
     PushMiddleware,
@@ -77,7 +77,7 @@ class Producer(Observer):
         answer.
         """
         data, content_type = codec.encode(payload)
-        key = job_key or ""
+        key = key_of(job_key)
         lane = Lane(queue, options, name, bool(content_type), delay, run_at, ack_level, key != "")
         if self._push_middleware:
             jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])

@@ -13,7 +13,7 @@ from jobline.blocking.connection import Connection
 from jobline.blocking.observer import Observer
 from jobline.enums import AckLevel
 from jobline.ids import RequestIds
-from jobline.options import JobOptions, NewJob
+from jobline.options import JobOptions, NewJob, key_of
 from jobline.outgoing import (
     Outgoing,
     PushMiddleware,
@@ -83,7 +83,7 @@ class Producer(Observer):
         answer.
         """
         data, content_type = codec.encode(payload)
-        key = job_key or ""
+        key = key_of(job_key)
         lane = Lane(
             queue, options, name, bool(content_type), delay, run_at, ack_level, has_key=bool(key)
         )

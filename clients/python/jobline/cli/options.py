@@ -116,7 +116,7 @@ Count = Annotated[
     int, typer.Option("--count", min=1, metavar="N", help="Push the payload so many times.")
 ]
 Key = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--key",
         metavar="KEY",

@@ -49,7 +49,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     file: option.File = None,
     lines: option.Lines = False,
     count: option.Count = 1,
-    key: option.Key = "",
+    key: option.Key = None,
     wait: option.Wait = None,
     name: option.Name = "",
     priority: option.Priority = None,
@@ -76,7 +76,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
         "content_type": content_type,
     }
     wish = _Wish(queue, JobOptions(**given), delay, _moment(at), _level(level))
-    _check(wish, lines=lines, count=count, wait=wait)
+    _check(wish, lines=lines, count=count, wait=wait, key=key)
     if lines:
         _push_lots(cli, wish, source.lines(payload, file), key=key, total=None)
     elif count > 1:
@@ -86,7 +86,9 @@ def push(  # noqa: PLR0913  # one argument an option of the command
         _push_one(cli, wish, source.single(payload, file), key, wait)
 
 
-def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None) -> None:
+def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None, key: str | None) -> None:
+    if key == "":
+        raise Mistake("--key: is empty; leave it out for jobs without a key")
     if wish.delay is not None and wish.run_at is not None:
         raise Mistake("--delay and --at: give one of them")
     if lines and count > 1:
@@ -95,12 +97,12 @@ def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None) -> None:
         raise Mistake("--wait is for one job; `jobline job wait` takes many ids")
 
 
-def _push_one(cli: Cli, wish: _Wish, payload: bytes, key: str, wait: float | None) -> None:
+def _push_one(cli: Cli, wish: _Wish, payload: bytes, key: str | None, wait: float | None) -> None:
     pushed = cli.client.push(
         wish.queue,
         payload,
         options=_typed(wish.options, [payload]),
-        job_key=key or None,
+        job_key=key,
         delay=wish.delay,
         run_at=wish.run_at,
         ack_level=wish.level,
@@ -114,7 +116,7 @@ def _push_one(cli: Cli, wish: _Wish, payload: bytes, key: str, wait: float | Non
 
 
 def _push_lots(
-    cli: Cli, wish: _Wish, payloads: Iterable[bytes], *, key: str, total: int | None
+    cli: Cli, wish: _Wish, payloads: Iterable[bytes], *, key: str | None, total: int | None
 ) -> None:
     pushed = duplicates = 0
     with cli.out.progress(f"pushing to {wish.queue}", total) as advance:
