@@ -107,6 +107,8 @@ def test_waiting_says_how_jobs_ended_by_the_exit_code(jobline, queue):
     both = jobline("job", "wait", good, bad, "--json")
     assert both.code == Exit.NOT_DONE
     assert {end["id"]: end["state"] for end in both.lines} == {good: "COMPLETED", bad: "DEAD"}
+    assert jobline("job", "wait", good, 1).code == Exit.NOT_FOUND
+    assert jobline("job", "wait", bad, 1).code == Exit.NOT_DONE
     open_id = push(jobline, queue, "true", "--delay", "1h")
     assert jobline("job", "wait", open_id, "--timeout", "50ms").code == Exit.TIMED_OUT
 

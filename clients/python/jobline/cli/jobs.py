@@ -73,21 +73,28 @@ def ls(
 def wait(cli: Cli, ids: option.JobIds, *, timeout: option.Timeout = 60.0) -> None:
     """Wait for jobs to end, and show how each one did.
 
-    Ends with 0 if all completed, 6 if one did not, 7 if one has not ended in time.
+    Ends with 0 if all completed, 3 if one is not there, 6 if one did not complete, 7 if one has not
+    ended in time; the highest counts.
     """
     left = set(ids)
-    not_done = False
+    worst = Exit.OK
     with cli.out.progress("waiting", len(left)) as advance:
         for end in cli.client.wait(*left, timeout=timeout):
             left.discard(end.id)
-            not_done |= not end.ok
+            worst = max(worst, _exit_of(end))
             advance(1)
             _print_end(cli, end)
     if left:
         cli.out.note(f"not ended yet: {' '.join(map(str, sorted(left)))}")
         raise typer.Exit(Exit.TIMED_OUT)
-    if not_done:
-        raise typer.Exit(Exit.NOT_DONE)
+    if worst:
+        raise typer.Exit(worst)
+
+
+def _exit_of(end: JobEnd) -> Exit:
+    if end.not_found:
+        return Exit.NOT_FOUND
+    return Exit.OK if end.ok else Exit.NOT_DONE
 
 
 def explain(cli: Cli, job: option.JobId) -> None:
