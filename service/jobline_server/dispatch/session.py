@@ -66,9 +66,7 @@ class Session:
 
     def handle_open(self) -> None:
         """There is one open a stream, and the shell has taken it."""
-        raise Refused(
-            RefusalKind.PROTOCOL_MISTAKE, "open belongs to the first frame only", field="open"
-        )
+        raise Refused(RefusalKind.PROTOCOL_MISTAKE, "belongs to the first frame only", field="open")
 
     def handle_window(self, window: Window) -> None:
         """The worker wants this much unfinished from now on."""

@@ -104,7 +104,7 @@ class Feed:
         if len(parts) != len(committed) or not all(part.isdecimal() for part in parts):
             raise Refused(
                 RefusalKind.INVALID_FIELD,
-                "resume_token is not one of this server's",
+                "is not one of this server's",
                 field="resume_token",
             )
         seen = [int(part) for part in parts]
