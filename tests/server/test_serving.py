@@ -73,7 +73,7 @@ def test_a_directory_that_cannot_be_is_said_in_words(tmp_path: Path, data: str) 
     """Without the numbers of an operating system."""
     (tmp_path / "data").write_text("not a directory")
 
-    with pytest.raises(StoreRefused, match="data cannot be made a directory: file exists$"):
+    with pytest.raises(StoreRefused, match=r"data cannot be made a directory: file exists$"):
         make_directory(tmp_path / data)
 
 

@@ -65,9 +65,11 @@ async def test_a_socket_that_was_left_behind_is_used_again(transport: str, tmp_p
     path = tmp_path / "jobline.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
-    async with running_server(transport=transport, unix_socket=path):
-        async with connect(f"unix:{path}") as channel:
-            await AdminServiceStub(channel).GetStats(admin_service_pb2.GetStatsRequest())
+    async with (
+        running_server(transport=transport, unix_socket=path),
+        connect(f"unix:{path}") as channel,
+    ):
+        await AdminServiceStub(channel).GetStats(admin_service_pb2.GetStatsRequest())
 
 
 @pytest.mark.parametrize(

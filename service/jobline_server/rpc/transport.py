@@ -192,7 +192,7 @@ def _bind(server: aio.Server, address: str) -> str:
     except RuntimeError:
         port = 0
     if port == 0:
-        raise CannotServe(f"{address}: cannot listen there; is another server on it, or is it not ours?")
+        raise CannotServe(f"{address}: cannot listen there; is another server on it?")
     if address.startswith(UNIX):
         return address
     return f"{address.rpartition(':')[0]}:{port}"
