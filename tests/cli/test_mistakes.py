@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -173,3 +174,27 @@ def typed(served, *arguments):
         text=True,
         check=False,
     )
+
+
+def test_full_disk_behind_stdout_is_said_in_a_sentence(served):
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "jobline.cli", "stats", "--server", served["grpc"]],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == Exit.FAILED
+    assert ended.stderr.startswith("error: ")
+    assert "No space left" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_reader_that_has_enough_is_no_failure(served):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "jobline.cli", "stats", "--server", served["grpc"]]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (Exit.OK, b"")

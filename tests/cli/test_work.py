@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -129,3 +132,23 @@ def test_work_says_how_each_job_went(jobline, queue):
     assert {job["error"] for job in said if job["outcome"] == "failed"} == {
         "ExitStatus: exit code 3"
     }
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_jobs_are_done_though_nobody_reads_of_them(jobline, served, queue, how):
+    """`jobline work … | head -1` used to fail the jobs whose line it could not print."""
+    jobline("push", queue, "x", "--count", 3)
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["work", queue, *how, *IDLE, "--result", "--server", served["grpc"], "--", "cat"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "jobline.cli", *words],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert ended.returncode == Exit.OK, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert jobline("queue", "get", queue, "--json").document["completed_total"] == 3

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ import typer
 
 from jobline.cli.exits import Exit, Mistake, code_of
 from jobline.cli.options import SERVER_DEFAULT, AsJson, Server
-from jobline.cli.output import Output, printable
+from jobline.cli.output import Output, fall_silent, printable
 from jobline.errors import (
     JoblineError,
     JobNotFound,
@@ -167,10 +166,13 @@ def reported(cli: Cli) -> Iterator[None]:
         raise typer.Exit(Exit.USAGE) from mistake
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
-    except BrokenPipeError:
-        # Who read the pipe has enough; without this the interpreter complains while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # who read the pipe has enough
+        fall_silent()
         raise typer.Exit(Exit.OK) from None
+    except OSError as error:
+        fall_silent()
+        _report(cli, str(error), "What was asked for may be done all the same.", error)
+        raise typer.Exit(Exit.FAILED) from error
     finally:
         cli.close()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,14 @@ class Column(Generic[T]):
     style: str = ""
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to the command: rich would end the process with 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Says so, as any other file does."""
+        raise BrokenPipeError
+
+
 class Output:
     """Where a command prints."""
 
@@ -42,7 +51,7 @@ class Output:
         self.as_json = as_json
         width = None if sys.stdout.isatty() else _PIPE_WIDTH
         # No emoji: `:x:` in a job's words, or in a filter, is what it is.
-        self.console = Console(width=width, highlight=False, soft_wrap=False, emoji=False)
+        self.console = _Console(width=width, highlight=False, soft_wrap=False, emoji=False)
         self.notes = Console(stderr=True, highlight=False, emoji=False)
 
     def document(self, value: Any, shown: RenderableType) -> None:
@@ -122,6 +131,13 @@ def pairs(rows: Iterable[tuple[str, str]]) -> Table:
 def counted(count: int, what: str) -> str:
     """So many of them: `1 job`, `2,000 jobs`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def fall_silent() -> None:
+    """Lets stdout swallow the rest: nobody reads it, or there is no room for it. Without this the
+    interpreter complains while it ends.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def speak_narrow() -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from jobline.cli.output import Output, printable
+from jobline.cli.output import Output, fall_silent, printable
 from jobline.cli.spans import show_span
 from jobline.context import Context
 from jobline.outcomes import Outcome, Retry
@@ -48,8 +48,11 @@ class WorkReport(Middleware):
     def _say(self, contexts: Sequence[Context], began: float, ended: object) -> None:
         seconds = time.monotonic() - began
         outcome, why = told(ended)
-        for context in contexts:
-            self._line(context, outcome, why, seconds)
+        try:
+            for context in contexts:
+                self._line(context, outcome, why, seconds)
+        except OSError:  # a closed pipe, a full disk: no reason to fail a job that is done
+            fall_silent()
 
     def _line(self, context: Context, outcome: str, why: str, seconds: float) -> None:
         if self._out.as_json:
