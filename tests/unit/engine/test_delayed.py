@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting, decide_promote
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.delayed import Delayed
@@ -42,6 +43,18 @@ def test_what_waits_comes_in_order_of_time_whatever_is_swept(found):
             waiting.difference_update(due)
         assert waiting <= set(delayed)
         assert delayed.first_ms() == min((at_ms for at_ms, _ in delayed), default=None)
+
+
+def test_a_job_that_left_the_head_of_its_lot_goes_before_the_rest_at_the_same_moment(world):
+    """Put off again, to the very time its lot waits for: jobs of one moment go by id."""
+    first_id = world.plain(b"1", b"2", b"3", delay_ms=5_000).first_id
+    decide_promote(world.shard, world.now, [first_id])
+    world.commit()
+    leased = world.one()
+    world.release(ReleaseItem(leased.id, leased.delivery, delay_ms=5_000))
+    world.tick(5_000)
+    assert world.ids() == [first_id, first_id + 1, first_id + 2]
+    world.check()
 
 
 def test_a_sweep_looks_at_a_bounded_number_of_entries():

@@ -58,14 +58,15 @@ def _make_due_ready(shard: Shard, now: Now) -> bool:
         if due == last:
             continue
         last = run_at_ms, first_id = due
+        # A job that left the head of its lot goes before what is left of that.
+        job = jobs.get(first_id)
+        if job is not None and job.state is JobState.SCHEDULED and job.run_at_ms == run_at_ms:
+            ready.fact_for(job, is_lot=False).ids.append(first_id)
         lot = lots.get(first_id)
         if lot is not None and lot.run_at_ms == run_at_ms:
             fact = ready.fact_for(lot, is_lot=True)
             fact.lots.append(first_id)
             fact.runs += lot.waiting_runs()
-        job = jobs.get(first_id)
-        if job is not None and job.state is JobState.SCHEDULED and job.run_at_ms == run_at_ms:
-            ready.fact_for(job, is_lot=False).ids.append(first_id)
     for fact, volatile in ready.facts:
         shard.emit(fact, volatile=volatile)
     due_ms = delayed.first_ms()
