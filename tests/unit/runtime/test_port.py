@@ -38,6 +38,14 @@ def held(port: StreamPort) -> list[Lease]:
     return [lease for holder in port.holders.values() for lease in holder.held()]
 
 
+def lose_leases(runtime: Runtime) -> None:
+    """Nobody was heard for a lease's time."""
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(LEASE_MS_DEFAULT + 2_000)
+    runtime.look()
+
+
 async def confirmed(
     runtime: Runtime, port: StreamPort, settle: Settle
 ) -> list[tuple[int, SettleOutcome]]:
@@ -69,10 +77,7 @@ async def test_a_worker_that_was_silent_for_a_lease_gets_no_job_until_it_is_hear
 ) -> None:
     """Its connection may be dead: a job that came back from it would stall there again."""
     port, (lease,) = await a_stream(runtime)
-    clock = runtime.core.clock
-    assert isinstance(clock, ManualClock)
-    clock.advance(LEASE_MS_DEFAULT + 2_000)
-    runtime.look()
+    lose_leases(runtime)
     await runtime.core.commits.commit_once()
     assert held(port) == []
     port.receive(WorkerFrame())
@@ -87,10 +92,7 @@ async def test_a_worker_that_is_heard_while_its_lost_lease_is_written_gets_jobs(
 ) -> None:
     """It is told of the loss after the commit, and may have nothing to say for a long time then."""
     port, (lease,) = await a_stream(runtime)
-    clock = runtime.core.clock
-    assert isinstance(clock, ManualClock)
-    clock.advance(LEASE_MS_DEFAULT + 2_000)
-    runtime.look()
+    lose_leases(runtime)
     if is_back:
         port = runtime.open_stream(Open(Worker("w"), port.queues, session=port.session.session))
     port.receive(WorkerFrame(window=Window(1)))
