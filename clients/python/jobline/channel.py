@@ -82,6 +82,15 @@ def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -
     return aio.secure_channel(target, credentials, options=OPTIONS)
 
 
+def target_of(target: str) -> str:
+    """A target as gRPC wants it. Raises InvalidArgument for an address of the web, of which gRPC
+    itself would say with each call that no such host is known.
+    """
+    if target.lower().startswith(("http://", "https://")):
+        raise InvalidArgument(f"{target}: give HOST:PORT alone, as in localhost:7070")
+    return target
+
+
 def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Metadata as gRPC wants it; keys are lower case on the wire.
 

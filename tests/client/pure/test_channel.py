@@ -24,3 +24,11 @@ def test_what_no_header_holds_is_refused_where_it_is_given(make, metadata: Any):
     """With each call gRPC would say "invalid metadata", or nothing, or try again for ever."""
     with pytest.raises(InvalidArgument, match="metadata"):
         make("localhost:1", metadata=metadata)
+
+
+@pytest.mark.parametrize("make", [Client, AsyncClient, Worker])
+@pytest.mark.parametrize("target", ["http://localhost:7070", "HTTPS://queue.example"])
+def test_an_address_of_the_web_is_refused_where_it_is_given(make, target: str):
+    """GRPC would say with each call that there is no such host."""
+    with pytest.raises(InvalidArgument, match="HOST:PORT"):
+        make(target)

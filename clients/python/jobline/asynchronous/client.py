@@ -16,7 +16,7 @@ from jobline.asynchronous.job_admin import JobApi
 from jobline.asynchronous.leases import Leases
 from jobline.asynchronous.producer import Producer
 from jobline.batching import GatherLimits
-from jobline.channel import metadata_of
+from jobline.channel import metadata_of, target_of
 from jobline.errors import ClientClosed, FailedPrecondition
 from jobline.ids import RequestIds
 from jobline.outgoing import PushMiddleware
@@ -51,7 +51,7 @@ class AsyncClient(Producer, Leases):
         buffer_bytes: int = 64 << 20,
         middleware: Sequence[PushMiddleware] = (),
     ) -> None:
-        self.target = target
+        self.target = target_of(target)
         self.jobs = JobApi(self._link)
         self.queues = QueueApi(self._link)
         self.dead = DeadLetterApi(self._link)

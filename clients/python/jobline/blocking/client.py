@@ -14,6 +14,7 @@ from jobline.blocking.connection import Connection
 from jobline.blocking.job_admin import JobApi
 from jobline.blocking.leases import Leases
 from jobline.blocking.producer import Producer
+from jobline.channel import target_of
 from jobline.outgoing import PushMiddleware
 from jobline.times import Seconds, seconds_of
 
@@ -47,7 +48,9 @@ class Client(Producer, Leases):
         limits = GatherLimits(
             jobs=buffer_jobs, payload_bytes=buffer_bytes, give_up_after=seconds_of(timeout)
         )
-        super().__init__(Connection(target, credentials, metadata, timeout), limits, middleware)
+        super().__init__(
+            Connection(target_of(target), credentials, metadata, timeout), limits, middleware
+        )
         self.target = target
         self.jobs = JobApi(self._connection)
         self.queues = QueueApi(self._connection)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import grpc
 
-from jobline.channel import metadata_of
+from jobline.channel import metadata_of, target_of
 from jobline.declare import JobType
 from jobline.errors import ClientClosed, InvalidArgument
 from jobline.frames import opening_of
@@ -89,7 +89,7 @@ class Worker:
         if concurrency < 1 or (threads is not None and threads < 1):
             raise InvalidArgument("concurrency and threads are at least 1")
         self._settings = Settings(
-            address=Address(target, credentials, metadata_of(metadata)),
+            address=Address(target_of(target), credentials, metadata_of(metadata)),
             concurrency=concurrency,
             threads=threads if threads is not None else concurrency,
             window=window,
