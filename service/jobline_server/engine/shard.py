@@ -21,7 +21,7 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
-from jobline_server.engine.lot import RunLease
+from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, RevokeReason
@@ -188,13 +188,18 @@ class Shard:
         """Has a job or a lot looked at when its time has come."""
         self.delayed.add(run_at_ms, first_id)
 
+    def put_off(self, run_at_ms: int, first_id: int) -> tuple[Job | None, Lot | None]:
+        """The job with this id, and the lot that it is the first id of, where they become ready at
+        this time.
+        """
+        job, lot = self.jobs.get(first_id), self.lots.lots.get(first_id)
+        if job is not None and (job.state is not _SCHEDULED or job.run_at_ms != run_at_ms):
+            job = None
+        return job, lot if lot is not None and lot.run_at_ms == run_at_ms else None
+
     def is_put_off(self, run_at_ms: int, first_id: int) -> bool:
-        """Whether this job, or a lot with this first id, becomes ready at this time."""
-        lot = self.lots.lots.get(first_id)
-        if lot is not None and lot.run_at_ms == run_at_ms:
-            return True
-        job = self.jobs.get(first_id)
-        return job is not None and job.state is _SCHEDULED and job.run_at_ms == run_at_ms
+        """Whether either of them does."""
+        return any(self.put_off(run_at_ms, first_id))
 
     def unschedule(self, count: int) -> None:
         """So many jobs and lots may not wait for their time any more: what was kept for them goes

@@ -20,7 +20,7 @@ from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import EndReason, JobState, Now, RevokeReason
+from jobline_server.engine.values import EndReason, Now, RevokeReason
 
 
 def tick(shard: Shard, now: Now) -> bool:
@@ -47,7 +47,7 @@ def next_deadline(shard: Shard, now: Now) -> int | None:
 
 def _make_due_ready(shard: Shard, now: Now) -> bool:
     """Delayed jobs whose time has come go to their lanes, in the order of their time."""
-    delayed, jobs, lots = shard.delayed, shard.jobs, shard.lots.lots
+    delayed = shard.delayed
     ready = _Ready(now)
     last: tuple[int, int] | None = None
     for _ in range(limits.SLICE_ITEMS):
@@ -58,12 +58,11 @@ def _make_due_ready(shard: Shard, now: Now) -> bool:
         if due == last:
             continue
         last = run_at_ms, first_id = due
+        job, lot = shard.put_off(run_at_ms, first_id)
         # A job that left the head of its lot goes before what is left of that.
-        job = jobs.get(first_id)
-        if job is not None and job.state is JobState.SCHEDULED and job.run_at_ms == run_at_ms:
+        if job is not None:
             ready.fact_for(job, is_lot=False).ids.append(first_id)
-        lot = lots.get(first_id)
-        if lot is not None and lot.run_at_ms == run_at_ms:
+        if lot is not None:
             fact = ready.fact_for(lot, is_lot=True)
             fact.lots.append(first_id)
             fact.runs += lot.waiting_runs()
@@ -101,7 +100,7 @@ def _expire_due(shard: Shard, now: Now) -> bool:
     while taken < len(due) and leases < limits.SLICE_ITEMS:
         leases += due[taken].tally.jobs
         taken += 1
-    expire(shard, now, due[:taken])
+    _expire(shard, now, due[:taken])
     shard.wheel.put_back(due[taken:], now.mono_ms)
     return taken < len(due)
 
@@ -112,21 +111,26 @@ class _Lost(NamedTuple):
     lease: RunLease | Job
     job_id: int
     holder: Holder
-    reason: EndReason
+
+    @property
+    def owner(self) -> Job | Lot:
+        """Where the job stands."""
+        return self.lease if isinstance(self.lease, Job) else self.lease.lot
+
+    @property
+    def reason(self) -> EndReason:
+        """Why it ends."""
+        return EndReason.STALLED if self.holder.lost_ms is None else EndReason.WORKER_LOST
 
 
-def expire(shard: Shard, now: Now, holders: list[Holder]) -> int:
-    """Ends those leases of these holders whose time is up, looks at them again later, and says how
-    many ended.
-    """
-    lost: list[_Lost] = []
-    for holder in holders:
-        reason = EndReason.STALLED if holder.lost_ms is None else EndReason.WORKER_LOST
-        lost += [
-            _Lost(lease, job_id, holder, reason)
-            for lease in holder.leases.values()
-            for job_id in holder.lost_ids(lease, now.mono_ms)
-        ]
+def _expire(shard: Shard, now: Now, holders: list[Holder]) -> None:
+    """Ends those leases of these holders whose time is up, and looks at them again later."""
+    lost = [
+        _Lost(lease, job_id, holder)
+        for holder in holders
+        for lease in holder.leases.values()
+        for job_id in holder.lost_ids(lease, now.mono_ms)
+    ]
     _lose_leases(shard, now, lost)
     for lease in dict.fromkeys(one.lease for one in lost):
         if isinstance(lease, RunLease) and lease.remaining:
@@ -137,7 +141,6 @@ def expire(shard: Shard, now: Now, holders: list[Holder]) -> int:
             shard.wheel.arm(holder, max(check_ms, now.mono_ms))
         elif holder.lost_ms is not None:
             shard.forget_holder(holder)
-    return len(lost)
 
 
 def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
@@ -145,20 +148,20 @@ def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
     that go on at once stand at the front of their lanes, in the order in which they stood there
     before, whoever had them.
     """
-    stalled: list[tuple[_Lost, Job | Lot, int]] = []
+    stalled: list[tuple[_Lost, int]] = []
     for one in lost:
-        lease, job_id, holder, reason = one
+        lease, job_id, holder = one
         shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.LEASE_LOST))
-        owner = lease if isinstance(lease, Job) else lease.lot
+        owner = one.owner
         stalls = lease.stalls + 1 if isinstance(lease, Job) else 1
         if isinstance(lease, Job) and lease.cancel_requested:
             shard.emit(JobsCancelled(now.wall_ms, [job_id], [1]), volatile=owner.volatile)
         elif stalls > effective.max_stalls(owner.options, owner.queue.settings):
-            shard.emit(JobDied(now.wall_ms, job_id, reason, None), volatile=owner.volatile)
+            shard.emit(JobDied(now.wall_ms, job_id, one.reason, None), volatile=owner.volatile)
         else:
             pause = _pause_after(owner, job_id, stalls)
-            stalled.append((one, owner, now.wall_ms + pause if pause else 0))
-    stalled.sort(key=lambda entry: (entry[1].order, entry[0].job_id))
+            stalled.append((one, now.wall_ms + pause if pause else 0))
+    stalled.sort(key=lambda entry: (entry[0].owner.order, entry[0].job_id))
     _emit_stalled(shard, now, stalled)
 
 
@@ -169,12 +172,12 @@ def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:
     return effective.backoff_ms(owner.options, owner.queue.settings, job_id, stalls - 1)
 
 
-def _emit_stalled(shard: Shard, now: Now, stalled: list[tuple[_Lost, Job | Lot, int]]) -> None:
+def _emit_stalled(shard: Shard, now: Now, stalled: list[tuple[_Lost, int]]) -> None:
     """One fact for neighbours of one queue that are alike. The last ones go to the front first, so
     that the first ones stand before them in the end.
     """
     parts = [
-        (kind, [(one.job_id, due) for one, _, due in part])
+        (kind, [(one.job_id, due) for one, due in part])
         for kind, part in groupby(stalled, _kind_of)
     ]
     for (queue, volatile, reason, worker), part in reversed(parts):
@@ -184,9 +187,10 @@ def _emit_stalled(shard: Shard, now: Now, stalled: list[tuple[_Lost, Job | Lot, 
         shard.emit(fact, volatile=volatile)
 
 
-def _kind_of(entry: tuple[_Lost, Job | Lot, int]) -> tuple[str, bool, EndReason, str]:
+def _kind_of(entry: tuple[_Lost, int]) -> tuple[str, bool, EndReason, str]:
     """What the jobs of one fact share."""
-    one, owner, _ = entry
+    one, _ = entry
+    owner = one.owner
     return owner.queue.name, owner.volatile, one.reason, one.holder.worker
 
 
