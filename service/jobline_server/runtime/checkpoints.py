@@ -68,21 +68,21 @@ class Checkpoints:
         async with self._taking:
             for shard, place in zip(self._core.shards, self._core.commits.places, strict=True):
                 if self.is_worth_it(place, now_ms) or (everything and place.journal_rows):
-                    turns = _Turns(self._core, self._journal_bytes_max, self._hurried)
-                    await self._take(shard, place, turns)
+                    share = _Share(self._core, self._journal_bytes_max, self._hurried)
+                    await self._take(shard, place, share)
                     taken += 1
         return taken
 
-    async def _take(self, shard: Shard, place: Place, turns: _Turns) -> None:
+    async def _take(self, shard: Shard, place: Place, share: _Share) -> None:
         commits = self._core.commits
         checkpoint = Checkpoint(shard, place.segments)
         try:
-            await self._stage(checkpoint, shard, place, turns)
+            await self._stage(checkpoint, shard, place, share)
             # Most of what ended is durable before commits have to wait for the rest of it.
             await self._ended.sync()
             async with commits.exclusive:
                 await self._finish(checkpoint, shard, place)
-            await self._truncate(shard, turns)
+            await self._truncate(shard, share)
         except DiskFull:
             # Acks need the room that is left, and commits go on meanwhile: another time.
             commits.disk_full = True
@@ -91,7 +91,7 @@ class Checkpoints:
             commits.fail(error)
 
     async def _stage(
-        self, checkpoint: Checkpoint, shard: Shard, place: Place, turns: _Turns
+        self, checkpoint: Checkpoint, shard: Shard, place: Place, share: _Share
     ) -> None:
         while piece := checkpoint.slice():
             stage = partial(
@@ -102,7 +102,7 @@ class Checkpoints:
                 piece.rows,
                 piece.removals,
             )
-            await turns.write(stage, passes=checkpoint.passes)
+            await share.write(stage, passes=checkpoint.passes)
 
     async def _finish(self, checkpoint: Checkpoint, shard: Shard, place: Place) -> None:
         commits, store = self._core.commits, self._core.store
@@ -128,19 +128,19 @@ class Checkpoints:
         place.journal_rows -= rows_before
         place.journal_bytes = 0
 
-    async def _truncate(self, shard: Shard, turns: _Turns) -> None:
+    async def _truncate(self, shard: Shard, share: _Share) -> None:
         truncate = partial(self._core.store.truncate, shard.number, TRUNCATE_ROWS)
         try:
-            while await turns.write(truncate):
+            while await share.write(truncate):
                 pass
         except DiskFull:
             # The checkpoint is finished all the same; what is left over goes with the next one's.
             self._core.commits.disk_full = True
 
 
-class _Turns:
-    """Writes of one checkpoint between commits, which have most of the store's time until they are
-    `hurried`. `room` is how far the journals may grow before that is only half of it.
+class _Share:
+    """A checkpoint's share of the store's time: it writes between commits, which have most of that
+    until it is `hurried`. `room` is how far the journals may grow before that is only half of it.
     """
 
     def __init__(self, core: Core, room: int, hurried: asyncio.Event) -> None:

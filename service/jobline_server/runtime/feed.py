@@ -37,9 +37,9 @@ class Feed:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._turns: deque[Turn] = deque()
+        # With what each keeps in memory.
+        self._turns: deque[tuple[Turn, int]] = deque()
         self._first = 0
-        self._sizes: deque[int] = deque()
         self._bytes = 0
         # Up to here, by shard, what was committed is no longer kept.
         self._gone = [shard.committed for shard in core.shards]
@@ -50,13 +50,12 @@ class Feed:
         for turn in turns:
             if turn.facts or turn.endings:
                 size = turn.blob_bytes + sum(map(_bytes_of, turn.endings))
-                self._turns.append(turn)
-                self._sizes.append(size)
+                self._turns.append((turn, size))
                 self._bytes += size
         while len(self._turns) > TURNS_KEPT_MAX or self._bytes > BYTES_KEPT_MAX:
-            oldest = self._turns.popleft()
+            oldest, size = self._turns.popleft()
             self._first += 1
-            self._bytes -= self._sizes.popleft()
+            self._bytes -= size
             self._gone[oldest.shard.number] = oldest.offset
         self._news.set()
 
@@ -73,7 +72,7 @@ class Feed:
         yield [], _token(seen)
         while True:
             while self._first <= at < self._first + len(self._turns):
-                turn = self._turns[at - self._first]
+                turn, _ = self._turns[at - self._first]
                 at += 1
                 if turn.offset <= seen[turn.shard.number] and turn.facts:
                     continue

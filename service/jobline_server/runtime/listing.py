@@ -62,15 +62,8 @@ def page_of(pieces: Iterable[Piece], count: int) -> tuple[list[JobView], bool]:
     for piece in pieces:
         for size, view in piece.found:
             by_id.setdefault(view.id, (size, view))
-    page: list[JobView] = []
-    left = PAGE_BYTES_MAX
-    for job_id in sorted(by_id):
-        size, view = by_id[job_id]
-        if len(page) == count or (page and size > left):
-            return page, True
-        page.append(view)
-        left -= size
-    return page, any(piece.is_full for piece in pieces)
+    page = _fitting(by_id[job_id] for job_id in sorted(by_id)[:count])
+    return page, len(page) < len(by_id) or any(piece.is_full for piece in pieces)
 
 
 def page_by_name(
@@ -83,15 +76,20 @@ def page_by_name(
     of the next page, which is the last name shown, or "" if it is the last page.
     """
     first = heapq.nsmallest(count + 1, names)
+    page = _fitting((bytes_of(view), view) for view in map(show, first[:count]))
+    return page, first[len(page) - 1] if len(page) < len(first) else ""
+
+
+def _fitting(sized: Iterable[tuple[int, View]]) -> list[View]:
+    """The first of these, given with their bytes, that a page can show; one at least."""
     page: list[View] = []
     left = PAGE_BYTES_MAX
-    for name in first[:count]:
-        view = show(name)
-        left -= bytes_of(view)
-        if page and left < 0:
+    for size, view in sized:
+        if page and size > left:
             break
         page.append(view)
-    return page, first[len(page) - 1] if len(page) < len(first) else ""
+        left -= size
+    return page
 
 
 def queue_bytes(view: QueueView) -> int:
