@@ -11,14 +11,13 @@ from benchmarks.bench import Bench, Running
 from benchmarks.figures import Figure, Unit, at_most
 from benchmarks.h2load import LoadFailed
 from benchmarks.wire import Wire
+from jobline.pulse import HEARTBEAT_SHARE
 from jobline.v1 import job_service_pb2
 
 STREAMS = 1_000
 WAITING = 1_000_000
 # Several connections: one serves a hundred streams by default.
 STREAMS_A_WIRE = 100
-# As the shipped worker does: a frame when this share of the server's interval has passed.
-HEARTBEAT_SHARE = 0.8
 EMPTY_BYTES_MAX = 90 << 20
 
 

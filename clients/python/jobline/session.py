@@ -217,7 +217,7 @@ class Session:
         frames = []
         while (frame := self._next_frame()) is not None:
             frames.append(frame)
-        if not frames and now >= self._pulse.next_frame(holds_leases=bool(self.held)):
+        if not frames and now >= self.next_deadline():
             frames.append(pb.StreamRequest())
         if frames:
             self._pulse.spoke(now)

@@ -56,13 +56,14 @@ class OptionsTable:
         # Those that are too large to be kept are made once a push all the same.
         fresh: dict[bytes, JobOptions] = {}
         for index, override in enumerate(overrides):
-            if found[index] is None:
-                if override not in fresh:
-                    try:
-                        fresh[override] = self._make(base, override)
-                    except Refused as refused:
-                        raise within(f"jobs[{index}].options", refused) from None
-                found[index] = fresh[override]
+            if found[index] is not None:
+                continue
+            if override not in fresh:
+                try:
+                    fresh[override] = self._make(base, override)
+                except Refused as refused:
+                    raise within(f"jobs[{index}].options", refused) from None
+            found[index] = fresh[override]
         return found  # type: ignore[return-value]  # none is left
 
     def _make(self, base: bytes, override: bytes) -> JobOptions:
