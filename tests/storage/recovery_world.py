@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jobline_server.engine import limits
+from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns, Ending
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.image import image_of
@@ -51,6 +52,13 @@ class World:
         self.reports: list[SetApart] = []
         run(self.store.open(SHARD + 1))
         self.recover()
+
+    def time_passes(self, passed_ms: int) -> None:
+        """Does what has become due."""
+        now = self.now
+        self.now = replace(now, wall_ms=now.wall_ms + passed_ms, mono_ms=now.mono_ms + passed_ms)
+        while tick(self.shard, self.now):
+            pass
 
     # Commits.
 

@@ -12,7 +12,6 @@ another seed each time.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from hypothesis.stateful import invariant, rule
 
 from jobline_server.engine import invariants
 from jobline_server.engine.decide.queues import decide_delete_queue, decide_vanish
-from jobline_server.engine.decide.timers import disconnect, tick
+from jobline_server.engine.decide.timers import disconnect
 from jobline_server.engine.image import image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
@@ -40,12 +39,7 @@ class RecoveryMachine(CommandRules):
 
     @rule(passed_ms=st.sampled_from([100, 2_500, 6_000, 40_000, 40_000, HOUR_MS, 25 * HOUR_MS]))
     def time_passes(self, passed_ms):
-        now = self.now
-        self.world.now = replace(
-            now, wall_ms=now.wall_ms + passed_ms, mono_ms=now.mono_ms + passed_ms
-        )
-        while tick(self.shard, self.now):
-            pass
+        self.world.time_passes(passed_ms)
         decide_vanish(self.shard, self.now)
 
     @rule(session=sessions, grace_ms=st.sampled_from([0, 15_000]))

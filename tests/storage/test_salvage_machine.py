@@ -4,8 +4,6 @@ promises about what is left, and starts again from the checkpoint after that.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -13,7 +11,6 @@ from hypothesis.stateful import rule
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.decide.push import decide_push
-from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.image import image_of
 from jobline_server.storage.store import ItemKind
 from tests.storage.recovery_commands import CommandRules
@@ -25,12 +22,7 @@ class SalvageMachine(CommandRules):
 
     @rule(passed_ms=st.sampled_from([100, 6_000, 40_000]))
     def time_passes(self, passed_ms):
-        now = self.now
-        self.world.now = replace(
-            now, wall_ms=now.wall_ms + passed_ms, mono_ms=now.mono_ms + passed_ms
-        )
-        while tick(self.shard, self.now):
-            pass
+        self.world.time_passes(passed_ms)
 
     @rule(truncate=st.booleans())
     def take_checkpoint(self, truncate):

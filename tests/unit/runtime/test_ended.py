@@ -13,6 +13,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.finished import EndedOp
 from jobline_server.storage.store import DiskFull
+from tests.unit.runtime.test_turn import a_pull
 
 
 async def completed(runtime: Runtime, queue: str) -> int:
@@ -20,16 +21,7 @@ async def completed(runtime: Runtime, queue: str) -> int:
     push = Push(queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
     await runtime.push(push)
     await runtime.core.commits.commit_once()
-    leased = await runtime.pull(
-        queues=[(queue, 1)],
-        max_jobs=1,
-        wait_ms=0,
-        lease_ms=None,
-        worker="w",
-        request_id=b"",
-        accepts_runs=True,
-        names=frozenset(),
-    )
+    leased = await a_pull(runtime, queue)
     (run,) = leased.runs
     ack = asyncio.ensure_future(runtime.ack([run.first_id], [run.delivery], {}))
     await asyncio.sleep(0)

@@ -15,6 +15,7 @@ from jobline_server.runtime import feed
 from jobline_server.runtime.feed import EVENTS_AT_ONCE, EVENTS_PER_ANSWER
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import WatchFilter
+from tests.unit.runtime.test_turn import a_pull
 
 PUSHED = frozenset({int(EventKind.EVENT_KIND_PUSHED)})
 
@@ -91,16 +92,7 @@ async def test_jobs_that_ended_are_kept_no_longer_than_their_bytes_allow(
         await push_one(runtime, b"x" * 30_000, alone=alone)
     async with aclosing(runtime.watch(WatchFilter(), begun)) as watch:
         await anext(watch)
-    poll = await runtime.pull(
-        queues=[("mail", 1)],
-        max_jobs=10,
-        wait_ms=0,
-        lease_ms=None,
-        worker="w",
-        request_id=b"",
-        accepts_runs=False,
-        names=frozenset(),
-    )
+    poll = await a_pull(runtime)
     ids, deliveries = [job.id for job in poll.jobs], [job.delivery for job in poll.jobs]
     ids += [run.first_id for run in poll.runs]
     deliveries += [run.delivery for run in poll.runs]

@@ -18,9 +18,9 @@ def a_push(*payloads: bytes, level: AckLevel | None = None) -> Push:
     return Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of(payloads), level=level)
 
 
-def a_pull(runtime: Runtime, *, wait_ms: int = 0) -> asyncio.Task[Leased]:
+def a_pull(runtime: Runtime, queue: str = "mail", *, wait_ms: int = 0) -> asyncio.Task[Leased]:
     pull = runtime.pull(
-        queues=[("mail", 1)],
+        queues=[(queue, 1)],
         max_jobs=10,
         wait_ms=wait_ms,
         lease_ms=None,
