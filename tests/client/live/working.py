@@ -41,6 +41,7 @@ async def program(text: str, *arguments: str) -> AsyncIterator[Any]:
         *arguments,
         stdin=PIPE,
         stdout=PIPE,
+        stderr=PIPE,
         env={**os.environ, "PYTHONPATH": str(client)},
     )
     try:

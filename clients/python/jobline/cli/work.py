@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import shutil
 import sys
@@ -67,6 +68,8 @@ def work(  # noqa: PLR0913  # one argument an option of the command
         worker.add(job_type)
     elif run is not None:
         worker.handler(queue, name or ANY, payload=bytes)(run)
+        if not quiet:  # the report has a line for each job already, and a command no traceback
+            logging.getLogger("jobline.worker.jobs").setLevel(logging.CRITICAL)
     cli.out.note(f"working on {queue} at {cli.server} as {os.getpid()}; ^C to finish and end")
     if patience is not None:
         threading.Thread(target=_stop_when_idle, args=(worker, patience), daemon=True).start()

@@ -16,6 +16,7 @@ from jobline.worker.desk import Desk
 from jobline.worker.drain import Drain
 from jobline.worker.feed import Feed
 from jobline.worker.keeper import Keeper
+from jobline.worker.log import ConnectionLog
 from jobline.worker.loop_runners import LoopRunners
 from jobline.worker.middleware import Middleware
 from jobline.worker.patience import Patience
@@ -93,7 +94,8 @@ class House:
         self._tasks = LoopRunners(self._shop, settings.concurrency)
         self._threads = ThreadRunners(self._shop, settings.threads)
         self._feed = Feed(routes, self._shop, self._tasks, self._threads, look_soon=self.look_soon)
-        self._stream = Stream(settings.address, self._desk, self._take, self._handle_end)
+        log = ConnectionLog(settings.address.target, opening)
+        self._stream = Stream(settings.address, self._desk, self._take, self._handle_end, log)
         self._keeper = Keeper(
             shop=self._shop,
             feed=self._feed,

@@ -17,6 +17,7 @@ from jobline.requests import fail_item, release_item
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import JobError
 from jobline.worker.desk import Desk
+from jobline.worker.log import attempt_failed, attempt_given_up, job_died
 
 logger = logging.getLogger("jobline.worker")
 
@@ -53,9 +54,8 @@ def settle_error(desk: Desk, context: Context, error: BaseException) -> None:
     elif isinstance(error, asyncio.CancelledError) and context.cancelled:
         settle_stopped(desk, context)
     else:
-        job = context.job
-        logger.info("job %d of %s/%s failed: %r", job.id, job.queue, job.name, error)
-        desk.settle(fail_item(job, error))
+        attempt_failed(context.job, error)
+        desk.settle(fail_item(context.job, error))
 
 
 def settle_outcome(desk: Desk, context: Context, outcome: Outcome) -> None:
@@ -63,12 +63,19 @@ def settle_outcome(desk: Desk, context: Context, outcome: Outcome) -> None:
     job = context.job
     if isinstance(outcome, Retry):
         wrong = outcome.error or outcome.__cause__ or outcome
+        if isinstance(wrong, BaseException):
+            attempt_failed(job, wrong)
+        else:
+            attempt_given_up(job, JobError.of(wrong).message)
         desk.settle(fail_item(job, wrong, retry_after=outcome.after))
     elif isinstance(outcome, Snooze):
         desk.settle(release_item(job, delay=outcome.after, why=ReleaseReason.SNOOZE))
     elif isinstance(outcome, (Cancel, Dead)):
         then = FailAction.CANCEL if isinstance(outcome, Cancel) else FailAction.DEAD
-        desk.settle(fail_item(job, _why(outcome), then=then))
+        why = _why(outcome)
+        if isinstance(outcome, Dead):
+            job_died(job, why.message)
+        desk.settle(fail_item(job, why, then=then))
     elif isinstance(outcome, Stopped) and context.cancelled:
         settle_stopped(desk, context)
     else:

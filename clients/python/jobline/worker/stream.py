@@ -28,6 +28,7 @@ from jobline.status import error_from_rpc
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline.worker.desk import Bell, Desk
+from jobline.worker.log import ConnectionLog
 
 logger = logging.getLogger("jobline.worker")
 
@@ -97,9 +98,11 @@ class Stream:
         desk: Desk,
         take: Callable[[Received], None],
         ended: Callable[[JoblineError | None], None],
+        log: ConnectionLog,
     ) -> None:
         self._address = address
         self._desk = desk
+        self._log = log
         self._take = take
         self._ended = ended
         self._stopping = threading.Event()
@@ -169,7 +172,7 @@ class Stream:
             pause = self._goaway.retry_delay * (0.5 + random.random())  # noqa: S311  # spreads load
         elif error is not None:
             pause = max(pause, error.retry_after or 0.0)
-            logger.warning("the stream broke, a new one follows in %.1f s: %s", pause, error)
+            self._log.broke(error, pause, was_open=self._opened)
         self._stopping.wait(pause)
 
     def _one_call(self) -> JoblineError | None:
@@ -189,6 +192,8 @@ class Stream:
             with self._lock:
                 self._call = None
             self._desk.disconnect()
+            if self._opened:
+                self._log.ended()
             channel.close()
         return None
 
@@ -197,7 +202,9 @@ class Stream:
             return
         for frame in call:
             received = self._desk.handle_frame(frame)
-            self._opened = self._opened or received.opened
+            if received.opened:
+                self._opened = True
+                self._log.opened(received)
             self._take(received)
             if received.goaway is not None:
                 self._goaway = received.goaway

@@ -21,6 +21,7 @@ from jobline.v1 import job_service_pb2 as pb
 from jobline.version import __version__
 from jobline.worker.drain import Drain
 from jobline.worker.house import House, Settings, WorkerStats
+from jobline.worker.log import plain_log
 from jobline.worker.middleware import Middleware
 from jobline.worker.program import run_to_its_end, stopped_by_signals
 from jobline.worker.routes import Handler, Route, Routes, route_of, route_of_type, weights_of
@@ -172,8 +173,12 @@ class Worker:
         stage of the drain at once. Blocking; it makes an event loop of its own, so call it in the
         main thread. It returns although a handler ignores its end, and raises what `serve` raises,
         and InvalidArgument where an event loop runs already: `await worker.serve()` there.
+
+        Where the program has not set up `logging`, it logs to stderr: connections, attempts that
+        fail with their tracebacks, jobs that die.
         """
-        run_to_its_end(partial(self.serve, signals=True))
+        with plain_log():
+            run_to_its_end(partial(self.serve, signals=True))
 
     async def serve(self, *, signals: bool = False) -> None:
         """Runs in the current event loop until `stop`, drains, and returns.

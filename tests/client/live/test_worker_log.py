@@ -1,0 +1,117 @@
+"""What a worker logs, for people who look at a terminal."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from jobline import Dead, JobError, Retry, Worker
+from jobline.worker import log
+from tests.client.live.tiny_store import COMPLETED, DEAD, SCHEDULED
+from tests.client.live.working import program, working
+
+FAILS = """
+import sys
+from jobline import Worker
+worker = Worker(sys.argv[1], id="w1")
+
+@worker.handler("mail", "welcome")
+def welcome(payload):
+    worker.stop()
+    raise ValueError("no such address")
+
+worker.run()
+"""
+
+
+@pytest.fixture(autouse=True)
+def heard(caplog):
+    """The records of the library, from INFO on."""
+    caplog.set_level(logging.INFO, "jobline")
+    return caplog
+
+
+def levels(caplog, text):
+    return [record.levelname for record in caplog.records if text in record.getMessage()]
+
+
+async def test_a_connection_is_logged_and_the_next_one_too(tiny, caplog):
+    """Trial B8: a worker logs that it connected, to what and with which queues; and again."""
+    worker = Worker(tiny.address, id="w1")
+    worker.handler("mail")(lambda _payload: None)
+    worker.handler("numbers")(lambda _payload: None)
+    async with working(worker):
+        await tiny.until(lambda: tiny.ports)
+        (port,) = tiny.ports
+        port.break_off()
+        await tiny.until(lambda: tiny.calls["Stream"] == 2 and tiny.ports)
+        tiny.push("mail", b"x")
+        await tiny.until(lambda: tiny.jobs(COMPLETED))
+    assert f"connected to {tiny.address} as w1; queues mail, numbers" in caplog.text
+    assert levels(caplog, f"the connection to {tiny.address} broke") == ["WARNING"]
+    assert levels(caplog, f"connected again to {tiny.address} after ") == ["INFO"]
+
+
+async def test_a_failed_attempt_is_a_warning_with_its_traceback(tiny, caplog):
+    """Trial B8: what a handler raises is logged as a WARNING, with the traceback."""
+
+    def fails(_payload):
+        raise ValueError("no such address")
+
+    worker = Worker(tiny.address)
+    worker.handler("mail", "welcome")(fails)
+    async with working(worker):
+        (first,) = tiny.push("mail", b"x", name="welcome", max_attempts=1)
+        await tiny.until(lambda: tiny.jobs(DEAD))
+    text = f"attempt 1 of job {first} (mail/welcome) failed: ValueError: no such address"
+    (record,) = [record for record in caplog.records if text in record.getMessage()]
+    assert record.levelname == "WARNING"
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ValueError
+
+
+async def test_outcomes_are_logged_by_what_they_mean(tiny, caplog):
+    """Trial B8: a retry that a handler asked for is a WARNING, a job sent to the dead letters an
+    ERROR.
+    """
+    outcomes = {"busy": Retry(5, error=JobError("Busy", "come later")), "bad": Dead("no recipient")}
+
+    def refuses(_payload, context):
+        raise outcomes[context.name]
+
+    worker = Worker(tiny.address)
+    worker.handler("mail", "busy")(refuses)
+    worker.handler("mail", "bad")(refuses)
+    async with working(worker):
+        tiny.push("mail", b"x", name="busy")
+        (bad,) = tiny.push("mail", b"x", name="bad")
+        await tiny.until(lambda: tiny.jobs(DEAD) and tiny.jobs(SCHEDULED))
+    assert levels(caplog, "failed: come later") == ["WARNING"]
+    assert levels(caplog, f"job {bad} (mail/bad) is dead: no recipient") == ["ERROR"]
+
+
+async def test_a_program_without_logging_hears_its_worker(tiny):
+    """Trial B8: `run()` logs to stderr where nobody has set up logging."""
+    tiny.push("mail", b"x", name="welcome")
+    async with program(FAILS, tiny.address) as process:
+        said = (await process.stderr.read()).decode()
+    assert f"INFO connected to {tiny.address} as w1; queue mail" in said
+    assert "WARNING attempt 1 of job" in said
+    assert "in welcome" in said  # the traceback
+
+
+def test_a_program_with_a_log_of_its_own_keeps_it():
+    """Trial B8: the plain log stands back where the program has set up logging, and goes again."""
+    library, root = logging.getLogger("jobline"), logging.getLogger()
+    before = (library.handlers[:], library.level, root.handlers[:])
+    with log.plain_log():
+        assert (library.handlers, library.level, root.handlers) == before  # pytest listens at root
+    root.handlers[:] = []
+    try:
+        with log.plain_log():
+            assert len(library.handlers) == 1
+            assert library.isEnabledFor(logging.INFO)
+    finally:
+        root.handlers[:] = before[2]
+    assert (library.handlers, library.level) == before[:2]
