@@ -15,7 +15,7 @@ from google.protobuf.descriptor import Descriptor
 
 from jobline.cli.exits import MEANINGS
 from jobline.v1 import errors_pb2, job_pb2, job_service_pb2
-from jobline_server.cli.flags import choices, shown_default
+from jobline_server.cli.described import choices, shown_default
 from jobline_server.config import Settings
 from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.states import as_mermaid

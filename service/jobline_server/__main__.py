@@ -6,17 +6,20 @@ import argparse
 import sys
 from pathlib import Path
 
+from jobline_server.cli.described import flag_of, help_of, is_switch, metavar_of
 from jobline_server.config import ConfigurationError, Settings, load_settings
 from jobline_server.serving import EXIT_CANNOT_START, run
+
+USAGE = "python -m jobline_server [-h] [--config PATH] [--SETTING VALUE] …"
+DESCRIPTION = (
+    "Run a server until it is told to stop. Flags win over the environment (JOBLINE_…), the "
+    "environment over the file, the file over the defaults."
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Reads the settings and runs a server; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m jobline_server", description=__doc__)
-    parser.add_argument("--config", type=Path, help="Settings file (TOML).")
-    for name, field in Settings.model_fields.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, help=field.description)
-    flags = vars(parser.parse_args(arguments))
+    flags = vars(make_parser().parse_args(arguments))
     file = flags.pop("config")
     try:
         settings = load_settings(flags, file)
@@ -24,6 +27,24 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return EXIT_CANNOT_START
     return run(settings)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Every setting as a flag; one that is not given stays None."""
+    parser = argparse.ArgumentParser(
+        prog="python -m jobline_server", usage=USAGE, description=DESCRIPTION, allow_abbrev=False
+    )
+    parser.add_argument("--config", type=Path, metavar="PATH", help="Settings file (TOML).")
+    for name, info in Settings.model_fields.items():
+        # argparse formats a help text with `%`.
+        text = help_of(info).replace("%", "%%")
+        if is_switch(info):
+            parser.add_argument(
+                flag_of(name), action=argparse.BooleanOptionalAction, default=None, help=text
+            )
+        else:
+            parser.add_argument(flag_of(name), metavar=metavar_of(name, info), help=text)
+    return parser
 
 
 if __name__ == "__main__":

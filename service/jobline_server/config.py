@@ -8,6 +8,7 @@ nothing falls back to less in silence (G22).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -21,11 +22,19 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from jobline_server.addresses import split_address
+
 PREFIX = "JOBLINE_"
 FILE_VARIABLE = "JOBLINE_CONFIG"
 # Variables of the client and of jobs that are run as commands, on the same machine.
 CLIENT_VARIABLE = "JOBLINE_SERVER"
 JOB_PREFIX = "JOBLINE_JOB_"
+# What Kubernetes sets in every pod beside a Service called `jobline` or `jobline-…`, as Docker did
+# for links (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
+_OF_KUBERNETES = re.compile(
+    r"JOBLINE_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_LINK_PORT = re.compile(r"JOBLINE_(\w+_)?PORT=(tcp|udp|sctp)://.*")
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -163,16 +172,15 @@ class Settings(BaseSettings):
     @field_validator("listen", "http")
     @classmethod
     def _address(cls, value: str) -> str:
-        host, _, port = value.rpartition(":")
-        if value and not (host and port.isascii() and port.isdigit() and int(port) <= 65_535):
-            raise ValueError("must be HOST:PORT, the port 0 to 65535")
+        if value:
+            split_address(value)
         return value
 
     @field_validator("data", mode="before")
     @classmethod
     def _directory(cls, value: object) -> object:
         # A path that is empty would be the directory that the server happens to be started in.
-        if value == "":
+        if isinstance(value, str) and not value.strip():
             raise ValueError("must name a directory")
         return value
 
@@ -231,9 +239,15 @@ def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     """A misspelt variable would be ignored otherwise."""
     known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
     known |= {FILE_VARIABLE, CLIENT_VARIABLE}
-    for name in environment:
-        if name.startswith(PREFIX) and name not in known and not name.startswith(JOB_PREFIX):
+    for name, value in environment.items():
+        if not name.startswith(PREFIX) or name in known or name.startswith(JOB_PREFIX):
+            continue
+        if not _is_of_kubernetes(name, value):
             raise ConfigurationError(f"{name}: no such setting; see `jobline serve --help`")
+
+
+def _is_of_kubernetes(name: str, value: str) -> bool:
+    return bool(_OF_KUBERNETES.fullmatch(name) or _LINK_PORT.fullmatch(f"{name}={value}"))
 
 
 def _explain(error: ValidationError) -> str:

@@ -73,7 +73,11 @@ def test_a_flag_that_was_not_given_says_nothing(file: Path) -> None:
         ({"heartbeat_seconds": 0}, "heartbeat_seconds:"),
         ({"uvloop": "perhaps"}, "uvloop:"),
         ({"default_ack_level": "none"}, "default_ack_level:"),
+        ({"listen": "::1:7075"}, "listen: must be HOST:PORT, an IPv6 address in brackets"),
+        ({"http": "[::1:7075"}, "http: must be HOST:PORT, an IPv6 address in brackets"),
+        ({"http": "[localhost]:1"}, "http: must be HOST:PORT, and [localhost] is no IPv6 address"),
         ({"data": ""}, "data: must name a directory"),
+        ({"data": " "}, "data: must name a directory"),
         ({"log_level": "loud"}, "log_level:"),
     ],
 )
@@ -84,13 +88,42 @@ def test_what_cannot_be_applied_stops_the_start(flags: dict[str, object], said: 
     assert str(caught.value).startswith(said)
 
 
-@pytest.mark.parametrize("name", ["JOBLINE_LISTENN", "JOBLINE_SERVERS"])
+@pytest.mark.parametrize("listen", ["[::1]:7075", "[::]:0", "localhost:65535", "0.0.0.0:1"])
+def test_addresses_that_mean_one_thing_are_taken(listen: str) -> None:
+    """Trial D3: an IPv6 address stands in brackets."""
+    assert load_settings({"listen": listen, "http": listen}).listen == listen
+
+
+@pytest.mark.parametrize(
+    "name", ["JOBLINE_LISTENN", "JOBLINE_SERVERS", "JOBLINE_PORT", "JOBLINE_SERVICE"]
+)
 def test_a_misspelt_variable_stops_the_start(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be ignored in silence otherwise."""
     monkeypatch.setenv(name, "x")
 
     with pytest.raises(ConfigurationError, match=name):
         load_settings()
+
+
+@pytest.mark.parametrize("service", ["JOBLINE", "JOBLINE_SERVER", "JOBLINE_HTTP"])
+def test_variables_of_kubernetes_are_left_alone(
+    service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial D2: a pod beside a Service called `jobline` has these, whoever runs in it."""
+    port = f"{service}_PORT_7070_TCP"
+    for name, value in {
+        f"{service}_SERVICE_HOST": "10.0.0.11",
+        f"{service}_SERVICE_PORT": "7070",
+        f"{service}_SERVICE_PORT_GRPC_WEB": "7070",
+        f"{service}_PORT": "tcp://10.0.0.11:7070",
+        port: "tcp://10.0.0.11:7070",
+        f"{port}_PROTO": "tcp",
+        f"{port}_PORT": "7070",
+        f"{port}_ADDR": "10.0.0.11",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    assert load_settings().listen == "127.0.0.1:7070"
 
 
 def test_an_empty_path_of_a_socket_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

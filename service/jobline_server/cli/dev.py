@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from jobline_server.cli.flags import with_settings
+from jobline_server.cli.flags import PlainHelp, with_settings
 from jobline_server.cli.serve import ConfigFile, settings_of
 from jobline_server.config import Settings
 
@@ -30,7 +30,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the ready line as JS
 
 def register(app: typer.Typer) -> None:
     """Adds `dev`."""
-    app.command("dev")(with_settings(dev))
+    app.command("dev", cls=PlainHelp)(with_settings(dev))
 
 
 def dev(*, config: ConfigFile = None, as_json: AsJson = False, given: dict[str, Any]) -> None:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any
 
 import typer
 from pydantic.fields import FieldInfo
+from typer.core import TyperCommand
 
-from jobline_server.config import PREFIX, Settings
+from jobline_server.cli.described import flag_of, help_of, is_switch, metavar_of
+from jobline_server.config import Settings
 
-_SIZE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+class PlainHelp(TyperCommand):
+    """A command whose help is plain text: a table in a box cuts long names at 80 columns."""
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values | {"rich_markup_mode": None})
 
 
 def with_settings(
@@ -47,59 +53,17 @@ def with_settings(
     return command
 
 
-def shown_default(info: FieldInfo) -> str:
-    """A field's default as a person would type it."""
-    value = info.default
-    if value is None or value == "":
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if type(value) is not int and isinstance(value, int):  # a size in bytes
-        for size, unit in _SIZE_UNITS:
-            if value >= size and value % size == 0:
-                return f"{value // size} {unit}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def choices(info: FieldInfo) -> tuple[str, ...]:
-    """The words a field may have, if it may have only some."""
-    return get_args(info.annotation) if get_origin(info.annotation) is Literal else ()
-
-
 def _flag(name: str, info: FieldInfo) -> inspect.Parameter:
-    flag = "--" + name.replace("_", "-")
-    is_switch = info.annotation is bool
+    flag = flag_of(name)
     option = typer.Option(
-        f"{flag}/--no-{flag[2:]}" if is_switch else flag,
-        help=_help(info),
-        metavar="" if is_switch else _metavar(name, info),
+        f"{flag}/--no-{flag[2:]}" if is_switch(info) else flag,
+        help=help_of(info),
+        metavar="" if is_switch(info) else metavar_of(name, info),
         show_default=False,
-        rich_help_panel="Settings, also from the environment as JOBLINE_… or a TOML file",
     )
-    kind: Any = bool if is_switch else Path if info.annotation in {Path, Path | None} else str
+    # Paths are text here: a `Path` of nothing would be the current directory.
+    kind: Any = bool if is_switch(info) else str
     annotation = Annotated[kind | None, option]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )
-
-
-def _help(info: FieldInfo) -> str:
-    words = f" One of {', '.join(choices(info))}." if choices(info) else ""
-    return f"{info.description}{words} [default: {shown_default(info)}]"
-
-
-def _metavar(name: str, info: FieldInfo) -> str:
-    if choices(info):
-        return "WORD"
-    if name in {"listen", "http"}:
-        return "HOST:PORT"
-    if name.endswith("_bytes"):
-        return "SIZE"
-    if name.endswith("_seconds"):
-        return "SECONDS"
-    return "PATH" if info.annotation in {Path, Path | None} else "N"
-
-
-def variable(name: str) -> str:
-    """The environment variable of a setting."""
-    return f"{PREFIX}{name}".upper()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobline_server.cli.flags import with_settings
+from jobline_server.cli.flags import PlainHelp, with_settings
 from jobline_server.config import ConfigurationError, Settings, load_settings
 
 EPILOG = (
@@ -22,7 +22,7 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings file
 
 def register(app: typer.Typer) -> None:
     """Adds `serve`."""
-    app.command("serve", epilog=EPILOG)(with_settings(serve))
+    app.command("serve", epilog=EPILOG, cls=PlainHelp)(with_settings(serve))
 
 
 def serve(*, config: ConfigFile = None, given: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from typing import Literal
 import grpc
 from grpc import aio
 
+from jobline_server.addresses import split_address
 from jobline_server.rpc.guard import Handler
 from jobline_server.rpc.limits import MESSAGE_SLACK_BYTES, PUSH_BYTES_MAX
 
@@ -166,9 +167,10 @@ def check_address(address: str) -> None:
         if _somebody_listens(path):
             raise CannotServe(f"{address}: another server listens there")
         return
-    host, _, port = address.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise CannotServe(f"{address}: must be HOST:PORT or unix:PATH")
+    try:
+        split_address(address)
+    except ValueError as error:
+        raise CannotServe(f"{address}: {error}; or unix:PATH") from None
 
 
 def _somebody_listens(path: Path) -> bool:

@@ -62,7 +62,7 @@ class ServerProcess:
         settings = dict(self._settings)
         if self.ready:
             settings |= {"listen": self.address, "http": self.http}
-        flags = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+        flags = [_flag(name.replace("_", "-"), value) for name, value in settings.items()]
         return [self._python, "-m", "jobline_server", f"--data={self.data}", *flags]
 
     async def wait_ready(self) -> None:
@@ -119,3 +119,9 @@ class ServerProcess:
         if self._process is None:
             raise RuntimeError("the process was not started")
         return self._process
+
+
+def _flag(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no-{name}"
+    return f"--{name}={value}"

@@ -11,6 +11,8 @@ import socket
 import uvicorn
 from starlette.applications import Starlette
 
+from jobline_server.addresses import split_address
+
 
 class CannotListen(Exception):
     """The HTTP port cannot be had."""
@@ -50,13 +52,16 @@ class WebServer:
 
 def bind(listen: str) -> socket.socket:
     """A socket that listens at `HOST:PORT`."""
-    host, _, port = listen.rpartition(":")
+    try:
+        host, port = split_address(listen)
+    except ValueError as error:
+        raise CannotListen(f"{listen}: {error}") from None
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host.strip("[]"), int(port)))
-    except (OSError, ValueError) as error:
+        listener.bind((host.strip("[]"), port))
+    except OSError as error:
         listener.close()
         raise CannotListen(f"{listen}: cannot listen there ({error})") from None
     listener.setblocking(False)

@@ -1,0 +1,73 @@
+"""`--help` of both command lines at the width of a terminal."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from jobline_server import __main__ as module
+from jobline_server.cli import register
+from jobline_server.cli.described import flag_of, shown_default
+from jobline_server.config import Settings
+
+WIDTH = 80
+
+
+def help_of_serve(command: str) -> str:
+    """What `jobline serve --help` prints."""
+    app = typer.Typer()
+    register(app)
+    return CliRunner(env={"COLUMNS": str(WIDTH)}).invoke(app, [command, "--help"]).output
+
+
+def help_of_module(capsys: pytest.CaptureFixture[str]) -> str:
+    """What `python -m jobline_server --help` prints."""
+    with pytest.raises(SystemExit) as ended:
+        module.main(["--help"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["serve", "dev", "python -m"])
+def test_help_reads_well_at_80_columns(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial D1: every flag in full, each with its default, no line longer than the terminal."""
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    text = help_of_module(capsys) if command == "python -m" else help_of_serve(command)
+    words = re.sub(r"\s+", " ", text)
+
+    assert max(map(len, text.splitlines())) <= WIDTH
+    for name, info in Settings.model_fields.items():
+        assert re.search(rf"{flag_of(name)}[ ,]", words), name
+        assert f"Default: {shown_default(info)}." in words, name
+    assert "…-" not in text, "nothing is cut"
+
+
+def test_both_take_the_same_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trial D1: switches too, with and without `--no-`."""
+    ran: list[Settings] = []
+
+    def run(settings: Settings) -> int:
+        ran.append(settings)
+        return 0
+
+    monkeypatch.setattr(module, "run", run)
+
+    assert module.main(["--accept-loss", "--no-uvloop", "--shards", "2"]) == 0
+
+    assert (ran[0].accept_loss, ran[0].uvloop, ran[0].shards) == (True, False, 2)
+
+
+@pytest.mark.parametrize("flag", ["--data", "--unix-socket"])
+def test_an_empty_path_is_not_the_current_directory(flag: str) -> None:
+    """Trial D3: `--data ''` is refused, an empty socket is none; neither is `.`."""
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, ["serve", flag, "", "--shards", "-1"])
+
+    assert result.exit_code == 2
+    assert ("data: must name a directory" in result.output) == (flag == "--data")
