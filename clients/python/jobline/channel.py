@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakSet
 
 import grpc
 from grpc import aio
 
-from jobline.errors import InvalidArgument
+from jobline.errors import FailedPrecondition, InvalidArgument
 
 # A frame or page of the server; requests are bounded by the server.
 MESSAGE_BYTES_MAX = 64 << 20
@@ -64,22 +66,58 @@ _KEY = re.compile(r"[a-z0-9_.-]+")
 # A worker's stream must never share a broken connection with the one before it.
 OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
 
+# Channels of this process. Those that came to a child through a fork are kept there for good:
+# a channel that is destroyed shuts its connection down, which is the parent's.
+_open: WeakSet[grpc.Channel | aio.Channel] = WeakSet()
+_inherited: list[grpc.Channel | aio.Channel] = []
+
+
+def _keep_inherited() -> None:
+    _inherited.extend(_open)
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep_inherited)
+
+
+def _options(*more: tuple[str, str | int]) -> list[tuple[str, str | int]]:
+    """Channels with the same options share a connection: one option names the process, so that a
+    child never shares one with its parent.
+    """
+    return [*OPTIONS, *more, ("jobline.process", os.getpid())]
+
 
 def open_channel(
     target: str, credentials: grpc.ChannelCredentials | None, *, own_connection: bool = False
 ) -> grpc.Channel:
     """A channel for blocking calls; plaintext without credentials."""
-    options = [*OPTIONS, OWN_CONNECTION] if own_connection else OPTIONS
+    options = _options(OWN_CONNECTION) if own_connection else _options()
     if credentials is None:
-        return grpc.insecure_channel(target, options=options)
-    return grpc.secure_channel(target, credentials, options=options)
+        channel = grpc.insecure_channel(target, options=options)
+    else:
+        channel = grpc.secure_channel(target, credentials, options=options)
+    _open.add(channel)
+    return channel
 
 
 def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -> aio.Channel:
-    """A channel for the running event loop; plaintext without credentials."""
+    """A channel for the running event loop; plaintext without credentials.
+
+    Raises FailedPrecondition in a child whose parent had one at the fork: the thread that serves
+    gRPC's asyncio side did not come along, and every call would wait for ever.
+    """
+    if any(isinstance(channel, aio.Channel) for channel in _inherited):
+        raise FailedPrecondition(
+            "this process was forked while an AsyncClient was connected, which gRPC does not "
+            "survive: connect after the fork, or use Client"
+        )
     if credentials is None:
-        return aio.insecure_channel(target, options=OPTIONS)
-    return aio.secure_channel(target, credentials, options=OPTIONS)
+        channel = aio.insecure_channel(target, options=_options())
+    else:
+        channel = aio.secure_channel(target, credentials, options=_options())
+    _open.add(channel)
+    return channel
 
 
 def target_of(target: str) -> str:

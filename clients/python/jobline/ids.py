@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 
+from jobline.forks import PerProcess
+
 
 class RequestIds:
-    """Request ids: a random part once, then a counter. Safe to share between threads."""
+    """Request ids: a random part once a process, then a counter. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._prefix = os.urandom(12).hex()
-        self._numbers = itertools.count(1)
+        self._parts = PerProcess(lambda: (os.urandom(12).hex(), itertools.count(1)))
 
     def __call__(self) -> str:
         """A new id of at most 64 bytes."""
-        return f"{self._prefix}-{next(self._numbers)}"
+        prefix, numbers = self._parts()
+        return f"{prefix}-{next(numbers)}"

@@ -71,7 +71,7 @@ async def test_a_loop_that_ends_while_a_push_flies_tells_its_caller(tiny, either
     gate = tiny.hold("Push")
     push = asyncio.create_task(either("push", "q", b""))
     await tiny.until(lambda: tiny.calls["Push"])
-    (flight,) = either.client._pusher._flights
+    (flight,) = either.client._pushers()._flights
     flight.cancel()
     with pytest.raises(OutcomeUnknown, match="was cancelled"):
         await push

@@ -18,6 +18,7 @@ from jobline.asynchronous.producer import Producer
 from jobline.batching import GatherLimits
 from jobline.channel import metadata_of, target_of
 from jobline.errors import ClientClosed, FailedPrecondition
+from jobline.forks import PerProcess
 from jobline.ids import RequestIds
 from jobline.outgoing import PushMiddleware
 from jobline.pushing_aio import AioPusher
@@ -28,7 +29,8 @@ class AsyncClient(Producer, Leases):
     """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
 
     It connects at its first use, and belongs to the event loop of that use: calls from another loop
-    raise FailedPrecondition. `async with` closes it.
+    raise FailedPrecondition. So does a connection in a child of a process that was connected at the
+    fork; one that was not leaves a child free to connect. `async with` closes it.
 
     - `target`: `host:port` (default `localhost:7070`), or `unix:/path` for a Unix socket.
     - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
@@ -64,8 +66,8 @@ class AsyncClient(Producer, Leases):
         )
         self._push_middleware = tuple(middleware)
         self._new_id = RequestIds()
-        self._connection: Connection | None = None
-        self._pusher: AioPusher | None = None
+        self._connections = PerProcess(self._connect)
+        self._pushers = PerProcess(self._make_pusher)
         self._closed = False
 
     @property
@@ -77,11 +79,13 @@ class AsyncClient(Producer, Leases):
         """Waits for the pushes that were taken, and closes the connection. May be called twice."""
         self._closed = True
         try:
-            if self._pusher is not None:
-                await self._pusher.close()
+            pusher = self._pushers.made()
+            if pusher is not None:
+                await pusher.close()
         finally:
-            if self._connection is not None:
-                await self._connection.channel.close()
+            connection = self._connections.made()
+            if connection is not None:
+                await connection.channel.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -94,22 +98,23 @@ class AsyncClient(Producer, Leases):
     ) -> None:
         await self.close()
 
+    def _connect(self) -> Connection:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        return Connection(self.target, self._credentials, self._metadata, self._timeout)
+
+    def _make_pusher(self) -> AioPusher:
+        return AioPusher(self._link().start_push, self._limits, self._new_id)
+
     def _link(self) -> Connection:
-        if self._connection is None:
-            if self._closed:
-                raise ClientClosed("the client is closed")
-            self._connection = Connection(
-                self.target, self._credentials, self._metadata, self._timeout
-            )
-        elif self._connection.loop is not asyncio.get_running_loop():
+        connection = self._connections()
+        if connection.loop is not asyncio.get_running_loop():
             raise FailedPrecondition(
                 "this AsyncClient belongs to another event loop: make one in each loop, or use "
                 "Client, which serves all threads"
             )
-        return self._connection
+        return connection
 
     def _pushing(self) -> AioPusher:
-        link = self._link()
-        if self._pusher is None:
-            self._pusher = AioPusher(link.start_push, self._limits, self._new_id)
-        return self._pusher
+        self._link()
+        return self._pushers()

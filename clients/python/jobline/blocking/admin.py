@@ -34,7 +34,10 @@ class QueueApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = queue_service_pb2_grpc.QueueServiceStub(connection.channel)
+
+    @property
+    def _stub(self) -> queue_service_pb2_grpc.QueueServiceStub:
+        return self._connection.stub(queue_service_pb2_grpc.QueueServiceStub)
 
     def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> Iterator[Queue]:
         """All queues by name, or those whose name starts with `prefix`."""
@@ -114,7 +117,10 @@ class DeadLetterApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = dead_letter_service_pb2_grpc.DeadLetterServiceStub(connection.channel)
+
+    @property
+    def _stub(self) -> dead_letter_service_pb2_grpc.DeadLetterServiceStub:
+        return self._connection.stub(dead_letter_service_pb2_grpc.DeadLetterServiceStub)
 
     def list_page(
         self,
@@ -170,7 +176,10 @@ class AdminApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = admin_service_pb2_grpc.AdminServiceStub(connection.channel)
+
+    @property
+    def _stub(self) -> admin_service_pb2_grpc.AdminServiceStub:
+        return self._connection.stub(admin_service_pb2_grpc.AdminServiceStub)
 
     def stats(self) -> admin_service_pb2.GetStatsResponse:
         """Counts and health of the server."""

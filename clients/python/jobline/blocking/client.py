@@ -22,7 +22,8 @@ from jobline.times import Seconds, seconds_of
 class Client(Producer, Leases):
     """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
 
-    One client serves all threads of a process; make it after a fork, not before. `with` closes it.
+    It connects at its first use. One client serves all threads of a process; a child of a fork
+    connects anew, and is a producer of its own. `with` closes it.
 
     - `target`: `host:port` (default `localhost:7070`), or `unix:/path` for a Unix socket.
     - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
@@ -65,9 +66,11 @@ class Client(Producer, Leases):
     def close(self) -> None:
         """Waits for the pushes that were taken, and closes the connection. May be called twice."""
         try:
-            self._pusher.close()
+            pusher = self._pushers.made()
+            if pusher is not None:
+                pusher.close()
         finally:
-            self._connection.channel.close()
+            self._connection.close()
 
     def __enter__(self) -> Self:
         return self

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 
 from jobline.backoff import RETRY
 from jobline.channel import metadata_of, open_channel
 from jobline.errors import ClientClosed, JoblineError
+from jobline.forks import PerProcess
 from jobline.pushing import TRY_SHARE
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.times import Seconds, seconds_of
@@ -21,6 +22,7 @@ from jobline.v1.job_service_pb2_grpc import JobServiceStub
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
+Stub = TypeVar("Stub")
 
 
 @contextmanager
@@ -34,8 +36,21 @@ def typed_errors() -> Iterator[None]:
         raise ClientClosed(f"not sent: {error}") from error
 
 
+class _Wire:
+    """A channel and its stubs."""
+
+    __slots__ = ("channel", "jobs", "stubs")
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.channel = channel
+        self.jobs: JobServiceStub = JobServiceStub(channel)
+        self.stubs: dict[Any, Any] = {}
+
+
 class Connection:
-    """What all parts of a client share."""
+    """What all parts of a client share. Each process that has a copy of it, by a fork, has a
+    channel of its own.
+    """
 
     def __init__(
         self,
@@ -44,11 +59,43 @@ class Connection:
         metadata: Mapping[str, str] | None,
         timeout: Seconds,
     ) -> None:
-        self.channel = open_channel(target, credentials)
+        self._target = target
+        self._credentials = credentials
+        self._wires = PerProcess(self._open)
+        self._closed = False
         self.metadata = metadata_of(metadata)
         self.timeout = seconds_of(timeout)
         self.try_timeout = self.timeout * TRY_SHARE
-        self.jobs: JobServiceStub = JobServiceStub(self.channel)
+
+    def _open(self) -> _Wire:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        return _Wire(open_channel(self._target, self._credentials))
+
+    @property
+    def channel(self) -> grpc.Channel:
+        """This process's channel."""
+        return self._wires().channel
+
+    @property
+    def jobs(self) -> JobServiceStub:
+        """The stub that most calls are made with."""
+        return self._wires().jobs
+
+    def stub(self, kind: Callable[[grpc.Channel], Stub]) -> Stub:
+        """The stub of another service."""
+        stubs = self._wires().stubs
+        if kind not in stubs:
+            stubs[kind] = kind(self.channel)
+        stub: Stub = stubs[kind]
+        return stub
+
+    def close(self) -> None:
+        """Closes the channel of this process. May be called twice."""
+        self._closed = True
+        wire = self._wires.made()
+        if wire is not None:
+            wire.channel.close()
 
     def read(
         self,

@@ -20,7 +20,10 @@ class JobApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = job_admin_service_pb2_grpc.JobAdminServiceStub(connection.channel)
+
+    @property
+    def _stub(self) -> job_admin_service_pb2_grpc.JobAdminServiceStub:
+        return self._connection.stub(job_admin_service_pb2_grpc.JobAdminServiceStub)
 
     def get(self, id_: int) -> Job:
         """One job, live or ended, with payload, result and attempts. Raises JobNotFound."""

@@ -12,6 +12,7 @@ from jobline.batching import GatherLimits
 from jobline.blocking.connection import Connection
 from jobline.blocking.observer import Observer
 from jobline.enums import AckLevel
+from jobline.forks import PerProcess
 from jobline.ids import RequestIds
 from jobline.options import JobOptions, NewJob, key_of
 from jobline.outgoing import (
@@ -49,7 +50,9 @@ class Producer(Observer):
     ) -> None:
         super().__init__(connection)
         self._new_id = RequestIds()
-        self._pusher = ThreadPusher(connection.start_push, limits, self._new_id)
+        self._pushers = PerProcess(
+            lambda: ThreadPusher(connection.start_push, limits, self._new_id)
+        )
         self._push_middleware = tuple(middleware)
 
     def push(  # noqa: PLR0913  # one keyword for each thing that can be said about a job
@@ -91,12 +94,12 @@ class Producer(Observer):
             jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
             send = partial(self._push_through, ack_level)
             return through_plain(self._push_middleware, jobs, send)[0]
-        return self._pusher.push(lane, data, key)
+        return self._pushers().push(lane, data, key)
 
     def _push_through(self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]) -> list[Pushed]:
         (job,) = jobs
         lane = lane_of_one(job, ack_level)
-        return [self._pusher.push(lane, job.payload, job.job_key)]
+        return [self._pushers().push(lane, job.payload, job.job_key)]
 
     def push_many(
         self,

@@ -102,7 +102,8 @@ class Worker:
         self._routes = Routes()
         self._lease = lease
         self._weights = dict(queues or {})
-        self._description = _describe(id, version, labels)
+        # Said when it runs: that may be in a child of this process.
+        self._describe = partial(_describe, id, version, labels)
         self._lifespan = lifespan
         self._house: House | None = None
         self._has_served = False
@@ -238,7 +239,7 @@ class Worker:
         queues = weights_of(self._routes.queues(), self._weights)
         if not queues:
             raise InvalidArgument("a worker needs at least one handler")
-        opening = opening_of(self._description, queues=queues, handlers=self._routes.names())
+        opening = opening_of(self._describe(), queues=queues, handlers=self._routes.names())
         if self._lease is not None:
             opening.lease.CopyFrom(to_duration(self._lease))
         return opening

@@ -1,0 +1,39 @@
+"""What each process makes for itself: a fork copies everything, and much of it may not be shared.
+
+A request id that parent and child both draw makes two pushes one. A connection that both write to
+serves neither. A lock that another thread held at the fork is never given back in the child. Such
+parts of a client are kept in a `PerProcess`, and made anew where they are first used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class PerProcess(Generic[T]):
+    """A value that is made once in each process, when it is first asked for there.
+
+    The process id is compared with each use, as `os.register_at_fork` does not hear of forks that a
+    server written in C makes. What a parent made stays referenced: to destroy it here would close
+    the parent's connection.
+    """
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: dict[int, T] = {}
+
+    def __call__(self) -> T:
+        """This process's value."""
+        made = self._made.get(os.getpid())
+        # Without a lock, which might be held at a fork: of two threads one's value is taken.
+        return made if made is not None else self._made.setdefault(os.getpid(), self._make())
+
+    def made(self) -> T | None:
+        """This process's value if it was made already."""
+        return self._made.get(os.getpid())

@@ -1,0 +1,124 @@
+"""A program that makes a client, forks, and has both children do the same with it.
+
+    python -m tests.client.live.forking ADDRESS before|idle|used|held|async|async-used
+
+prints a line of JSON for each child, and at last one of the parent. What is done with the client
+before the fork: `idle` nothing, `used` a push, `held` a push while another thread pushes and the
+locks are taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+from jobline import AsyncClient, Client, JoblineError
+
+PUSHES = 5
+# A child that hangs ends by itself.
+CHILD_SECONDS = 20
+
+
+def push_all(client: Client) -> list[int]:
+    """Pushes the same payloads in each of the ways; the ids."""
+    ids = [client.push("forked", b"same").id for _ in range(PUSHES)]
+    for _ in range(PUSHES):
+        ids += [pushed.id for pushed in client.push_many("forked", [b"same", {"a": 1}])]
+        ids += client.push_payloads("forked", [b"same", b"same"]).ids
+    return ids
+
+
+async def push_all_async(client: AsyncClient) -> list[int]:
+    """The same, awaited."""
+    ids = [(await client.push("forked", b"same")).id for _ in range(PUSHES)]
+    for _ in range(PUSHES):
+        ids += [pushed.id for pushed in await client.push_many("forked", [b"same", {"a": 1}])]
+        ids += (await client.push_payloads("forked", [b"same", b"same"])).ids
+    return ids
+
+
+def blocking_child(client: Client) -> dict[str, Any]:
+    """What a child did, and to whom it was connected."""
+    ids = push_all(client)
+    (pulled,) = client.pull("given")
+    client.jobs.get(ids[0])
+    client.close()
+    return {"ids": ids, "pulled": pulled.id}
+
+
+def async_child(client: AsyncClient) -> dict[str, Any]:
+    """The same, awaited."""
+
+    async def work() -> dict[str, Any]:
+        ids = await push_all_async(client)
+        (pulled,) = await client.pull("given")
+        await client.jobs.get(ids[0])
+        await client.close()
+        return {"ids": ids, "pulled": pulled.id}
+
+    return asyncio.run(work())
+
+
+def fork(child: Any, client: Any) -> int:
+    """A child that works with the client, says what it did, and ends."""
+    pid = os.fork()
+    if pid:
+        return pid
+    signal.alarm(CHILD_SECONDS)
+    try:
+        said = child(client)
+    except JoblineError as error:
+        said = {"error": type(error).__name__, "message": error.message}
+    os.write(1, f"{json.dumps(said)}\n".encode())
+    os._exit(0)
+
+
+def wait_for(pids: list[int]) -> None:
+    """Ends with the first child that did not end well."""
+    for pid in pids:
+        if status := os.waitpid(pid, 0)[1]:
+            sys.exit(f"a child ended with {status}")
+
+
+def blocking(address: str, how: str) -> None:
+    """A blocking client."""
+    with Client(address, timeout=10) as client:
+        if how != "idle":
+            client.push("parent", b"before")
+        pusher = client._pushers()
+        if how == "held":
+            with pusher._lock:
+                pids = [fork(blocking_child, client) for _ in range(2)]
+        else:
+            pids = [fork(blocking_child, client) for _ in range(2)]
+        wait_for(pids)
+        print(json.dumps({"ids": [client.push("parent", b"after").id]}), flush=True)
+
+
+def awaited(address: str, how: str) -> None:
+    """An asyncio client."""
+    client = AsyncClient(address, timeout=10)
+
+    async def used() -> None:
+        await client.push("parent", b"before")
+        wait_for([fork(in_no_loop, client)])
+        print(json.dumps({"ids": [(await client.push("parent", b"after")).id]}), flush=True)
+
+    if how == "async-used":
+        asyncio.run(used())
+    else:
+        wait_for([fork(async_child, client) for _ in range(2)])
+
+
+def in_no_loop(client: AsyncClient) -> dict[str, Any]:
+    """A child of a fork inside a loop has a copy of that loop, which does not run."""
+    asyncio.events._set_running_loop(None)
+    return async_child(client)
+
+
+if __name__ == "__main__":
+    (awaited if sys.argv[2].startswith("async") else blocking)(*sys.argv[1:])

@@ -1,0 +1,33 @@
+"""What each process makes for itself."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+from jobline.forks import PerProcess
+from jobline.ids import RequestIds
+
+
+def test_a_process_makes_its_value_once_and_a_child_its_own(monkeypatch):
+    """The parent's value stays as it was, for when the parent goes on."""
+    value = PerProcess(itertools.count(1).__next__)
+    assert value.made() is None
+    assert [value(), value(), value.made()] == [1, 1, 1]
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    assert value.made() is None
+    assert [value(), value()] == [2, 2]
+    monkeypatch.setattr(os, "getpid", lambda: parent)
+    assert value() == 1
+
+
+def test_a_child_draws_no_request_id_of_its_parent(monkeypatch):
+    """Trial A1: neither the parent's next id nor that of another child."""
+    new_id = RequestIds()
+    parent = os.getpid()
+    drawn = [new_id(), new_id()]
+    for child in (parent + 1, parent + 2, parent):
+        monkeypatch.setattr(os, "getpid", lambda pid=child: pid)
+        drawn += [new_id(), new_id()]
+    assert len(set(drawn)) == len(drawn)
