@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobline.v1 import store_pb2
 from jobline_server.engine.endings import EndedJobs, EndedRuns
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Details, Job
@@ -18,7 +19,10 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
+    Attempt,
+    AttemptOutcome,
     EndReason,
+    JobError,
     JobOptions,
     JobState,
     LeaseReason,
@@ -36,6 +40,7 @@ from jobline_server.storage.codec.stored_shard import (
     encode_queue,
 )
 from jobline_server.storage.finished import EndedRow
+from jobline_server.wire.errors import fill_error
 from tests.storage import strategies as own
 
 QUEUE = Queue("q", 1, 5)
@@ -176,6 +181,42 @@ def test_ended_job_comes_back(job, error, reason):
     ending = EndedJobs(JobState.DEAD, [job], 1_000, True, results, reason, error)
     row = row_of(job.id, 1, encode_ended_job(ending, job))
     assert record_of(row, job.id) == ending.record(job)
+
+
+def failed_job(error: JobError) -> Job:
+    """A job whose last attempt failed with an error."""
+    job = Job(9, QUEUE, DEFAULT_OPTIONS, b"payload", 7)
+    job.delivery = job.attempts = 1
+    job.details = Details()
+    job.details.history = (Attempt(1, 1, "w", 1, 2, AttemptOutcome.FAILED, error),)
+    return job
+
+
+def test_the_error_a_job_died_of_is_written_once():
+    """Trial E10: it was written as the last attempt's and as the job's, so that a gibibyte of dead
+    letters held half as many."""
+    error = JobError(type="E", message="m" * 4_096, stack="s" * 16_384, details=b"d" * 16_384)
+    job = failed_job(error)
+    ending = EndedJobs(JobState.DEAD, [job], 9, kept=True, error=error)
+
+    blob = encode_ended_job(ending, job)
+
+    assert len(blob) < 38_000
+    assert record_of(row_of(job.id, 1, blob), job.id) == ending.record(job)
+
+
+def test_an_error_that_was_written_twice_is_read():
+    """As files have it that were written before."""
+    error = JobError(type="E", message="m")
+    job = failed_job(error)
+    ending = EndedJobs(JobState.DEAD, [job], 9, kept=True, error=error)
+    stored = store_pb2.StoredEnded.FromString(encode_ended_job(ending, job))
+    stored.job.ClearField("error_of_last_attempt")
+    fill_error(stored.job.error, error)
+
+    blob = stored.SerializeToString()
+
+    assert record_of(row_of(job.id, 1, blob), job.id) == ending.record(job)
 
 
 def ended_run(state: JobState = JobState.COMPLETED) -> EndedRuns:

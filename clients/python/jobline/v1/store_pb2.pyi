@@ -177,6 +177,7 @@ class StoredJob(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    ERROR_OF_LAST_ATTEMPT_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id."""
     queue: _builtins.str
@@ -227,13 +228,15 @@ class StoredJob(_message.Message):
     """Output only. Why it ended."""
     result: _builtins.bytes
     """Output only. What it returned."""
+    error_of_last_attempt: _builtins.bool
+    """Output only. The last error is that of the last attempt in `history`: it is written once."""
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredAttempt]:
         """Output only. The last attempts."""
 
     @_builtins.property
     def error(self) -> _job_pb2.JobError:
-        """Output only. The last error."""
+        """Output only. The last error, unless it is that of the last attempt."""
 
     def __init__(
         self,
@@ -265,10 +268,11 @@ class StoredJob(_message.Message):
         reason: _job_pb2.EndReason.ValueType = ...,
         result: _builtins.bytes = ...,
         error: _job_pb2.JobError | None = ...,
+        error_of_last_attempt: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "options", b"options", "order", b"order", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "options", b"options", "order", b"order", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

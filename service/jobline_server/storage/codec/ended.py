@@ -12,11 +12,10 @@ from jobline_server.engine.endings import EndedJobs, EndedRuns
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.values import EndReason, JobState
-from jobline_server.storage.codec.records import record_from_stored
+from jobline_server.storage.codec.records import fill_last_error, record_from_stored
 from jobline_server.storage.codec.shared import interned_options, payloads_of
 from jobline_server.storage.codec.stored_jobs import fill_hand_outs
 from jobline_server.storage.finished import EndedRow
-from jobline_server.wire.errors import fill_error
 from jobline_server.wire.options import serialized_options
 
 
@@ -50,8 +49,7 @@ def encode_ended_job(ending: EndedJobs, job: Job) -> bytes:
         message.result = result
     if ending.reason:
         message.reason = job_pb2.EndReason.ValueType(ending.reason)
-    if ending.error is not None:
-        fill_error(message.error, ending.error)
+    fill_last_error(message, ending.error, job.details.history)
     return ended.SerializeToString()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.entries import JobRecord
-from jobline_server.engine.values import EndReason, LeaseReason
+from jobline_server.engine.values import Attempt, EndReason, JobError, LeaseReason
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.wire.errors import (
     attempt_from_stored,
@@ -37,12 +39,26 @@ def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
     message.ended_ms = record.ended_ms
     message.reason = job_pb2.EndReason.ValueType(record.reason)
     message.result = record.result
-    if record.error is not None:
-        fill_error(message.error, record.error)
+    fill_last_error(message, record.error, record.history)
+
+
+def fill_last_error(
+    message: store_pb2.StoredJob, error: JobError | None, history: Sequence[Attempt]
+) -> None:
+    """Writes the error that a job ended with. Mostly it is that of the last attempt, which stands
+    in the history: errors are most of what a dead job takes, so no error is written twice.
+    """
+    if error is None:
+        return
+    if history and history[-1].error == error:
+        message.error_of_last_attempt = True
+    else:
+        fill_error(message.error, error)
 
 
 def record_from_stored(message: store_pb2.StoredJob) -> JobRecord:
     """The record in a message."""
+    history = tuple(map(attempt_from_stored, message.history))
     return JobRecord(
         id=message.id,
         queue=message.queue,
@@ -54,7 +70,7 @@ def record_from_stored(message: store_pb2.StoredJob) -> JobRecord:
         stalls=message.stalls,
         releases=message.releases,
         delivery=message.delivery,
-        history=tuple(map(attempt_from_stored, message.history)),
+        history=history,
         checkpoint=message.checkpoint,
         progress=message.progress,
         progress_message=message.progress_message,
@@ -62,6 +78,12 @@ def record_from_stored(message: store_pb2.StoredJob) -> JobRecord:
         ended_ms=message.ended_ms,
         reason=EndReason(message.reason),
         result=message.result,
-        error=error_from_message(message.error) if message.HasField("error") else None,
+        error=_last_error(message, history),
         lease_reason=LeaseReason(message.lease_reason),
     )
+
+
+def _last_error(message: store_pb2.StoredJob, history: Sequence[Attempt]) -> JobError | None:
+    if message.error_of_last_attempt:
+        return history[-1].error
+    return error_from_message(message.error) if message.HasField("error") else None
