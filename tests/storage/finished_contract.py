@@ -5,9 +5,13 @@ The reference it is compared with stands in `ended_reference.py`.
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from random import Random
+
+import pytest
 
 from jobline_server.storage.finished import (
     PAGE_BYTES_MAX,
+    EndedLook,
     EndedOp,
     EndedQuery,
     EndedRow,
@@ -68,6 +72,18 @@ class FinishedContract:
                 looks += 1
         assert found == {row.first_id + at: row for row in rows for at in (0, 1)}
         assert 1 < looks < 10
+
+    @pytest.mark.parametrize("seed", range(20))
+    async def test_many_jobs_are_found_in_any_order(self, seed: int) -> None:
+        """Trial E3: ids out of order and repeated find the same rows as each id alone."""
+        chance = Random(seed)
+        rows = [run_of(first_id, 3) for first_id in range(10, 60, 5)]
+        asked = chance.choices(range(65), k=80)
+        async with self.opening() as finished:
+            await finished.write([PutEnded(row) for row in rows])
+            look = await finished.get_many(asked)
+            alone = {job_id: await finished.get(job_id) for job_id in asked}
+        assert look == EndedLook({i: row for i, row in alone.items() if row}, [], len(asked))
 
     async def test_looks_at_large_jobs_are_bounded_by_their_bytes(self) -> None:
         blob = bytes(PAGE_BYTES_MAX // 2)

@@ -81,7 +81,8 @@ class Bulk:
         *,
         dry_run: bool,
     ) -> None:
-        unique = list(dict.fromkeys(ids))
+        # In order of id, whatever order they came in: neighbours are found together.
+        unique = sorted(set(ids))
         for start in range(0, len(unique), limits.SLICE_ITEMS):
             await self._core.commits.wait()
             part = unique[start : start + limits.SLICE_ITEMS]
@@ -96,7 +97,7 @@ class Bulk:
     ) -> None:
         """What a step would do to these."""
         found = {job_id: self._live_state_of(job_id) for job_id in ids}
-        gone = sorted(job_id for job_id, state in found.items() if state is None)
+        gone = [job_id for job_id, state in found.items() if state is None]
         async for look in self._ended.look_up(gone):
             found.update((job_id, kept.state) for job_id, kept in look.kept.items())
         skipped = [job_id for job_id in ids if found[job_id] not in states]

@@ -189,8 +189,9 @@ class Finished(Protocol):
         """The row that holds a job, None if none does. Raises `DataLoss` if its checksum is bad."""
 
     async def get_many(self, job_ids: Sequence[int]) -> EndedLook:
-        """The rows that hold these jobs; ids in order are found fastest. A call looks at a bounded
-        number of rows, and at one id at least: ask again for those behind `looked`.
+        """The rows that hold these jobs, which may come in any order and more than once; ids in
+        order are found fastest. A call looks at a bounded number of rows, and at one id at least:
+        ask again for those behind `looked`.
         """
 
     async def list(self, query: EndedQuery) -> EndedPage:

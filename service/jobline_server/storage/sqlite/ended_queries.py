@@ -88,15 +88,17 @@ def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLo
     """The rows that hold these jobs. Neighbours that share a row cost one look."""
     rows: dict[int, EndedRow] = {}
     bad: list[int] = []
-    found, row, looks, size = None, None, 0, 0
+    row: EndedRow | None = None
+    first_id = end_id = looks = size = 0
     for looked, job_id in enumerate(job_ids):
-        if found is None or not found[0] <= job_id < found[0] + found[1]:
+        if not first_id <= job_id < end_id:
             if looks == WALK_PARTS or size >= PAGE_BYTES_MAX:
                 return EndedLook(rows, bad, looked)
             looks += 1
             found = connection.execute(_SQL["part_of"], {"job_id": job_id}).fetchone()
             if found is None or job_id >= found[0] + found[1]:
-                continue
+                continue  # what is known of the last row stays true of its ids
+            first_id, end_id = found[0], found[0] + found[1]
             row = _row(found)
             size += len(row.blob) if row is not None else 0
         if row is None:
