@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from rich.console import Console
 
-from jobline import Client
+from jobline import Client, FailAction
+from jobline.cli import doctor, top
 from jobline.cli.exits import MEANINGS, Exit, code_of
+from jobline.cli.findings import failed
 from jobline.errors import (
     DiskFull,
     Internal,
@@ -47,6 +54,45 @@ def test_top_shows_each_look(jobline, queue):
     assert [one["queues"][0]["name"] for one in looks] == [queue, queue]
     assert "pushed_per_second" in looks[0]["queues"][0]
     assert queue in jobline("top", queue, "--limit", 1).out
+
+
+def test_the_first_look_that_is_printed_has_rates(jobline, queue):
+    """Trial D10: `top -n 1` measures for an interval instead of showing 0/s."""
+    told = jobline("top", queue, "--limit", 1, "--interval", "10ms").out
+    assert "pushed/s" in told
+
+
+def test_top_fits_a_narrow_terminal(jobline, queue, served):
+    """Trial D10: at 60 characters a queue is one line, without the columns that matter least."""
+    push(jobline, queue, "x")
+    jobline("queue", "pause", queue, "--reason", "repairs")
+    with Client(served["grpc"]) as client:
+        cli: Any = SimpleNamespace(client=client)
+        look = top.look_at(cli, queue)
+        shown = top.view(look, look, datetime.now(UTC), rows_max=10, width=60)
+    screen = io.StringIO()
+    Console(width=60, file=screen).print(shown)
+    (row,) = [line for line in screen.getvalue().splitlines() if line.startswith("q-")]
+    assert queue in row
+    assert "paused" not in row
+
+
+def test_an_error_of_many_lines_is_one_line_of_a_list(jobline, queue, served):
+    """Trial D10: newlines in an error do not break `dead ls`."""
+    push(jobline, queue, "x")
+    with Client(served["grpc"]) as client:
+        (leased,) = client.pull(queue)
+        client.fail(leased, "first line\nsecond\tline", then=FailAction.DEAD)
+    (head, row) = jobline("dead", "ls", f"queue:{queue}").out.splitlines()
+    assert head.split()[0] == "id"
+    assert "first line second line" in row
+
+
+def test_a_finding_stands_apart_from_its_name():
+    """Trial D10: the longest name of a check is not glued to what was found."""
+    assert (
+        "push and work it failed" in doctor.line_of(failed("push and work", "it failed", "")).plain
+    )
 
 
 def test_top_goes_on_when_the_server_restarts(tmp_path):

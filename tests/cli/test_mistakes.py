@@ -12,6 +12,8 @@ import pytest
 
 from jobline.cli.exits import Exit
 
+# The last id of shard 0: as many jobs are never pushed.
+NO_JOB = str((1 << 43) - 1)
 KEYS = {"message", "advice", "kind", "reason", "code", "field", "retry_after"}
 
 
@@ -47,8 +49,8 @@ def test_server_that_is_not_there_is_said_in_words(jobline, server):
         (["queue", "get", "no-such-queue"], "there is no queue", "jobline queue ls"),
         (["queue", "resume", "no-such-queue"], "there is no queue", "jobline queue ls"),
         (["queue", "drain", "no-such-queue", "--yes"], "there is no queue", "jobline queue ls"),
-        (["job", "get", "99"], "there is no job 99", "jobline job ls"),
-        (["job", "explain", "99"], "there is no job 99", "jobline job ls"),
+        (["job", "get", NO_JOB], f"there is no job {NO_JOB}", "jobline job ls"),
+        (["job", "explain", NO_JOB], f"there is no job {NO_JOB}", "jobline job ls"),
     ],
 )
 def test_what_is_not_there_is_said_with_where_to_look(jobline, arguments, said, advice):

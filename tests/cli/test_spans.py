@@ -51,14 +51,41 @@ def test_what_is_no_moment_is_refused_with_examples():
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0.00125, "1.25 ms"), (3.4, "3.4 s"), (119, "119 s"), (150, "2.5 min"), (86_400 * 3, "3 d")],
+    [
+        (0, "0 s"),
+        (0.00000236, "2.4 µs"),
+        (0.00125, "1.2 ms"),
+        (0.0123, "12 ms"),
+        (0.9996, "1 s"),
+        (3.4, "3.4 s"),
+        (59.7, "1 min"),
+        (119, "1 min 59 s"),
+        (308, "5 min 8 s"),
+        (3_599.8, "1 h"),
+        (5_400, "1 h 30 min"),
+        (86_400 * 3, "3 d"),
+        (86_399, "1 d"),
+        (-150, "-2 min 30 s"),
+    ],
 )
-def test_span_is_shown_as_short_as_honest(seconds, shown):
+def test_span_is_shown_as_people_say_it(seconds, shown):
+    """Trial D10: no "0.00236 ms", no "5.13 min"."""
     assert show_span(seconds) == shown
 
 
-def test_past_future_and_nothing_are_told_apart():
-    assert show_ago(NOW - timedelta(minutes=5), NOW) == "5 min ago"
-    assert show_ago(NOW + timedelta(seconds=9), NOW) == "in 9 s"
-    assert show_ago(NOW, NOW) == "now"
+@pytest.mark.parametrize(
+    ("passed", "shown"),
+    [
+        (timedelta(seconds=308), "5 min ago"),
+        (timedelta(hours=47), "1 d ago"),
+        (timedelta(milliseconds=2), "now"),
+        (-timedelta(seconds=9), "in 9 s"),
+    ],
+)
+def test_past_and_future_are_told_in_one_unit(passed, shown):
+    """Trial D10: an age is a whole number of one unit."""
+    assert show_ago(NOW - passed, NOW) == shown
+
+
+def test_no_moment_is_nothing():
     assert show_ago(None, NOW) == ""

@@ -59,7 +59,7 @@ def doctor(cli: Cli, *, read_only: option.ReadOnly = False) -> None:
         if cli.out.as_json:
             cli.out.line({**asdict(finding), "health": finding.health.name.lower()})
         else:
-            cli.out.console.print(_line(finding))
+            cli.out.console.print(line_of(finding))
     if worst is Health.FAILED:
         raise typer.Exit(Exit.FAILED)
 
@@ -167,9 +167,10 @@ def _dead(stats: GetStatsResponse) -> Finding:
     return fine("dead letters", "none")
 
 
-def _line(finding: Finding) -> Text:
+def line_of(finding: Finding) -> Text:
+    """A finding as a line, and a second one where there is something to do."""
     mark, style = _MARKS[finding.health]
-    line = Text.assemble((mark, style), f" {finding.what:<13}", printable(finding.found))
+    line = Text.assemble((mark, style), f" {finding.what:<14}", printable(finding.found))
     if finding.advice:
         line.append(f"\n  → {printable(finding.advice)}", style="dim")
     return line

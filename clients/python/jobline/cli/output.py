@@ -23,17 +23,20 @@ from rich.text import Text
 
 T = TypeVar("T")
 # Wide enough that nothing is cut when a table goes through a pipe.
-_PIPE_WIDTH = 240
+PIPE_WIDTH = 240
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """A column of a table: its title, what it shows of an item, and how."""
+    """A column of a table: its title, what it shows of an item, and how. It is left out where the
+    terminal has fewer than `from_width` characters a line.
+    """
 
     title: str
     shown: Callable[[T], str]
     right: bool = False
     style: str = ""
+    from_width: int = 0
 
 
 class _Console(Console):
@@ -49,7 +52,7 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        width = None if sys.stdout.isatty() else _PIPE_WIDTH
+        width = None if sys.stdout.isatty() else PIPE_WIDTH
         # No emoji: `:x:` in a job's words, or in a filter, is what it is.
         self.console = _Console(width=width, highlight=False, soft_wrap=False, emoji=False)
         self.notes = Console(stderr=True, highlight=False, emoji=False)
@@ -83,7 +86,7 @@ class Output:
             return count
         found = list(items)
         if found:
-            self.console.print(table(found, columns))
+            self.console.print(table(found, columns, width=self.console.width))
         else:
             self.note(none)
         return len(found)
@@ -105,15 +108,16 @@ class Output:
             yield lambda done: bar.advance(task, done)
 
 
-def table(items: Iterable[T], columns: list[Column[T]], title: str = "") -> Table:
-    """A table of items, a row each."""
-    shown = Table(title=title or None, box=None, pad_edge=False, header_style="bold")
+def table(items: Iterable[T], columns: list[Column[T]], width: int = PIPE_WIDTH) -> Table:
+    """A table of items, a row and a line each, as wide as `width` characters."""
+    columns = [column for column in columns if column.from_width <= width]
+    shown = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         shown.add_column(
             column.title, justify="right" if column.right else "left", style=column.style
         )
     for item in items:
-        shown.add_row(*(Text(printable(column.shown(item))) for column in columns))
+        shown.add_row(*(Text(one_line(column.shown(item))) for column in columns))
     return shown
 
 
@@ -148,6 +152,11 @@ def speak_narrow() -> None:
 
 def _is_narrow() -> bool:
     return not (sys.stdout.encoding or "").lower().startswith("utf")
+
+
+def one_line(text: str) -> str:
+    """The text in one line, as a cell of a table holds it."""
+    return printable(" ".join(text.split()) if any(char in text for char in "\n\r\t") else text)
 
 
 def printable(text: str) -> str:

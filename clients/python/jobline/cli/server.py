@@ -67,16 +67,28 @@ def worker_columns(now: datetime) -> list[Column[Worker]]:
     """The columns of a list of workers."""
     return [
         Column("worker", lambda worker: worker.description.id or worker.session[:12]),
-        Column("host", lambda worker: f"{worker.description.host}:{worker.description.pid}"),
-        Column("client", lambda worker: worker.description.language),
-        Column("version", lambda worker: worker.description.version),
+        Column(
+            "host",
+            lambda worker: f"{worker.description.host}:{worker.description.pid}",
+            from_width=100,
+        ),
+        Column("client", lambda worker: worker.description.language, from_width=100),
+        Column("version", lambda worker: worker.description.version, from_width=100),
         Column("queues", lambda worker: " ".join(one.queue for one in worker.queues)),
-        Column("names", lambda worker: " ".join(sorted({h.name or "-" for h in worker.handlers}))),
+        Column("names", _names, from_width=80),
         Column("has", lambda worker: f"{worker.in_flight:,} of {worker.window:,}", right=True),
         Column("connected", lambda worker: show_ago(moment_of(worker, "connected_at"), now)),
         Column("heard", lambda worker: show_ago(moment_of(worker, "last_heard_at"), now)),
         Column("", _state),
     ]
+
+
+def _host(worker: Worker) -> str:
+    return f"{worker.description.host}:{worker.description.pid}"
+
+
+def _names(worker: Worker) -> str:
+    return " ".join(sorted({handler.name or "-" for handler in worker.handlers}))
 
 
 def _state(worker: Worker) -> str:

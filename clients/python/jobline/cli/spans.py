@@ -5,6 +5,7 @@ Pure: a moment that something is measured from is an argument.
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 
@@ -18,7 +19,14 @@ _UNITS = {
     "w": 604_800.0,
 }
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|min|s|m|h|d|w)")
-_SHOWN = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")]
+# Seconds of a unit, and how many of it are one of the next.
+_SMALL = [(1e-6, "µs", 1_000), (1e-3, "ms", 1_000), (1.0, "s", 60)]
+# Seconds of a unit and of the smaller one that is shown beside it; and seconds of the next unit.
+_LARGE = [
+    ((60, "min", 1, "s"), 3_600.0),
+    ((3_600, "h", 60, "min"), 86_400.0),
+    ((86_400, "d", 3_600, "h"), math.inf),
+]
 
 
 def parse_span(text: str) -> float:
@@ -44,23 +52,37 @@ def parse_moment(text: str) -> datetime:
 
 
 def show_span(seconds: float) -> str:
-    """A span, as short as it is honest: `1.2 ms`, `3.4 s`, `2 min`, `5.5 h`."""
-    for size, unit in _SHOWN:
-        if abs(seconds) >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    if abs(seconds) >= 1:
-        return f"{seconds:.3g} s"
-    return f"{seconds * 1_000:.3g} ms"
+    """A span as people say it: `2.4 µs`, `12 ms`, `3.4 s`, `5 min 8 s`, `1 h 30 min`, `3 d 4 h`."""
+    if seconds < 0:
+        return f"-{show_span(-seconds)}"
+    for size, unit, most in _SMALL:
+        count = _rounded(seconds / size)
+        if count < most:  # otherwise it is one of the next unit, once rounded
+            return f"{count:g} {unit}" if count else "0 s"
+    size, unit, smaller, smaller_unit = next(
+        large for large, most in _LARGE if round(seconds / large[2]) * large[2] < most
+    )
+    count, rest = divmod(round(seconds / smaller) * smaller, size)
+    return f"{count} {unit} {rest // smaller} {smaller_unit}" if rest else f"{count} {unit}"
+
+
+def _rounded(number: float) -> float:
+    """Two digits of a small number, no fraction of a larger one."""
+    return round(number, 1) if number < 9.95 else round(number)  # 10 when rounded
 
 
 def show_ago(moment: datetime | None, now: datetime) -> str:
-    """How long ago it was, or in how long it will be; "" without a moment."""
+    """How long ago it was, or in how long it will be, in one unit; "" without a moment."""
     if moment is None:
         return ""
     passed = (now - moment).total_seconds()
-    if abs(passed) < 0.001:
+    whole = int(abs(passed))
+    if whole == 0:
         return "now"
-    return f"{show_span(passed)} ago" if passed > 0 else f"in {show_span(-passed)}"
+    units = (large[:2] for large, _ in reversed(_LARGE) if whole >= large[0])
+    size, unit = next(units, (1, "s"))
+    span = f"{whole // size} {unit}"
+    return f"{span} ago" if passed > 0 else f"in {span}"
 
 
 def show_moment(moment: datetime | None) -> str:

@@ -15,7 +15,7 @@ from rich.text import Text
 from jobline.cli import options as option
 from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.job_view import moment_of, span_text
-from jobline.cli.output import Column, table
+from jobline.cli.output import PIPE_WIDTH, Column, table
 from jobline.cli.plain import plain
 from jobline.cli.queues import remarks
 from jobline.cli.server import worker_columns
@@ -65,8 +65,9 @@ def top(
 ) -> None:
     """Show queues and workers live, busiest first, until you stop it.
 
-    Without a terminal, or with --json, one look is printed after the other. A server that falls
-    silent is asked again; with --json nothing is printed until it answers.
+    Without a terminal, or with --json, one look is printed after the other, each an interval after
+    the one before it, so that it has rates. A server that falls silent is asked again; with --json
+    nothing is printed until it answers.
     """
     looks = _looks(cli, prefix, interval, limit)
     if cli.out.as_json:
@@ -80,26 +81,32 @@ def top(
         return
     with Live(console=cli.out.console, screen=True, auto_refresh=False) as live:
         for before, look in looks:
-            height = cli.out.console.size.height - _HEADER_LINES
-            live.update(view(before, look, cli.now(), rows_max=max(height, 3)), refresh=True)
+            size = cli.out.console.size
+            rows_max = max(size.height - _HEADER_LINES, 3)
+            shown = view(before, look, cli.now(), rows_max=rows_max, width=size.width)
+            live.update(shown, refresh=True)
 
 
 def _looks(cli: Cli, prefix: str, interval: float, limit: int) -> Iterator[tuple[Look, Look]]:
-    """Pairs of a look and the one before it; ends after `limit` of them, or never."""
-    before = look = _look(cli, prefix)
-    yield before, look
-    done = 1
+    """Pairs of a look and the one before it; ends after `limit` of them, or never. A screen that is
+    watched begins at once, with a pair that has no rates yet.
+    """
+    before = look = look_at(cli, prefix)
+    done = 0
+    if cli.out.console.is_terminal and not cli.out.as_json and not limit:
+        yield before, look
     while not limit or done < limit:
         time.sleep(interval)
         try:
-            before, look = look, _look(cli, prefix)
+            before, look = look, look_at(cli, prefix)
         except (Unavailable, DeadlineExceeded):
             before = look = replace(look, is_silent=True)
         yield before, look
         done += 1
 
 
-def _look(cli: Cli, prefix: str) -> Look:
+def look_at(cli: Cli, prefix: str) -> Look:
+    """The server now."""
     queues = {queue.name: queue for queue in cli.client.queues.list(prefix, page_size=1_000)}
     workers = list(cli.client.admin.workers(page_size=1_000))
     return Look(time.monotonic(), cli.client.admin.stats(), queues, workers)
@@ -126,30 +133,34 @@ def _order(row: Row) -> tuple[float, int, str]:
     return (-row.pushed - row.completed, -counts.ready - counts.active, row.queue.name)
 
 
-def view(before: Look, look: Look, now: datetime, *, rows_max: int) -> RenderableType:
+def view(
+    before: Look, look: Look, now: datetime, *, rows_max: int, width: int = PIPE_WIDTH
+) -> RenderableType:
     """A look as a screen."""
     stats = look.stats
     seconds = look.at - before.at
-    pushed = stats.pushed_total - before.stats.pushed_total
-    completed = stats.completed_total - before.stats.completed_total
-    rates = (max(pushed, 0) / seconds, max(completed, 0) / seconds) if seconds > 0 else (0.0, 0.0)
+    pushed = max(stats.pushed_total - before.stats.pushed_total, 0)
+    completed = max(stats.completed_total - before.stats.completed_total, 0)
+    rates = ""
+    if seconds > 0:
+        rates = f"{pushed / seconds:,.0f} pushed/s  {completed / seconds:,.0f} completed/s"
     head = Text.assemble(
         (f"jobline {stats.version}", "bold"),
         f"  started {show_ago(moment_of(stats, 'started_at'), now)}"
         f"  commit {span_text(stats, 'commit_time')}  loop lag {span_text(stats, 'loop_lag')}\n",
         f"{stats.ready:,} ready  {stats.scheduled:,} scheduled  {stats.active:,} active  "
-        f"{stats.dead:,} dead  {stats.workers:,} workers   "
-        f"{rates[0]:,.0f} pushed/s  {rates[1]:,.0f} completed/s",
+        f"{stats.dead:,} dead  {stats.workers:,} workers   ",
+        rates,
         ("  DISK FULL" if stats.disk_full else "", "bold red"),
         ("  NO ANSWER, asking again" if look.is_silent else "", "bold red"),
     )
     shown = rows(before, look)
-    parts: list[RenderableType] = [head, "", table(shown[:rows_max], _columns(now))]
+    parts: list[RenderableType] = [head, "", table(shown[:rows_max], _columns(now), width)]
     if len(shown) > rows_max:
         parts.append(Text(f"… and {len(shown) - rows_max:,} queues", style="dim"))
     room = rows_max - len(shown) - 2
     if look.workers and room > 0:
-        parts += ["", table(look.workers[:room], worker_columns(now))]
+        parts += ["", table(look.workers[:room], worker_columns(now), width)]
     return Group(*parts)
 
 
@@ -157,14 +168,16 @@ def _columns(now: datetime) -> list[Column[Row]]:
     return [
         Column("queue", lambda row: row.queue.name, style="bold"),
         Column("ready", lambda row: f"{row.queue.counts.ready:,}", right=True),
-        Column("scheduled", lambda row: f"{row.queue.counts.scheduled:,}", right=True),
+        Column(
+            "scheduled", lambda row: f"{row.queue.counts.scheduled:,}", right=True, from_width=80
+        ),
         Column("active", lambda row: f"{row.queue.counts.active:,}", right=True),
         Column("dead", lambda row: f"{row.queue.counts.dead:,}", right=True),
         Column("in/s", lambda row: f"{row.pushed:,.0f}", right=True),
         Column("done/s", lambda row: f"{row.completed:,.0f}", right=True),
-        Column("failed/s", lambda row: f"{row.failed:,.1f}", right=True),
+        Column("failed/s", lambda row: f"{row.failed:,.1f}", right=True, from_width=80),
         Column("oldest", lambda row: show_ago(moment_of(row.queue, "oldest_ready_at"), now)),
-        Column("", lambda row: remarks(row.queue)),
+        Column("", lambda row: remarks(row.queue), from_width=100),
     ]
 
 
