@@ -150,15 +150,19 @@ def test_key_that_is_empty_is_a_mistake(jobline, queue, arguments):
     assert "--key: is empty" in ended.err
 
 
-@pytest.mark.parametrize(
-    "arguments", [["doctor"], ["serve", "--help"], ["job", "ls", "name:\u2713"]]
-)
+@pytest.mark.parametrize("arguments", [["doctor"], ["job", "ls", "name:\u2713"]])
 def test_terminal_of_few_characters_is_no_reason_to_fail(served, jobline, queue, arguments):
     """What it cannot show becomes `?`."""
     jobline("push", queue, "x", "--name", "\u2713")
     ended = typed(served, *arguments)
     assert ended.returncode == 0, ended.stderr
     assert "?" in ended.stdout
+
+
+def test_help_does_not_fail_on_a_terminal_of_few_characters(served):
+    ended = typed(served, "serve", "--help")
+    assert ended.returncode == 0, ended.stderr
+    assert "Run a server" in ended.stdout
 
 
 def test_json_is_whole_on_a_terminal_of_few_characters(served, jobline, queue):
