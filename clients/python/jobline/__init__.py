@@ -22,7 +22,7 @@ the two clients that send what those make (`blocking`, `asynchronous`), and `wor
 from jobline.asynchronous.client import AsyncClient
 from jobline.blocking.client import Client
 from jobline.context import CancelReason, Context
-from jobline.declare import JobType, job
+from jobline.declare import job
 from jobline.enums import (
     AckLevel,
     BackoffKind,
@@ -75,6 +75,7 @@ from jobline.errors import (
     WaitTimeout,
     WrongState,
 )
+from jobline.job_type import JobType
 from jobline.leased import LeasedJob
 from jobline.options import Backoff, JobOptions, NewJob, Retention
 from jobline.outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped

@@ -14,6 +14,9 @@ from grpc import aio
 
 from jobline.errors import FailedPrecondition, InvalidArgument
 
+# Where a server is, unless an argument or JOBLINE_SERVER says otherwise.
+DEFAULT_TARGET = "localhost:7070"
+
 # A frame or page of the server; requests are bounded by the server.
 MESSAGE_BYTES_MAX = 64 << 20
 
@@ -120,10 +123,19 @@ def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -
     return channel
 
 
-def target_of(target: str) -> str:
-    """A target as gRPC wants it. Raises InvalidArgument for an address of the web, of which gRPC
-    itself would say with each call that no such host is known.
+def target_of(target: str | None) -> str:
+    """A target as gRPC wants it; without one that of JOBLINE_SERVER, else `localhost:7070`.
+
+    Raises InvalidArgument for an address of the web, of which gRPC itself would say with each call
+    that no such host is known.
     """
+    if target is None:
+        target = os.environ.get("JOBLINE_SERVER") or DEFAULT_TARGET
+    if not target:
+        raise InvalidArgument(
+            "the server's address is empty: give HOST:PORT, or None for "
+            f"JOBLINE_SERVER and then {DEFAULT_TARGET}"
+        )
     if target.lower().startswith(("http://", "https://")):
         raise InvalidArgument(f"{target}: give HOST:PORT alone, as in localhost:7070")
     return target

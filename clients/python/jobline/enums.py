@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TypeVar
+from typing import Literal, TypeVar
+
+from jobline.errors import InvalidArgument
 
 E = TypeVar("E", bound=IntEnum)
 
@@ -17,11 +19,19 @@ class AckLevel(IntEnum):
     FSYNCED = 3
 
 
+AckLevelName = AckLevel | Literal["memory", "buffered", "fsynced"]
+"""An ack level, or its name."""
+
+
 class BackoffKind(IntEnum):
     """How the pause before the next attempt grows."""
 
     FIXED = 1
     EXPONENTIAL = 2
+
+
+BackoffKindName = BackoffKind | Literal["fixed", "exponential"]
+"""A kind of backoff, or its name."""
 
 
 class PushOutcome(IntEnum):
@@ -57,6 +67,10 @@ class FailAction(IntEnum):
     CANCEL = 3
 
 
+FailActionName = FailAction | Literal["retry", "dead", "cancel"]
+"""What happens to a job that failed, or its name."""
+
+
 class ReleaseReason(IntEnum):
     """Why a job is given back."""
 
@@ -64,6 +78,10 @@ class ReleaseReason(IntEnum):
     INTERRUPTED = 2
     UNHANDLED = 3
     LIMITED = 4
+
+
+ReleaseReasonName = ReleaseReason | Literal["snooze", "interrupted", "unhandled", "limited"]
+"""Why a job is given back, or its name."""
 
 
 class JobState(IntEnum):
@@ -149,3 +167,18 @@ def known(kind: type[E], number: int) -> E:
         return kind(number)
     except ValueError:
         return kind(0)
+
+
+def named(kind: type[E], value: E | int | str) -> E:
+    """The member that a value is, or is the name of, in any case. Raises InvalidArgument, which
+    names all of them.
+    """
+    if isinstance(value, kind):
+        return value
+    names = {member.name.lower(): member for member in kind if member.value}
+    try:
+        if isinstance(value, str):
+            return names[value.strip().lower().replace("-", "_")]
+        return kind(value)
+    except (KeyError, ValueError):
+        raise InvalidArgument(f"{value!r} is not one of {', '.join(names)}") from None

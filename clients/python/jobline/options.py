@@ -13,8 +13,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
-from jobline.enums import BackoffKind
+from jobline.enums import BackoffKind, BackoffKindName, named
 from jobline.errors import ErrorFacts, InvalidArgument
+from jobline.keywords import refuse_unknown
 from jobline.times import Seconds, to_duration
 from jobline.v1 import job_pb2
 
@@ -23,12 +24,12 @@ from jobline.v1 import job_pb2
 class Backoff:
     """The pause before the next attempt.
 
-    `kind`: default EXPONENTIAL. `base`: the first pause, 0 s … 24 h (default 1 s); exponential
-    backoff doubles it up to `max_delay`, 0 s … 24 h (default 1 h). `jitter`: share by which a pause
-    may be shorter or longer, 0 … 1 (default 0.1).
+    `kind`: "fixed" or "exponential" (default). `base`: the first pause, 0 s … 24 h (default 1 s);
+    exponential backoff doubles it up to `max_delay`, 0 s … 24 h (default 1 h). `jitter`: share by
+    which a pause may be shorter or longer, 0 … 1 (default 0.1).
     """
 
-    kind: BackoffKind | None = None
+    kind: BackoffKindName | None = None
     base: Seconds | None = None
     max_delay: Seconds | None = None
     jitter: float | None = None
@@ -36,7 +37,7 @@ class Backoff:
     def to_message(self) -> job_pb2.Backoff:
         """The message of the protocol."""
         return job_pb2.Backoff(
-            kind=job_pb2.BackoffKind.ValueType(self.kind or 0),
+            kind=job_pb2.BackoffKind.ValueType(named(BackoffKind, self.kind) if self.kind else 0),
             base=None if self.base is None else to_duration(self.base),
             max_delay=None if self.max_delay is None else to_duration(self.max_delay),
             jitter=self.jitter,
@@ -152,6 +153,19 @@ class JobOptions:
 _NAMES = tuple(entry.name for entry in fields(JobOptions) if entry.init)
 
 NO_OPTIONS = JobOptions()
+
+
+def with_keywords(
+    options: JobOptions | None, keywords: OptionsHow, function: str
+) -> JobOptions | None:
+    """Options with the fields that were given to a function one by one, which override them.
+    Raises TypeError for a keyword that is no field.
+    """
+    if not keywords:
+        return options
+    refuse_unknown(keywords, OptionsHow.__annotations__, function)
+    own = JobOptions(**keywords)
+    return own if options is None else options.merged(own)
 
 
 def _overridden(part: Any, other: Any) -> Any:

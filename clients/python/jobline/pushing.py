@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from jobline import codec
 from jobline.batching import Batch, Gather
-from jobline.enums import AckLevel, PushOutcome, known
+from jobline.enums import AckLevel, AckLevelName, PushOutcome, known, named
 from jobline.errors import (
     ErrorFacts,
     IdempotencyMismatch,
@@ -22,7 +22,15 @@ from jobline.errors import (
     JoblineError,
     TooLarge,
 )
-from jobline.options import NO_OPTIONS, JobOptions, NewJob, key_of, options_message
+from jobline.options import (
+    NO_OPTIONS,
+    JobOptions,
+    NewJob,
+    OptionsHow,
+    key_of,
+    options_message,
+    with_keywords,
+)
 from jobline.times import Seconds, to_duration, to_timestamp
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
@@ -31,6 +39,7 @@ from jobline.values import Pushed, PushedLot
 # Share of a push's time that one try may take: an answer that is lost leaves time for others.
 TRY_SHARE = 1 / 3
 
+_OF_LANES = frozenset({"options", "name", "delay", "run_at", "ack_level"})
 _JSON_OPTIONS = JobOptions(content_type=codec.JSON)
 _NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
 _MISMATCH = ErrorFacts(reason="IDEMPOTENCY_MISMATCH", code="ALREADY_EXISTS")
@@ -49,14 +58,14 @@ class Lane(NamedTuple):
     has_key: bool
 
 
-class LotHow(TypedDict, total=False):
+class LotHow(OptionsHow, total=False):
     """What may be said about many jobs at once; see `Client.push`."""
 
     options: JobOptions | None
     name: str | None
     delay: Seconds | None
     run_at: datetime | None
-    ack_level: AckLevel | None
+    ack_level: AckLevelName | None
 
 
 class PushHow(LotHow, total=False):
@@ -65,18 +74,24 @@ class PushHow(LotHow, total=False):
     job_key: str | None
 
 
-def lane_of(queue: str, how: LotHow, *, is_json: bool = False) -> Lane:
-    """The lane of a call for many jobs."""
+def lane_of(queue: str, how: LotHow, function: str = "push_many") -> Lane:
+    """The lane of a call for many jobs. Raises TypeError for a keyword that `function` lacks."""
+    more: Any = {key: value for key, value in how.items() if key not in _OF_LANES}
     return Lane(
         queue,
-        how.get("options"),
+        with_keywords(how.get("options"), more, function),
         how.get("name"),
-        is_json,
-        how.get("delay"),
-        how.get("run_at"),
-        how.get("ack_level"),
+        is_json=False,
+        delay=how.get("delay"),
+        run_at=how.get("run_at"),
+        ack_level=level_of(how.get("ack_level")),
         has_key=False,
     )
+
+
+def level_of(ack_level: AckLevelName | None) -> AckLevel | None:
+    """An ack level that may be given by its name. Raises InvalidArgument."""
+    return None if ack_level is None else named(AckLevel, ack_level)
 
 
 def lane_options(lane: Lane) -> JobOptions:

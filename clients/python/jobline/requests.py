@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobline import codec
-from jobline.enums import EventKind, FailAction, JobState, ReleaseReason, SettleOutcome, known
+from jobline.enums import (
+    EventKind,
+    FailAction,
+    FailActionName,
+    JobState,
+    ReleaseReason,
+    ReleaseReasonName,
+    SettleOutcome,
+    known,
+    named,
+)
 from jobline.errors import WaitTimeout
 from jobline.leased import LeasedJob
 from jobline.times import Seconds, from_timestamp, seconds_of, to_duration
@@ -77,7 +87,7 @@ def fail_item(
     job: Lease,
     error: BaseException | JobError | str | None,
     *,
-    then: FailAction = FailAction.RETRY,
+    then: FailActionName = FailAction.RETRY,
     retry_after: Seconds | None = None,
 ) -> pb.FailItem:
     """One failed job, for a call or a stream."""
@@ -86,7 +96,7 @@ def fail_item(
         id=id_,
         delivery=delivery,
         error=JobError.of(error).to_message(),
-        then=pb.FailAction.ValueType(then),
+        then=pb.FailAction.ValueType(named(FailAction, then)),
         retry_after=None if retry_after is None else to_duration(retry_after),
     )
 
@@ -100,14 +110,14 @@ def failed_of(result: pb.FailResult) -> Failed:
     )
 
 
-def release_item(job: Lease, *, delay: Seconds | None, why: ReleaseReason) -> pb.ReleaseItem:
+def release_item(job: Lease, *, delay: Seconds | None, why: ReleaseReasonName) -> pb.ReleaseItem:
     """One job to give back, for a call or a stream."""
     id_, delivery = lease_of(job)
     return pb.ReleaseItem(
         id=id_,
         delivery=delivery,
         delay=None if delay is None else to_duration(delay),
-        why=pb.ReleaseReason.ValueType(why),
+        why=pb.ReleaseReason.ValueType(named(ReleaseReason, why)),
     )
 
 

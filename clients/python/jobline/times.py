@@ -1,9 +1,10 @@
-"""Times between Python and the wire: seconds or timedelta ↔ Duration, aware datetime ↔
-Timestamp.
+"""Times between people, Python and the wire: `90s`, seconds or timedelta ↔ Duration, ISO text or
+aware datetime ↔ Timestamp.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from google.protobuf.duration_pb2 import Duration
@@ -11,16 +12,55 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from jobline.errors import InvalidArgument
 
-Seconds = float | timedelta
-"""A span of time: seconds, or a timedelta."""
+Seconds = float | timedelta | str
+"""A span of time: seconds, a timedelta, or text such as `"250ms"`, `"90s"`, `"1h30m"`, `"2d"`."""
 
+_UNITS = {
+    "ms": 0.001,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3_600.0,
+    "d": 86_400.0,
+    "w": 604_800.0,
+}
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|min|s|m|h|d|w)")
 _NANOS = 1_000_000_000
 _SECONDS_MAX = 315_576_000_000  # what a protobuf Duration holds: 10,000 years
 
 
+def parse_span(text: str) -> float:
+    """Seconds of `250ms`, `90s`, `90`, `5m`, `1h30m`, `2d`, `1w`. Raises ValueError."""
+    text = text.strip().lower()
+    if re.fullmatch(r"\d+(?:\.\d+)?", text):
+        return float(text)
+    parts = _PART.findall(text)
+    if not parts or _PART.sub("", text).strip():
+        raise ValueError(f"{text!r} is not a time span; write 90s, 5m, 1h30m or 2d")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def parse_moment(text: str) -> datetime:
+    """An ISO 8601 moment; without a zone it is local time. Raises ValueError."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a moment; write 2026-01-31, 2026-01-31T18:00 or …T18:00:00Z"
+        ) from None
+    return moment.astimezone(UTC)
+
+
 def seconds_of(span: Seconds) -> float:
-    """The span in seconds."""
-    return span.total_seconds() if isinstance(span, timedelta) else float(span)
+    """The span in seconds. Raises InvalidArgument for text that is no span."""
+    if isinstance(span, timedelta):
+        return span.total_seconds()
+    if isinstance(span, str):
+        try:
+            return parse_span(span)
+        except ValueError as error:
+            raise InvalidArgument(str(error)) from None
+    return float(span)
 
 
 def to_duration(span: Seconds) -> Duration:

@@ -32,7 +32,8 @@ class AsyncClient(Producer, Leases):
     raise FailedPrecondition. So does a connection in a child of a process that was connected at the
     fork; one that was not leaves a child free to connect. `async with` closes it.
 
-    - `target`: `host:port` (default `localhost:7070`), or `unix:/path` for a Unix socket.
+    - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: what the environment says
+      in JOBLINE_SERVER, else `localhost:7070`.
     - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
     - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
     - `timeout`: how long a call may take in all, retries included, in seconds or as a timedelta;
@@ -44,7 +45,7 @@ class AsyncClient(Producer, Leases):
 
     def __init__(
         self,
-        target: str = "localhost:7070",
+        target: str | None = None,
         *,
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,

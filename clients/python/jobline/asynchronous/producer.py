@@ -10,9 +10,10 @@ from typing import Any, Unpack
 
 from jobline import codec
 from jobline.asynchronous.observer import Observer
-from jobline.enums import AckLevel
+from jobline.enums import AckLevel, AckLevelName
 from jobline.ids import RequestIds
-from jobline.options import JobOptions, NewJob, key_of
+from jobline.keywords import spelled_out
+from jobline.options import JobOptions, NewJob, OptionsHow, key_of, with_keywords
 from jobline.outgoing import (
     Outgoing,
     PushMiddleware,
@@ -27,6 +28,7 @@ from jobline.pushing import (
     LotHow,
     PushHow,
     lane_of,
+    level_of,
     lot_of,
     pushed_of,
     request_of_jobs,
@@ -46,6 +48,7 @@ class Producer(Observer):
     def _pushing(self) -> AioPusher:
         raise NotImplementedError
 
+    @spelled_out(OptionsHow)
     async def push(  # noqa: PLR0913  # one keyword for each thing that can be said about a job
         self,
         queue: str,
@@ -56,7 +59,8 @@ class Producer(Observer):
         job_key: str | None = None,
         delay: Seconds | None = None,
         run_at: datetime | None = None,
-        ack_level: AckLevel | None = None,
+        ack_level: AckLevelName | None = None,
+        **more: Unpack[OptionsHow],
     ) -> Pushed:
         """Pushes one job and returns when the ack level is reached.
 
@@ -65,12 +69,14 @@ class Producer(Observer):
         twice.
 
         - `payload`: bytes as they are, anything else as JSON; ≤ 10 MiB.
-        - `options`: what this kind of job wants; `name` is a short way to set `options.name`.
+        - `name`: the kind of work; a worker's handler is found by queue and name.
         - `job_key`: idempotency key, 1 … 256 bytes: again within 24 h it returns the first job's
           id.
-        - `delay` (0 s … 400 days) or `run_at` (aware datetime): when it becomes ready; default at
-          once.
-        - `ack_level`: default FSYNCED, or the queue's minimum.
+        - `delay` (0 s … 400 days; seconds, a timedelta or text such as "90s", as all spans) or
+          `run_at` (aware datetime): when it becomes ready; default at once.
+        - `ack_level`: "memory", "buffered" or "fsynced" (default, or the queue's minimum).
+        - `max_attempts`, `lease`, `priority`, …: the fields of `JobOptions`, which override those
+          of `options`. They belong to the job: workers take them from it.
 
         Raises BufferFull, InvalidArgument, IdempotencyMismatch, QueueFull and other refusals
         (nothing was stored), or OutcomeUnknown when the client's timeout passed without a definite
@@ -78,10 +84,11 @@ class Producer(Observer):
         """
         data, content_type = codec.encode(payload)
         key = key_of(job_key)
-        lane = Lane(queue, options, name, bool(content_type), delay, run_at, ack_level, key != "")
+        options, level = with_keywords(options, more, "push"), level_of(ack_level)
+        lane = Lane(queue, options, name, bool(content_type), delay, run_at, level, key != "")
         if self._push_middleware:
             jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
-            send = partial(self._push_through, ack_level)
+            send = partial(self._push_through, level)
             return (await through(self._push_middleware, jobs, send))[0]
         return await self._push_one(lane, data, key)
 
@@ -101,6 +108,7 @@ class Producer(Observer):
         lane = lane_of_one(job, ack_level)
         return [await self._push_one(lane, job.payload, job.job_key)]
 
+    @spelled_out(LotHow)
     async def push_many(
         self,
         queue: str,
@@ -144,6 +152,7 @@ class Producer(Observer):
         lane, rest = shared_lot(jobs, ack_level)
         return await self._push_lot(lane, rest, atomic, request_id)
 
+    @spelled_out(LotHow)
     async def push_payloads(
         self,
         queue: str,
@@ -160,10 +169,11 @@ class Producer(Observer):
         """
         if self._push_middleware and payloads:
             return pushed_lot(await self.push_many(queue, payloads, request_id=request_id, **how))
-        lane = lane_of(queue, how)
+        lane = lane_of(queue, how, "push_payloads")
         request = request_of_payloads(lane, payloads, request_id or self._new_id())
         return lot_of(await self._link().push(request))
 
+    @spelled_out(PushHow)
     async def push_and_wait(
         self,
         queue: str,

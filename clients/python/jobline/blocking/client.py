@@ -25,7 +25,8 @@ class Client(Producer, Leases):
     It connects at its first use. One client serves all threads of a process; a child of a fork
     connects anew, and is a producer of its own. `with` closes it.
 
-    - `target`: `host:port` (default `localhost:7070`), or `unix:/path` for a Unix socket.
+    - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: what the environment says
+      in JOBLINE_SERVER, else `localhost:7070`.
     - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
     - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
     - `timeout`: how long a call may take in all, retries included, in seconds or as a timedelta;
@@ -37,7 +38,7 @@ class Client(Producer, Leases):
 
     def __init__(
         self,
-        target: str = "localhost:7070",
+        target: str | None = None,
         *,
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -49,10 +50,10 @@ class Client(Producer, Leases):
         limits = GatherLimits(
             jobs=buffer_jobs, payload_bytes=buffer_bytes, give_up_after=seconds_of(timeout)
         )
+        self.target = target_of(target)
         super().__init__(
-            Connection(target_of(target), credentials, metadata, timeout), limits, middleware
+            Connection(self.target, credentials, metadata, timeout), limits, middleware
         )
-        self.target = target
         self.jobs = JobApi(self._connection)
         self.queues = QueueApi(self._connection)
         self.dead = DeadLetterApi(self._connection)

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobline import requests
 from jobline.blocking.connection import Connection
-from jobline.enums import FailAction, ReleaseReason, SettleOutcome
+from jobline.enums import FailActionName, ReleaseReasonName, SettleOutcome
 from jobline.ids import RequestIds
 from jobline.leased import LeasedJob
 from jobline.requests import Lease
@@ -66,11 +66,11 @@ class Leases:
         job: Lease,
         error: BaseException | JobError | str | None = None,
         *,
-        then: FailAction = FailAction.RETRY,
+        then: FailActionName = "retry",
         retry_after: Seconds | None = None,
     ) -> Failed:
         """Settles a job as failed: it is retried after its backoff (or `retry_after`, 0 s … 24 h)
-        while attempts are left; `then` sends it to the dead letters or cancels it instead.
+        while attempts are left; `then="dead"` sends it to the dead letters, "cancel" cancels it.
         """
         item = requests.fail_item(job, error, then=then, retry_after=retry_after)
         response = self._connection.write(self._connection.jobs.Fail, pb.FailRequest(items=[item]))
@@ -80,7 +80,7 @@ class Leases:
         self,
         *jobs: Lease,
         delay: Seconds | None = None,
-        why: ReleaseReason = ReleaseReason.INTERRUPTED,
+        why: ReleaseReasonName = "interrupted",
     ) -> list[SettleOutcome]:
         """Gives jobs back without failing them: at once and at the front, or after a `delay` (≤
         400 days).

@@ -11,10 +11,11 @@ from jobline import codec
 from jobline.batching import GatherLimits
 from jobline.blocking.connection import Connection
 from jobline.blocking.observer import Observer
-from jobline.enums import AckLevel
+from jobline.enums import AckLevel, AckLevelName
 from jobline.forks import PerProcess
 from jobline.ids import RequestIds
-from jobline.options import JobOptions, NewJob, key_of
+from jobline.keywords import spelled_out
+from jobline.options import JobOptions, NewJob, OptionsHow, key_of, with_keywords
 from jobline.outgoing import (
     Outgoing,
     PushMiddleware,
@@ -29,6 +30,7 @@ from jobline.pushing import (
     LotHow,
     PushHow,
     lane_of,
+    level_of,
     lot_of,
     pushed_of,
     request_of_jobs,
@@ -55,6 +57,7 @@ class Producer(Observer):
         )
         self._push_middleware = tuple(middleware)
 
+    @spelled_out(OptionsHow)
     def push(  # noqa: PLR0913  # one keyword for each thing that can be said about a job
         self,
         queue: str,
@@ -65,7 +68,8 @@ class Producer(Observer):
         job_key: str | None = None,
         delay: Seconds | None = None,
         run_at: datetime | None = None,
-        ack_level: AckLevel | None = None,
+        ack_level: AckLevelName | None = None,
+        **more: Unpack[OptionsHow],
     ) -> Pushed:
         """Pushes one job and returns when the ack level is reached.
 
@@ -74,12 +78,14 @@ class Producer(Observer):
         twice.
 
         - `payload`: bytes as they are, anything else as JSON; ≤ 10 MiB.
-        - `options`: what this kind of job wants; `name` is a short way to set `options.name`.
+        - `name`: the kind of work; a worker's handler is found by queue and name.
         - `job_key`: idempotency key, 1 … 256 bytes: again within 24 h it returns the first job's
           id.
-        - `delay` (0 s … 400 days) or `run_at` (aware datetime): when it becomes ready; default at
-          once.
-        - `ack_level`: default FSYNCED, or the queue's minimum.
+        - `delay` (0 s … 400 days; seconds, a timedelta or text such as "90s", as all spans) or
+          `run_at` (aware datetime): when it becomes ready; default at once.
+        - `ack_level`: "memory", "buffered" or "fsynced" (default, or the queue's minimum).
+        - `max_attempts`, `lease`, `priority`, …: the fields of `JobOptions`, which override those
+          of `options`. They belong to the job: workers take them from it.
 
         Raises BufferFull, InvalidArgument, IdempotencyMismatch, QueueFull and other refusals
         (nothing was stored), or OutcomeUnknown when the client's timeout passed without a definite
@@ -87,12 +93,13 @@ class Producer(Observer):
         """
         data, content_type = codec.encode(payload)
         key = key_of(job_key)
+        options, level = with_keywords(options, more, "push"), level_of(ack_level)
         lane = Lane(
-            queue, options, name, bool(content_type), delay, run_at, ack_level, has_key=bool(key)
+            queue, options, name, bool(content_type), delay, run_at, level, has_key=bool(key)
         )
         if self._push_middleware:
             jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
-            send = partial(self._push_through, ack_level)
+            send = partial(self._push_through, level)
             return through_plain(self._push_middleware, jobs, send)[0]
         return self._pushers().push(lane, data, key)
 
@@ -101,6 +108,7 @@ class Producer(Observer):
         lane = lane_of_one(job, ack_level)
         return [self._pushers().push(lane, job.payload, job.job_key)]
 
+    @spelled_out(LotHow)
     def push_many(
         self,
         queue: str,
@@ -144,6 +152,7 @@ class Producer(Observer):
         lane, rest = shared_lot(jobs, ack_level)
         return self._push_lot(lane, rest, atomic, request_id)
 
+    @spelled_out(LotHow)
     def push_payloads(
         self,
         queue: str,
@@ -160,10 +169,11 @@ class Producer(Observer):
         """
         if self._push_middleware and payloads:
             return pushed_lot(self.push_many(queue, payloads, request_id=request_id, **how))
-        lane = lane_of(queue, how)
+        lane = lane_of(queue, how, "push_payloads")
         request = request_of_payloads(lane, payloads, request_id or self._new_id())
         return lot_of(self._connection.push(request))
 
+    @spelled_out(PushHow)
     def push_and_wait(
         self,
         queue: str,

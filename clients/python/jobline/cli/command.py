@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import typer
 
+from jobline.channel import DEFAULT_TARGET
 from jobline.cli.exits import Exit, Mistake, code_of
-from jobline.cli.options import SERVER_DEFAULT, AsJson, Server
+from jobline.cli.options import AsJson, Server
 from jobline.cli.output import Output, fall_silent, printable
 from jobline.errors import (
     JoblineError,
@@ -143,7 +144,7 @@ def _exposed(function: Callable[..., None]) -> Callable[..., None]:
     keyword = inspect.Parameter.KEYWORD_ONLY
     shown = [parameter.replace(kind=keyword) for parameter in own]
     shown += [
-        inspect.Parameter("server", keyword, default=SERVER_DEFAULT, annotation=Server),
+        inspect.Parameter("server", keyword, default=DEFAULT_TARGET, annotation=Server),
         inspect.Parameter("as_json", keyword, default=False, annotation=AsJson),
     ]
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # read by inspect

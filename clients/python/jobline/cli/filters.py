@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from jobline.cli.exits import Mistake
-from jobline.cli.spans import parse_moment, parse_span
 from jobline.enums import EndReason, JobState
+from jobline.times import parse_moment, parse_span
 
 E = TypeVar("E", JobState, EndReason)
 

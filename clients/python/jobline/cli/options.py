@@ -13,7 +13,7 @@ import typer
 from jobline.cli import filters, settings
 from jobline.cli.exits import Mistake
 from jobline.cli.selection import id_of
-from jobline.cli.spans import parse_span
+from jobline.times import parse_span
 
 
 def _span(text: str | float) -> float:
@@ -45,7 +45,6 @@ def _lines(text: str) -> str:
 
 
 # Of the connection.
-SERVER_DEFAULT = "localhost:7070"
 Server = Annotated[
     str,
     typer.Option(

@@ -15,8 +15,8 @@ from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Mistake
 from jobline.cli.jobs import show_end
 from jobline.cli.output import counted
-from jobline.cli.spans import parse_moment
 from jobline.enums import AckLevel
+from jobline.times import parse_moment
 
 if TYPE_CHECKING:
     from jobline import JobOptions

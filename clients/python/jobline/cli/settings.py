@@ -12,9 +12,9 @@ from typing import Any
 from google.protobuf.message import Message
 
 from jobline.cli.exits import Mistake
-from jobline.cli.spans import parse_span, show_span
+from jobline.cli.spans import show_span
 from jobline.enums import AckLevel, BackoffKind
-from jobline.times import from_duration, to_duration
+from jobline.times import from_duration, parse_span, to_duration
 from jobline.v1 import job_pb2
 from jobline.v1.queue_pb2 import QueueSettings
 

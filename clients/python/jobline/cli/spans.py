@@ -1,4 +1,4 @@
-"""Times as people type and read them: `90s`, `1h30m`, `2d`; and `3 min ago`.
+"""Times as people read them: `1.5 h`, `3 min ago`; `jobline.times` reads what they type.
 
 Pure: a moment that something is measured from is an argument.
 """
@@ -6,19 +6,8 @@ Pure: a moment that something is measured from is an argument.
 from __future__ import annotations
 
 import math
-import re
-from datetime import UTC, datetime
+from datetime import datetime
 
-_UNITS = {
-    "ms": 0.001,
-    "s": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3_600.0,
-    "d": 86_400.0,
-    "w": 604_800.0,
-}
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|min|s|m|h|d|w)")
 # Seconds of a unit, and how many of it are one of the next.
 _SMALL = [(1e-6, "µs", 1_000), (1e-3, "ms", 1_000), (1.0, "s", 60)]
 # Seconds of a unit and of the smaller one that is shown beside it; and seconds of the next unit.
@@ -27,28 +16,6 @@ _LARGE = [
     ((3_600, "h", 60, "min"), 86_400.0),
     ((86_400, "d", 3_600, "h"), math.inf),
 ]
-
-
-def parse_span(text: str) -> float:
-    """Seconds of `250ms`, `90s`, `90`, `5m`, `1h30m`, `2d`, `1w`. Raises ValueError."""
-    text = text.strip().lower()
-    if re.fullmatch(r"\d+(?:\.\d+)?", text):
-        return float(text)
-    parts = _PART.findall(text)
-    if not parts or _PART.sub("", text).strip():
-        raise ValueError(f"{text!r} is not a time span; write 90s, 5m, 1h30m or 2d")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
-
-
-def parse_moment(text: str) -> datetime:
-    """An ISO 8601 moment; without a zone it is local time. Raises ValueError."""
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ValueError(
-            f"{text!r} is not a moment; write 2026-01-31, 2026-01-31T18:00 or …T18:00:00Z"
-        ) from None
-    return moment.astimezone(UTC)
 
 
 def show_span(seconds: float) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobline import shapes
-from jobline.declare import JobType
 from jobline.errors import InvalidArgument
+from jobline.job_type import JobType
 from jobline.leased import LeasedJob
 from jobline.times import Seconds, seconds_of
 

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import grpc
 
 from jobline.channel import metadata_of, target_of
-from jobline.declare import JobType
 from jobline.errors import ClientClosed, InvalidArgument
 from jobline.frames import opening_of
+from jobline.job_type import JobType
 from jobline.times import Seconds, seconds_of, to_duration
 from jobline.v1 import job_service_pb2 as pb
 from jobline.version import __version__
@@ -43,7 +43,8 @@ async def _no_lifespan() -> AsyncIterator[None]:
 class Worker:
     """Runs jobs: handlers by queue and name, fed by one stream.
 
-    - `target` (default `localhost:7070`), `credentials`, `metadata`: as for `Client`.
+    - `target` (default: JOBLINE_SERVER, else `localhost:7070`), `credentials`, `metadata`: as for
+      `Client`.
     - `jobs`: declared jobs to run; see also `add`, `handler`, `batch_handler`.
     - `concurrency`: async handlers that run at once (default 16). `threads`: plain ones (default
       the same).
@@ -67,7 +68,7 @@ class Worker:
 
     def __init__(  # noqa: PLR0913  # one keyword for each thing that can be said about a worker
         self,
-        target: str = "localhost:7070",
+        target: str | None = None,
         jobs: Iterable[JobType[Any, Any]] = (),
         *,
         concurrency: int = 16,
@@ -128,7 +129,8 @@ class Worker:
 
         `name`: default "", jobs without one; `ANY` takes every name of the queue that no other
         handler takes. `payload`: the type to read payloads as; by default JSON where the content
-        type says so, else bytes. Raises InvalidArgument as `add` does.
+        type says so, else bytes. Attempts, backoff and lease are not said here: options travel with
+        the push. Raises InvalidArgument as `add` does.
         """
 
         def declare(function: F) -> F:

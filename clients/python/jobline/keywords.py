@@ -1,0 +1,44 @@
+"""Keywords that a method takes as `**more: Unpack[SomeTypedDict]`: type checkers and editors know
+them from the TypedDict; this file shows them to `help()`, and refuses unknown ones by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spelled_out(*kinds: type) -> Callable[[F], F]:
+    """Shows the keys of these TypedDicts in the signature of a function, in place of its last
+    parameter, `**more`.
+    """
+    hints = {name: hint for kind in kinds for name, hint in kind.__annotations__.items()}
+
+    def show(function: F) -> F:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        shown = [_keyword(name, hint) for name, hint in hints.items()]
+        changed = signature.replace(parameters=[*own, *shown])
+        function.__signature__ = changed  # type: ignore[attr-defined]  # read by inspect
+        return function
+
+    return show
+
+
+def _keyword(name: str, hint: Any) -> inspect.Parameter:
+    text = getattr(hint, "__forward_arg__", hint)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=None, annotation=text)
+
+
+def refuse_unknown(given: Mapping[str, Any], known: Collection[str], function: str) -> None:
+    """Raises the TypeError that Python raises for a keyword which `function` does not take."""
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            advice = f": did you mean {close[0]!r}?" if close else f": it takes {', '.join(known)}"
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{advice}")
