@@ -14,9 +14,13 @@ from grpc import aio
 from jobline.v1 import admin_service_pb2, job_service_pb2
 from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS
 from jobline_server.rpc import transport as transport_module
 from jobline_server.rpc.transport import CannotServe, check_address, choose_transport
 from jobline_server.testing import RunningServer, running_server
+from tests.server.calling import all_rpcs, method_of, refusal_of
 from tests.server.conftest import connect, until
 from tests.server.world import make
 
@@ -151,3 +155,49 @@ async def test_a_cancelled_pull_gives_nothing_away(
 
     reply = await stub.Pull(make(job_service_pb2.PullRequest, queues=[{"queue": "q"}]))
     assert len(reply.jobs) == 1
+
+
+async def test_a_call_without_a_message_is_answered(channel: aio.Channel) -> None:
+    """Trial E11: whoever ends its side without a message is told so, and does not wait for ever."""
+    untyped: Any = channel
+    for rpc in all_rpcs():
+        if method_of(rpc).client_streaming:
+            continue
+        kind = untyped.stream_stream if method_of(rpc).server_streaming else untyped.stream_unary
+        call = kind(f"/jobline.v1.{rpc}")(timeout=30)
+        await call.done_writing()
+        code = await call.code()
+        # The native transport finds it by itself, and has a code of its own for it.
+        assert code in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL), rpc
+        assert "message" in await call.details(), rpc
+
+
+async def test_too_many_calls_at_once_are_all_answered(transport: str) -> None:
+    """Trial E4: 8,000 calls at once meet our own limit and no other: each is served or refused with
+    its code, and told when to come back.
+    """
+    async with (
+        running_server(transport=transport, max_calls=500) as server,
+        connect(server.address) as first,
+        connect(server.address) as second,
+    ):
+        stubs = [JobServiceStub(channel) for channel in (first, second)]
+        pull = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], wait={"seconds": 60})
+        calls = [stubs[index % 2].Pull(pull) for index in range(8_000)]
+        meter = server.server.meters.of("jobline.v1.JobService", "Pull")
+
+        def refused() -> int:
+            return meter.ended.get("RESOURCE_EXHAUSTED", 0)
+
+        # The native transport has 1,024 calls of a connection open at once; the rest wait.
+        await until(lambda: meter.in_flight == 500 and meter.started == 8_000)
+        await until(lambda: refused() == 7_500)
+        await server.runtime.push(Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * 500)))
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+
+        errors = [answer for answer in answers if isinstance(answer, aio.AioRpcError)]
+        assert len(answers) - len(errors) == 500
+        for error in errors:
+            refusal = refusal_of(error)
+            assert (refusal.code, refusal.reason) == ("RESOURCE_EXHAUSTED", "TOO_MANY_CALLS")
+            assert "RetryInfo" in refusal.details

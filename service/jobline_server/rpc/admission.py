@@ -2,6 +2,10 @@
 
 gRPC's own bound counts streams as calls and knows no kinds. Over a bound a call is refused with
 TOO_MANY_CALLS, which is definite: nothing of it happened.
+
+A unary call is open until gRPC has written its reply, which it does as the caller reads: replies
+that nobody reads hold their places and bytes. The native transport takes a reply and does not say
+when it was written, so there a call is open until it was handed over.
 """
 
 from __future__ import annotations
@@ -22,7 +26,10 @@ class CallLimits:
     """Bounds on what is open at once."""
 
     calls: int = 20_000
+    # Requests of calls that are open.
     call_bytes: int = 1 << 30
+    # Replies that are not written yet; gRPC has a copy of each, so memory is twice this.
+    reply_bytes: int = 512 << 20
     streams: int = 10_000
     pulls: int = 10_000
     waiters: int = 10_000
@@ -60,9 +67,39 @@ class Gate:
             task.cancel()
 
 
+class OpenCall:
+    """A unary call until its reply was written, and the bytes it holds meanwhile."""
+
+    __slots__ = ("_admission", "_reply_bytes", "_request_bytes")
+
+    def __init__(self, admission: Admission, request_bytes: int) -> None:
+        self._admission = admission
+        self._request_bytes = request_bytes
+        self._reply_bytes = 0
+        admission.calls += 1
+        admission.call_bytes += request_bytes
+
+    def answer(self, reply_bytes: int, *, is_droppable: bool) -> None:
+        """Its reply is there. Refuses one that there is no room for, if it can be asked for
+        again."""
+        admission = self._admission
+        waiting = admission.reply_bytes + reply_bytes
+        if is_droppable and waiting > admission.limits.reply_bytes and admission.reply_bytes:
+            raise too_many("replies")
+        self._reply_bytes = reply_bytes
+        admission.reply_bytes = waiting
+
+    def close(self, _task: object) -> None:
+        """Its reply was written, or its caller is gone."""
+        admission = self._admission
+        admission.calls -= 1
+        admission.call_bytes -= self._request_bytes
+        admission.reply_bytes -= self._reply_bytes
+
+
 class Admission:
     """All gates of a server. Calls and their bytes are counted by the guard itself, without a
-    context, because that is on the way of every call."""
+    context manager, because that is on the way of every call."""
 
     __slots__ = (
         "call_bytes",
@@ -70,6 +107,7 @@ class Admission:
         "ending",
         "limits",
         "pulls",
+        "reply_bytes",
         "streams",
         "waiters",
         "watchers",
@@ -81,27 +119,45 @@ class Admission:
         self.ending = False
         self.calls = 0
         self.call_bytes = 0
+        self.reply_bytes = 0
         self.streams = Gate("streams", self.limits.streams)
         self.pulls = Gate("long polls", self.limits.pulls)
         self.waiters = Gate("waiters", self.limits.waiters)
         self.watchers = Gate("watchers", self.limits.watchers)
         self._writing: set[asyncio.Task[Any]] = set()
 
+    def take_in(self, request_bytes: int) -> OpenCall:
+        """Counts a unary call until its reply was written: the running task is the transport's, and
+        ends then. (A callback of grpc.aio's context would hold the context, and be held by it.)
+        """
+        call = OpenCall(self, request_bytes)
+        task = asyncio.current_task()
+        if task is not None:
+            task.add_done_callback(call.close)
+        return call
+
     def check_room(self) -> None:
         """Refuse a call where too many are open."""
-        if self.calls > self.limits.calls or self.call_bytes > self.limits.call_bytes:
+        limits = self.limits
+        if self.calls > limits.calls or self.call_bytes > limits.call_bytes:
             raise too_many("calls")
+        if self.reply_bytes > limits.reply_bytes:
+            raise too_many("replies")
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Around a write: a call is not cancelled in the middle of one, because gRPC cannot send a
-        status then. It ends right behind it."""
+    def writing(self, message_bytes: int) -> Iterator[None]:
+        """Around a write of a stream of replies: a call is not cancelled in the middle of one,
+        because gRPC cannot send a status then. It ends right behind it."""
+        if self.reply_bytes > self.limits.reply_bytes:
+            raise too_many("replies")
         task = asyncio.current_task()
         if task is not None:
             self._writing.add(task)
+        self.reply_bytes += message_bytes
         try:
             yield
         finally:
+            self.reply_bytes -= message_bytes
             self._writing.discard(task)
         if self.ending:
             raise ending()

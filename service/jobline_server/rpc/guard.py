@@ -6,6 +6,9 @@ Whatever a handler raises becomes a status by the table in `errors`; an unexpect
 the log under an incident number, and only the number to the caller. `CancelledError` passes
 through: gRPC leaks the call's native memory otherwise.
 
+Nothing of a call outlives it. A status is sent outside of every `except`, because grpc.aio keeps
+the exception that ends a call, and an exception keeps the one before it with all its frames.
+
 Interceptors of grpc.aio would do the same for several awaits a call.
 """
 
@@ -15,7 +18,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -109,34 +112,38 @@ class Guard:
             return grpc.unary_stream_rpc_method_handler(stream)
         if is_operation(method):
             function = said(method, function)
-        return grpc.unary_unary_rpc_method_handler(self._unary(function, decode, meter))
+        unary = self._unary(function, decode, meter, is_droppable=only_reads(method))
+        return grpc.unary_unary_rpc_method_handler(unary)
 
-    def _unary(self, function: Unary, decode: Decode, meter: CallMeter) -> Any:
+    def _unary(
+        self, function: Unary, decode: Decode, meter: CallMeter, *, is_droppable: bool
+    ) -> Any:
         """The hot one: no context manager, no second coroutine."""
         clock, admission = self.clock, self.admission
 
         async def call(raw: bytes, context: Context) -> bytes:
-            began, code, size = clock(), "OK", len(raw)
+            began, code, status = clock(), "OK", None
             meter.begin()
-            admission.calls += 1
-            admission.call_bytes += size
+            held = admission.take_in(len(raw))
             try:
                 admission.check_room()
                 reply = await function(decode(raw), context)
-                return reply if isinstance(reply, bytes) else reply.SerializeToString()
+                encoded = reply if isinstance(reply, bytes) else reply.SerializeToString()
+                held.answer(len(encoded), is_droppable=is_droppable)
             except asyncio.CancelledError:
                 code = "CANCELLED"
                 if not admission.ending:
                     raise
-                await abort(context, ENDING_STATUS)
+                status = ENDING_STATUS
             except Exception as error:  # noqa: BLE001  # the last place before gRPC's UNKNOWN
                 status = self._status(error, meter)
                 code = status.code.name
-                await abort(context, status)
+            else:
+                return encoded
             finally:
-                admission.calls -= 1
-                admission.call_bytes -= size
                 meter.end(code, clock() - began)
+            await end_call(context, status)
+            return b""
 
         return call
 
@@ -146,10 +153,9 @@ class Guard:
         async def replies(raw: bytes, context: Context) -> None:
             async with aclosing(function(decode(raw), context)) as messages:
                 async for message in messages:
-                    with admission.writing():
-                        await context.write(
-                            message if isinstance(message, bytes) else message.SerializeToString()
-                        )
+                    encoded = message if isinstance(message, bytes) else message.SerializeToString()
+                    with admission.writing(len(encoded)):
+                        await context.write(encoded)
 
         async def call(raw: bytes, context: Context) -> None:
             await self._long_call(replies(raw, context), context, meter)
@@ -163,7 +169,7 @@ class Guard:
         return call
 
     async def _long_call(self, work: Awaitable[None], context: Context, meter: CallMeter) -> None:
-        began, code = self.clock(), "OK"
+        began, code, status = self.clock(), "OK", None
         meter.begin()
         try:
             await work
@@ -171,16 +177,17 @@ class Guard:
             code = "CANCELLED"
             if not self.admission.ending:
                 raise
-            await abort(context, ENDING_STATUS)
+            status = ENDING_STATUS
         except (aio.UsageError, aio.InternalError):
             # A write met a call that had ended a moment before: nobody is there to be told.
             code = "CANCELLED"
         except Exception as error:  # noqa: BLE001  # the last place before gRPC's UNKNOWN
             status = self._status(error, meter)
             code = status.code.name
-            await abort(context, status)
         finally:
             meter.end(code, self.clock() - began)
+        if status is not None:
+            await end_call(context, status)
 
     def _status(self, error: Exception, meter: CallMeter) -> Status:
         """What the caller is told of an exception."""
@@ -212,7 +219,19 @@ def decoder(method: MethodDescriptor) -> Decode:
     return decode
 
 
-async def abort(context: Context, status: Status) -> NoReturn:
-    """Ends a call with a status."""
-    await context.abort(status.code, status.message, status.metadata)
-    raise AssertionError("abort() raises")
+def only_reads(method: MethodDescriptor) -> bool:
+    """Whether a method changes nothing, so that its reply may be dropped and asked for again."""
+    return method.name.startswith(("Get", "List", "Explain", "Check"))
+
+
+async def end_call(context: Context, status: Status) -> None:
+    """Ends a call with a status; its handler returns then. Call it outside of any `except`.
+
+    grpc.aio holds the exception that `abort` raises for as long as the call's state, raises it
+    again itself, and is held by it in turn: with its traceback it would hold the handler's frames,
+    and the request in them, until the garbage collector comes by.
+    """
+    try:
+        await context.abort(status.code, status.message, status.metadata)
+    except aio.AbortError as ended:
+        ended.__traceback__ = None

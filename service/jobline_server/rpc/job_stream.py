@@ -52,8 +52,13 @@ async def _read_and_write(frames: Frames, port: StreamPort) -> None:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    if reader.mistake is not None:
-        raise reader.mistake
+    found, reader.mistake = reader.mistake, None
+    try:
+        if found is not None:
+            raise found
+    finally:
+        # It holds this frame, and what was read: nothing of it is to stay.
+        del found
 
 
 async def _write(frames: Frames, port: StreamPort) -> None:

@@ -14,6 +14,12 @@ MESSAGE_SLACK_BYTES = 1 << 20
 # Many clients take messages of at most 4 MiB: deliveries are cut well below that.
 DELIVERY_BYTES_TARGET = 2 << 20
 
+# Calls that have arrived and that the loop has not taken yet, about 10 KB of memory each, and how
+# long one may wait for it. Far above what is served at once, so that what is too much is refused by
+# us, with a definite code.
+UNTAKEN_CALLS_MAX = 100_000
+UNTAKEN_SECONDS_MAX = 600
+
 # Words.
 TOKEN_CHARACTERS_MAX = 1_024
 SESSION_CHARACTERS_MAX = 256

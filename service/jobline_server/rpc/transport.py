@@ -19,7 +19,13 @@ from grpc import aio
 
 from jobline_server.addresses import split_address
 from jobline_server.rpc.guard import Handler
-from jobline_server.rpc.limits import MESSAGE_SLACK_BYTES, PUSH_BYTES_MAX
+from jobline_server.rpc.limits import (
+    MESSAGE_SLACK_BYTES,
+    PUSH_BYTES_MAX,
+    UNTAKEN_CALLS_MAX,
+    UNTAKEN_SECONDS_MAX,
+)
+from jobline_server.rpc.one_message import reading
 
 TransportName = Literal["grpcio", "native"]
 
@@ -111,7 +117,7 @@ class HandlerTable(grpc.GenericRpcHandler):
     task for each of those."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self._handlers = handlers
+        self._handlers = {path: reading(handler) for path, handler in handlers.items()}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
         """The handler of a call, or None for a method that is not there."""
@@ -146,6 +152,11 @@ def channel_options(payload_bytes_max: int) -> list[tuple[str, int]]:
         ("grpc.keepalive_permit_without_calls", 1),
         # Go clients ping more often than grpc-core likes by default, and die of too_many_pings.
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        # grpc-core ends calls that the loop has not taken yet as CANCELLED, an indefinite code: at
+        # random from 1,000 on by default, and after 30 s. Our own bound on calls is to be met.
+        ("grpc.server.max_pending_requests", UNTAKEN_CALLS_MAX),
+        ("grpc.server.max_pending_requests_hard_limit", UNTAKEN_CALLS_MAX),
+        ("grpc.server.max_unrequested_time_in_server", UNTAKEN_SECONDS_MAX),
     ]
 
 

@@ -55,7 +55,11 @@ class Producers:
         # What a lot needs its jobs to have in common; equal options are one object.
         common = (command.queue, id(command.options), command.level, command.run_at_ms)
         self._arrived.setdefault(common, []).append((command, future))
-        return await future
+        try:
+            return await future
+        finally:
+            # A refusal holds this frame, and the future the refusal: nothing of it is to stay.
+            del future
 
     async def _push_alone(self, command: Push) -> Pushed:
         pushed = self._decide(command)
@@ -89,16 +93,20 @@ class Producers:
         try:
             pushed = self._decide(together)
         except Refused as refused:
-            if len(callers) == 1:
-                callers[0][1].set_exception(refused)
-                return
-            for caller in callers:
-                self._decide_together([caller])
+            # Without its frames, which hold the callers and their pushes.
+            refusal = refused.with_traceback(None)
         except Exception as error:  # noqa: BLE001  # nobody else would tell those who wait
             for _, future in callers:
                 future.set_exception(error)
+            return
         else:
             self._answer(callers, pushed)
+            return
+        if len(callers) == 1:
+            callers[0][1].set_exception(refusal)
+            return
+        for caller in callers:
+            self._decide_together([caller])
 
     def _answer(self, callers: Sequence[Caller], pushed: Pushed) -> None:
         """Each hears of its share of the ids, at once or after the commit."""

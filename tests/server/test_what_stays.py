@@ -1,0 +1,146 @@
+"""What a call leaves behind: nothing of one that was refused; replies that nobody reads count."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from grpc import aio
+
+from jobline.v1 import job_admin_service_pb2, job_service_pb2, queue_pb2, queue_service_pb2
+from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
+from jobline_server.engine.commands import Push, Refused
+from jobline_server.rpc.admission import CallLimits
+from jobline_server.testing import RunningServer, running_server
+from tests.server.calling import BytesChannel, call, encoded, refusal_of
+from tests.server.conftest import connect, until
+from tests.server.half_client import calls_unread
+from tests.server.world import make
+
+# What a refused call is made of: its message, its command, its errors.
+PARTS = (Message, Push, Refused, aio.AbortError)
+# grpc.aio itself still holds the state of the last call it took.
+LAST = 4
+REFUSED: dict[str, dict[str, Any]] = {
+    "a system's queue": {"queue": "_bad", "payloads": [b"x" * 5_000]},
+    "a full queue, alone": {"queue": "full", "payloads": [b"x" * 5_000]},
+    "a full queue, together": {"queue": "full", "payloads": [b"x"]},
+    "a key twice": {"queue": "q", "jobs": [{"job_key": "a", "text": t} for t in "ab"]},
+    "a nested field": {"queue": "q", "jobs": [{"options": {"name": "a\n"}}]},
+}
+
+
+def parts() -> int:
+    """How many such objects there are."""
+    return sum(isinstance(found, PARTS) for found in gc.get_objects())
+
+
+@pytest.fixture
+async def full(channel: aio.Channel) -> aio.Channel:
+    """A channel to a server whose queue `full` takes no more."""
+    await JobServiceStub(channel).Push(job_service_pb2.PushRequest(queue="full", payloads=[b"x"]))
+    settings = queue_pb2.QueueSettings(max_waiting=1)
+    await QueueServiceStub(channel).UpdateQueue(
+        queue_service_pb2.UpdateQueueRequest(queue="full", settings=settings)
+    )
+    return channel
+
+
+@pytest.mark.parametrize("why", REFUSED)
+async def test_nothing_of_a_refused_call_outlives_it(full: BytesChannel, why: str) -> None:
+    """Trial E1: message, command and errors are gone with the call, without the garbage collector:
+    a queue that stays full for an hour costs no memory.
+    """
+    push = full.unary_unary("/jobline.v1.JobService/Push")
+    body = make(job_service_pb2.PushRequest, **REFUSED[why]).SerializeToString()
+
+    async def refused() -> None:
+        answers = await asyncio.gather(*(push(body) for _ in range(20)), return_exceptions=True)
+        assert all(isinstance(answer, aio.AioRpcError) for answer in answers)
+
+    await refused()
+    gc.collect()
+    gc.disable()
+    try:
+        before = parts()
+        for _ in range(5):
+            await refused()
+        await until(lambda: parts() <= before + LAST)
+    finally:
+        gc.enable()
+
+
+async def test_nothing_of_a_refused_stream_outlives_it(channel: aio.Channel) -> None:
+    """Trial E1: nor of frames."""
+    opening = {"open": {"queues": [{"queue": "q"}]}}
+    wrong = {"settles": [{"ackIds": ["1"]}]}
+    frames = [encoded("JobService/Stream", frame) for frame in (opening, wrong)]
+
+    async def refused() -> None:
+        refusal = await call(channel, "JobService/Stream", frames)
+        assert refusal is not None
+
+    await refused()
+    gc.collect()
+    gc.disable()
+    try:
+        before = parts()
+        for _ in range(20):
+            await refused()
+        await until(lambda: parts() <= before + LAST)
+    finally:
+        gc.enable()
+
+
+async def get_job_of(server: RunningServer, payload: bytes) -> bytes:
+    """A job with this payload; the message that asks for it."""
+    async with connect(server.address) as channel:
+        pushed = await JobServiceStub(channel).Push(
+            job_service_pb2.PushRequest(queue="q", payloads=[payload])
+        )
+    return job_admin_service_pb2.GetJobRequest(id=pushed.first_id).SerializeToString()
+
+
+async def test_replies_that_nobody_reads_are_counted_and_bounded() -> None:
+    """Trial E6: over the bound, calls are refused until somebody reads or goes."""
+    payload = bytes(1 << 20)
+    async with running_server(transport="grpcio") as server:
+        admission = server.server.admission
+        admission.limits = CallLimits(reply_bytes=8 << 20)
+        message = await get_job_of(server, payload)
+        meter = server.server.meters.of("jobline.v1.JobAdminService", "GetJob")
+
+        path = "/jobline.v1.JobAdminService/GetJob"
+        async with calls_unread(server.address, path, [message] * 100):
+            await until(lambda: sum(meter.ended.values()) == 100)
+            assert meter.ended["RESOURCE_EXHAUSTED"] >= 90
+            assert len(payload) <= admission.reply_bytes <= admission.limits.reply_bytes
+
+        await until(lambda: not admission.reply_bytes and not admission.calls)
+        async with connect(server.address) as channel:
+            untyped: BytesChannel = channel
+            await untyped.unary_unary(path)(message)
+
+
+async def test_calls_whose_replies_nobody_reads_stay_open() -> None:
+    """Trial E6: small replies hold their calls' places."""
+    async with running_server(transport="grpcio", max_calls=50) as server:
+        admission = server.server.admission
+        path = "/jobline.v1.AdminService/GetStats"
+        async with (
+            calls_unread(server.address, path, [b""] * 60),
+            connect(server.address) as channel,
+        ):
+            meter = server.server.meters.of("jobline.v1.AdminService", "GetStats")
+            await until(lambda: sum(meter.ended.values()) == 60)
+            assert admission.calls >= 50
+
+            with pytest.raises(aio.AioRpcError) as caught:
+                await AdminServiceStub(channel).GetStats(b"")  # type: ignore[arg-type]  # bytes
+
+            assert refusal_of(caught.value).reason == "TOO_MANY_CALLS"
