@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import ANY
 
 import pytest
 
@@ -128,6 +129,40 @@ def test_destructive_verbs_ask_and_count_first(jobline, queue):
     done = jobline("job", "cancel", f"queue:{queue}", "--yes", "--json").document
     assert done["count"] == 3
     assert jobline("job", "retry", f"queue:{queue}", "--json").document["count"] == 3
+
+
+@pytest.mark.parametrize("verb", ["cancel", "rm", "retry", "promote"])
+def test_id_that_is_not_there_is_told_by_the_exit_code(jobline, queue, verb):
+    """Trial D4: 3 as documented, also beside ids that are there and with a dry run; nobody is asked
+    whether nothing shall be done.
+    """
+    missing = jobline("job", verb, 1, "--json")
+    assert missing.code == Exit.NOT_FOUND
+    tally = {"count": 0, "requested": 0, "skipped_ids": [1], "not_found_ids": [1]}
+    assert missing.document == tally | {"operation_ids": ANY, "dry_run": ANY}
+    assert "no such job: 1 (1)" in jobline("job", verb, 1).out
+    there = push(jobline, queue, "x", "--delay", "1h")
+    if verb == "retry":
+        jobline("job", "cancel", there, "--yes")
+    yes = ["--yes"] if verb in {"cancel", "rm"} else []
+    assert jobline("job", verb, there, 1, "--dry-run").code == Exit.NOT_FOUND
+    done = jobline("job", verb, 1, there, *yes, "--json")
+    assert (done.code, done.document["count"]) == (Exit.NOT_FOUND, 1)
+
+
+def test_question_says_what_is_about_to_be_done(jobline, queue):
+    """Trial D4: the count is that of jobs which are there; what cannot be done is said."""
+    there = push(jobline, queue, "x")
+    assert "Cancel 1 job, and leave 1 as they are?" in jobline("job", "cancel", there, 1).err
+    assert "Delete 1 job?" in jobline("job", "rm", there).err
+
+
+def test_job_whose_state_does_not_allow_it_is_told_by_the_exit_code(jobline, queue):
+    """Trial D4: what was refused is as it was."""
+    there = push(jobline, queue, "x")
+    refused = jobline("job", "retry", there)
+    assert refused.code == Exit.REFUSED
+    assert f"left as they are: 1 ({there})" in refused.out
 
 
 def test_ids_that_do_not_fit_are_told(jobline, queue):

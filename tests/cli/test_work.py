@@ -116,6 +116,16 @@ def test_waiting_says_how_jobs_ended_by_the_exit_code(jobline, queue):
     assert jobline("job", "wait", open_id, "--timeout", "50ms").code == Exit.TIMED_OUT
 
 
+def test_job_that_has_not_ended_in_time_is_a_line_of_json(jobline, queue):
+    """Trial D4: a wait that times out prints a line for each job that has not ended."""
+    open_ids = [push(jobline, queue, "true", "--delay", "1h") for _ in range(2)]
+    waited = jobline("job", "wait", *open_ids, 1, "--timeout", "50ms", "--json")
+    assert waited.code == Exit.TIMED_OUT
+    said = {one["id"]: (one["timed_out"], one["not_found"]) for one in waited.lines}
+    assert said == {1: (False, True), **dict.fromkeys(open_ids, (True, False))}
+    assert len({tuple(one) for one in waited.lines}) == 1, "all lines have the same keys"
+
+
 def test_push_that_waits_ends_as_its_job_does(jobline, queue):
     ended = jobline("push", queue, "x", "--wait", "50ms")
     assert ended.code == Exit.TIMED_OUT

@@ -73,7 +73,10 @@ class JobAdminService:
             audit=selection.audit(request.reason),
         )
         return pb.PromoteJobsResponse(
-            count=done.count, operation_id=done.operation_id, skipped_ids=done.skipped_ids
+            count=done.count,
+            operation_id=done.operation_id,
+            skipped_ids=done.skipped_ids,
+            not_found_ids=done.not_found_ids,
         )
 
     async def CancelJobs(
@@ -90,6 +93,7 @@ class JobAdminService:
             operation_id=done.operation_id,
             requested=done.requested,
             skipped_ids=done.skipped_ids,
+            not_found_ids=done.not_found_ids,
         )
 
     async def RetryJobs(
@@ -102,7 +106,10 @@ class JobAdminService:
             audit=selection.audit(request.reason),
         )
         return pb.RetryJobsResponse(
-            count=done.count, operation_id=done.operation_id, skipped_ids=done.skipped_ids
+            count=done.count,
+            operation_id=done.operation_id,
+            skipped_ids=done.skipped_ids,
+            not_found_ids=done.not_found_ids,
         )
 
     async def DeleteJobs(
@@ -115,5 +122,8 @@ class JobAdminService:
             audit=selection.audit(request.reason),
         )
         return pb.DeleteJobsResponse(
-            count=done.count, operation_id=done.operation_id, skipped_ids=done.skipped_ids
+            count=done.count,
+            operation_id=done.operation_id,
+            skipped_ids=done.skipped_ids,
+            not_found_ids=done.not_found_ids,
         )

@@ -1,14 +1,15 @@
 """Operators' calls on many jobs: promote, cancel, retry, delete, by id or by filter.
 
-A filter is worked off in slices by id, each decided and committed as a whole, with the loop free
-in between; a dry run walks the same way and only counts.
+Ids and filters are worked off in slices by id, each decided and committed as a whole, with the loop
+free in between; a dry run walks the same way and only counts. A caller that goes away ends the call
+after the slice under way: what was done stays done, and the same call again does the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from jobline_server.engine import limits
 from jobline_server.engine.decide.admin import (
@@ -28,7 +29,19 @@ from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
 LIVE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE})
 DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | KEPT_STATES
 
-Step = Callable[[Sequence[int], BulkResult], Awaitable[None]]
+OnLive = Callable[[Shard, Sequence[int], BulkResult], Sequence[int]]
+OnEnded = Callable[[Shard, Look, BulkResult], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """What a call does, to jobs in these states: to live ones, and to ended ones that were looked
+    up. Both return the ids that it was not done to.
+    """
+
+    states: frozenset[JobState]
+    on_live: OnLive | None
+    on_ended: OnEnded | None
 
 
 class Bulk:
@@ -41,84 +54,101 @@ class Bulk:
         self._ended = ended
         self._looking = looking
         self._new_operation = new_operation
+        self._promotes = _Verb(frozenset({JobState.SCHEDULED}), self._promote, None)
+        self._cancels = _Verb(LIVE, self._cancel, None)
+        self._retries = _Verb(KEPT_STATES, None, self._retry)
+        self._deletes = _Verb(DELETABLE, self._delete_waiting, self._delete_ended)
 
     async def promote_jobs(
         self, selection: Selection, *, dry_run: bool, audit: Audit
     ) -> BulkResult:
         """Makes SCHEDULED jobs ready."""
-        states = frozenset({JobState.SCHEDULED})
-        return await self._act(selection, states, self._promote, dry_run=dry_run)
+        return await self._act(self._promotes, selection, dry_run=dry_run)
 
     async def cancel_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Cancels waiting jobs and asks the workers of active ones to stop."""
-        return await self._act(selection, LIVE, self._cancel, dry_run=dry_run)
+        return await self._act(self._cancels, selection, dry_run=dry_run)
 
     async def retry_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Puts ended jobs back."""
-        return await self._act(selection, KEPT_STATES, self._retry, dry_run=dry_run)
+        return await self._act(self._retries, selection, dry_run=dry_run)
 
     async def delete_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Deletes jobs that wait or have ended."""
-        return await self._act(selection, DELETABLE, self._delete, dry_run=dry_run)
+        return await self._act(self._deletes, selection, dry_run=dry_run)
 
-    async def _act(
-        self, selection: Selection, states: frozenset[JobState], step: Step, *, dry_run: bool
-    ) -> BulkResult:
+    async def _act(self, verb: _Verb, selection: Selection, *, dry_run: bool) -> BulkResult:
         result = BulkResult(operation_id=self._new_operation())
         if selection.filter is None:
-            await self._act_on_ids(selection.ids, states, step, result, dry_run=dry_run)
+            await self._act_on_ids(verb, selection.ids, result, dry_run=dry_run)
         else:
-            await self._act_on_filter(selection.filter, states, step, result, dry_run=dry_run)
+            await self._act_on_filter(verb, selection.filter, result, dry_run=dry_run)
         await self._core.commits.wait()
         return result
 
     async def _act_on_ids(
-        self,
-        ids: Sequence[int],
-        states: frozenset[JobState],
-        step: Step,
-        result: BulkResult,
-        *,
-        dry_run: bool,
+        self, verb: _Verb, ids: Sequence[int], result: BulkResult, *, dry_run: bool
     ) -> None:
+        act = self._count if dry_run else self._change
         # In order of id, whatever order they came in: neighbours are found together.
         unique = sorted(set(ids))
         for start in range(0, len(unique), limits.SLICE_ITEMS):
             await self._core.commits.wait()
-            part = unique[start : start + limits.SLICE_ITEMS]
-            if dry_run:
-                await self._count(part, states, result)
-            else:
-                await step(part, result)
+            await act(verb, unique[start : start + limits.SLICE_ITEMS], result)
             await asyncio.sleep(0)
 
-    async def _count(
-        self, ids: Sequence[int], states: frozenset[JobState], result: BulkResult
-    ) -> None:
-        """What a step would do to these."""
+    async def _count(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
+        """Counts what `_change` would do to these."""
         found = {job_id: self._live_state_of(job_id) for job_id in ids}
-        gone = [job_id for job_id, state in found.items() if state is None]
-        async for look in self._ended.look_up(gone):
+        async for look in self._ended.look_up([i for i in ids if found[i] is None]):
             found.update((job_id, kept.state) for job_id, kept in look.kept.items())
-        skipped = [job_id for job_id in ids if found[job_id] not in states]
-        result.count += len(ids) - len(skipped)
-        result.skipped_ids += skipped
+            self._note_not_found(look, result)
+        chosen = [state for state in found.values() if state in verb.states]
+        active = chosen.count(JobState.ACTIVE)
+        result.requested += active
+        result.count += len(chosen) - active
+        result.skipped_ids += [one for one in ids if found[one] not in verb.states]
 
     def _live_state_of(self, job_id: int) -> JobState | None:
         shard = self._core.shard_of_id(job_id)
         return None if shard is None else shard.state_of(job_id)
 
+    async def _change(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
+        owned, foreign = self._core.by_shard(ids)
+        skipped = result.skipped_ids
+        for number, indexes in owned.items():
+            left: Sequence[int] = [ids[index] for index in indexes]
+            shard = self._core.shards[number]
+            if verb.on_live is not None:
+                left = verb.on_live(shard, left, result)
+                self._core.decided(shard)
+            skipped += [job_id for job_id in left if shard.state_of(job_id) is not None]
+            gone = [job_id for job_id in left if shard.state_of(job_id) is None]
+            if gone and verb.on_ended is not None:
+                await self._change_ended(verb.on_ended, shard, gone, result)
+            elif gone:
+                skipped += gone
+                async for look in self._ended.look_up(gone):
+                    self._note_not_found(look, result)
+        skipped += [ids[index] for index in foreign]
+        result.not_found_ids += [ids[index] for index in foreign]
+
+    async def _change_ended(
+        self, change: OnEnded, shard: Shard, ids: Sequence[int], result: BulkResult
+    ) -> None:
+        """Holds `changing` from each look to its commit."""
+        async with self._ended.changing:
+            async for look in self._ended.look_up(ids):
+                result.skipped_ids += change(shard, look, result)
+                self._core.decided(shard)
+                self._note_not_found(look, result)
+                await self._core.commits.wait()
+
     async def _act_on_filter(
-        self,
-        wanted: JobFilter,
-        states: frozenset[JobState],
-        step: Step,
-        result: BulkResult,
-        *,
-        dry_run: bool,
+        self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
     ) -> None:
         """Walks by id, a slice at a time; ends when there are no more."""
-        chosen = wanted.states & states if wanted.states else states
+        chosen = wanted.states & verb.states if wanted.states else verb.states
         if not chosen:
             return
         wanted = replace(wanted, states=chosen)
@@ -132,66 +162,52 @@ class Bulk:
             if dry_run:
                 result.count += len(views)
             else:
-                await step([view.id for view in views], result)
+                await self._change(verb, [view.id for view in views], result)
         # What a filter chose and something else changed meanwhile was not asked for by id.
         result.skipped_ids.clear()
+        result.not_found_ids.clear()
 
-    async def _promote(self, ids: Sequence[int], result: BulkResult) -> None:
-        for number, own in self._split(ids, result).items():
-            shard = self._core.shards[number]
-            skipped = decide_promote(shard, self._core.now(), own)
-            self._core.decided(shard)
-            result.count += len(own) - len(skipped)
-            result.skipped_ids += skipped
+    def _promote(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
+        left = decide_promote(shard, self._core.now(), ids)
+        result.count += len(ids) - len(left)
+        return left
 
-    async def _cancel(self, ids: Sequence[int], result: BulkResult) -> None:
-        for number, own in self._split(ids, result).items():
-            shard = self._core.shards[number]
-            cancelled, requested, skipped = decide_cancel(shard, self._core.now(), own)
-            self._core.decided(shard)
-            result.count += cancelled
-            result.requested += requested
-            result.skipped_ids += skipped
+    def _cancel(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
+        cancelled, requested, left = decide_cancel(shard, self._core.now(), ids)
+        result.count += cancelled
+        result.requested += requested
+        return left
 
-    async def _retry(self, ids: Sequence[int], result: BulkResult) -> None:
-        for number, own in self._split(ids, result).items():
-            shard = self._core.shards[number]
-            async with self._ended.changing:
-                async for look in self._ended.look_up(own):
-                    ended = [(kept.record, kept.state) for kept in look.kept.values()]
-                    skipped = decide_retry(shard, self._core.now(), ended)
-                    self._core.decided(shard)
-                    await self._core.commits.wait()
-                    result.count += len(ended) - len(skipped)
-                    result.skipped_ids += skipped
-                    result.skipped_ids += [one for one in look.ids if one not in look.kept]
+    def _retry(self, shard: Shard, look: Look, result: BulkResult) -> Sequence[int]:
+        ended = [(kept.record, kept.state) for kept in look.kept.values()]
+        left = decide_retry(shard, self._core.now(), ended)
+        result.count += len(ended) - len(left)
+        return [*left, *(one for one in look.ids if one not in look.kept)]
 
-    async def _delete(self, ids: Sequence[int], result: BulkResult) -> None:
-        for number, own in self._split(ids, result).items():
-            shard = self._core.shards[number]
-            count, not_waiting = decide_delete_waiting(shard, self._core.now(), own)
-            self._core.decided(shard)
-            result.count += count
-            async with self._ended.changing:
-                async for look in self._ended.look_up(not_waiting):
-                    self._delete_ended(shard, look, result)
-                    await self._core.commits.wait()
+    def _delete_waiting(
+        self, shard: Shard, ids: Sequence[int], result: BulkResult
+    ) -> Sequence[int]:
+        count, left = decide_delete_waiting(shard, self._core.now(), ids)
+        result.count += count
+        return left
 
-    def _delete_ended(self, shard: Shard, look: Look, result: BulkResult) -> None:
+    def _delete_ended(self, shard: Shard, look: Look, result: BulkResult) -> Sequence[int]:
         """A fact a queue and state."""
+        left: list[int] = []
         chosen: dict[tuple[str, JobState], list[tuple[int, int]]] = {}
         for job_id in look.ids:
             kept = look.kept.get(job_id)
             if kept is None or shard.state_of(job_id) is not None:
-                result.skipped_ids.append(job_id)
+                left.append(job_id)
                 continue
             chosen.setdefault((kept.record.queue, kept.state), []).append((job_id, 1))
             result.count += 1
         for (queue, state), runs in chosen.items():
             decide_delete_ended(shard, self._core.now(), queue, state, runs)
-        self._core.decided(shard)
+        return left
 
-    def _split(self, ids: Sequence[int], result: BulkResult) -> dict[int, list[int]]:
-        owned, foreign = self._core.by_shard(ids)
-        result.skipped_ids += [ids[index] for index in foreign]
-        return {number: [ids[index] for index in indexes] for number, indexes in owned.items()}
+    def _note_not_found(self, look: Look, result: BulkResult) -> None:
+        """Notes which of the jobs that were looked up do not exist."""
+        missing = [i for i in look.ids if i not in look.kept and i not in look.damaged]
+        # One that somebody else put back meanwhile is live.
+        result.not_found_ids += [i for i in missing if self._live_state_of(i) is None]

@@ -92,11 +92,14 @@ class Audit:
 
 @dataclass(slots=True)
 class BulkResult:
-    """What a call on many jobs did. `requested` are active jobs whose workers are told."""
+    """What a call on many jobs did. `requested` are active jobs whose workers are told;
+    `not_found_ids` are those of the skipped ids that do not exist.
+    """
 
     count: int = 0
     requested: int = 0
     skipped_ids: list[int] = field(default_factory=list)
+    not_found_ids: list[int] = field(default_factory=list)
     operation_id: str = ""
 
 

@@ -110,6 +110,9 @@ class World:
         result: BulkResult = await call(Selection(ids=asked), dry_run=dry_run, audit=Audit())
         assert result.count + result.requested == len(done)
         assert sorted(result.skipped_ids) == sorted(set(asked) - done)
+        assert sorted(result.not_found_ids) == sorted(set(asked) - set(states))
+        active = [one for one in done if states[one] is JobState.ACTIVE]
+        assert result.requested == len(active)
         if not dry_run:
             for one in done:
                 self._note(verb, one)

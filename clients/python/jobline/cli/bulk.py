@@ -7,10 +7,13 @@ out in slices of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import typer
+
 from jobline.cli.command import Cli
+from jobline.cli.exits import Exit
 from jobline.cli.output import counted
 from jobline.cli.selection import Chosen
 
@@ -34,6 +37,10 @@ class Answer(Protocol):
     def skipped_ids(self) -> Sequence[int]:
         """Ids that were asked for and left as they are."""
 
+    @property
+    def not_found_ids(self) -> Sequence[int]:
+        """Those of them that do not exist."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verb:
@@ -51,29 +58,58 @@ class Tally:
 
     count: int = 0
     requested: int = 0
-    skipped: list[int] | None = None
-    operations: list[str] | None = None
+    skipped: list[int] = field(default_factory=list)
+    not_found: list[int] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
 
     def add(self, answer: Answer) -> None:
         """Counts one answer in."""
         self.count += answer.count
         self.requested += getattr(answer, "requested", 0)
-        self.skipped = [*(self.skipped or []), *answer.skipped_ids]
+        self.skipped += answer.skipped_ids
+        self.not_found += answer.not_found_ids
         if answer.operation_id:
-            self.operations = [*(self.operations or []), answer.operation_id]
+            self.operations.append(answer.operation_id)
+
+    @property
+    def total(self) -> int:
+        """How many it was done to, or would be."""
+        return self.count + self.requested
+
+    @property
+    def code(self) -> Exit:
+        """How the command ends."""
+        if self.not_found:
+            return Exit.NOT_FOUND
+        return Exit.REFUSED if self.skipped else Exit.OK
 
 
 def carry_out(
     cli: Cli, verb: Verb, chosen: Chosen, *, dry_run: bool, yes: bool, reason: str
-) -> Tally:
-    """Does it, or counts what it would do, and prints the tally."""
+) -> None:
+    """Does it, or counts what it would do, and prints the tally. Ends with 3 if a job is not there,
+    with 5 if one is in a state in which it cannot be done.
+    """
     if verb.destructive and not dry_run and not yes:
-        found = _run(cli, verb, chosen, dry_run=True, reason=reason)
-        total = found.count + found.requested
-        cli.confirm(f"{verb.name.capitalize()} {counted(total, 'job')}?", yes=yes)
-    tally = _run(cli, verb, chosen, dry_run=dry_run, reason=reason)
+        tally = _run(cli, verb, chosen, dry_run=True, reason=reason)
+        if tally.total:
+            cli.confirm(_question(verb, tally), yes=yes)
+            tally = _run(cli, verb, chosen, dry_run=False, reason=reason)
+    else:
+        tally = _run(cli, verb, chosen, dry_run=dry_run, reason=reason)
     _show(cli, verb, tally, dry_run=dry_run)
-    return tally
+    if tally.code:
+        raise typer.Exit(tally.code)
+
+
+def _question(verb: Verb, found: Tally) -> str:
+    """What is about to be done, to how many."""
+    question = f"{verb.name.capitalize()} {counted(found.total, 'job')}"
+    if found.requested:
+        question += f", {found.requested:,} of them active"
+    if found.skipped:
+        question += f", and leave {len(found.skipped):,} as they are"
+    return question + "?"
 
 
 def _run(cli: Cli, verb: Verb, chosen: Chosen, *, dry_run: bool, reason: str) -> Tally:
@@ -93,20 +129,23 @@ def _run(cli: Cli, verb: Verb, chosen: Chosen, *, dry_run: bool, reason: str) ->
 
 
 def _show(cli: Cli, verb: Verb, tally: Tally, *, dry_run: bool) -> None:
-    skipped, operations = tally.skipped or [], tally.operations or []
     value = {
         "count": tally.count,
         "requested": tally.requested,
-        "skipped_ids": skipped,
-        "operation_ids": operations,
+        "skipped_ids": tally.skipped,
+        "not_found_ids": tally.not_found,
+        "operation_ids": tally.operations,
         "dry_run": dry_run,
     }
     would = "would be " if dry_run else ""
     text = f"{counted(tally.count, 'job')} {would}{verb.done}"
     if tally.requested:
         text += f"; their workers {would or 'are '}told to stop: {tally.requested:,} more, active"
-    if skipped:
-        shown = " ".join(map(str, skipped[:_SKIPPED_SHOWN]))
-        more = " …" if len(skipped) > _SKIPPED_SHOWN else ""
-        text += f"\nleft as they are: {len(skipped):,} ({shown}{more})"
+    missing = set(tally.not_found)
+    left = [job_id for job_id in tally.skipped if job_id not in missing]
+    for what, ids in (("left as they are", left), ("no such job", tally.not_found)):
+        if ids:
+            shown = " ".join(map(str, ids[:_SKIPPED_SHOWN]))
+            more = " …" if len(ids) > _SKIPPED_SHOWN else ""
+            text += f"\n{what}: {len(ids):,} ({shown}{more})"
     cli.out.document(value, text)

@@ -96,7 +96,7 @@ def purge(
     where = None if everything else _where(chosen.words)
     if not dry_run and not yes:
         count = cli.client.dead.purge(where, everything=everything, dry_run=True).count
-        cli.confirm(f"Delete {counted(count, 'dead job')}?", yes=yes)
+        cli.confirm(f"Delete {counted(count, 'dead job')}?", yes=not count)
     answer = cli.client.dead.purge(where, everything=everything, dry_run=dry_run, reason=reason)
     value = {"count": answer.count, "operation_id": answer.operation_id, "dry_run": dry_run}
     would = "would be " if dry_run else ""

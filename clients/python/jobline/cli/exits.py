@@ -31,7 +31,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.USAGE: "the command line or a field is wrong; nothing was changed",
     Exit.NOT_FOUND: "no such job or queue",
     Exit.UNREACHABLE: "no server answered in time; a later try may work",
-    Exit.REFUSED: "refused by the server (state, limit, permission); nothing was changed",
+    Exit.REFUSED: "refused by the server (state, limit, permission); what was refused is as it was",
     Exit.NOT_DONE: "a job that was waited for is dead, cancelled or expired",
     Exit.TIMED_OUT: "a job that was waited for has not ended yet",
     Exit.UNKNOWN: "a write was sent and no answer came; with the same --key it is safe to repeat",

@@ -74,7 +74,8 @@ def wait(cli: Cli, ids: option.JobIds, *, timeout: option.Timeout = 60.0) -> Non
     """Wait for jobs to end, and show how each one did.
 
     Ends with 0 if all completed, 3 if one is not there, 6 if one did not complete, 7 if one has not
-    ended in time; the highest counts.
+    ended in time; the highest counts. With --json a job that has not ended is a line, too, with
+    `timed_out`.
     """
     left = set(ids)
     worst = Exit.OK
@@ -85,6 +86,9 @@ def wait(cli: Cli, ids: option.JobIds, *, timeout: option.Timeout = 60.0) -> Non
             advance(1)
             _print_end(cli, end)
     if left:
+        if cli.out.as_json:
+            for job_id in sorted(left):
+                cli.out.line(_open_as_json(job_id))
         cli.out.note(f"not ended yet: {' '.join(map(str, sorted(left)))}")
         raise typer.Exit(Exit.TIMED_OUT)
     if worst:
@@ -187,7 +191,14 @@ def end_as_json(end: JobEnd) -> dict[str, Any]:
         else {"type": end.error.type, "message": end.error.message},
         "ended_at": None if end.ended_at is None else end.ended_at.isoformat(),
         "not_found": end.not_found,
+        "timed_out": False,
     }
+
+
+def _open_as_json(job_id: int) -> dict[str, Any]:
+    """The same of a job that has not ended in time."""
+    unknown = dict.fromkeys(("state", "result", "reason", "error", "ended_at"))
+    return {"id": job_id, **unknown, "not_found": False, "timed_out": True}
 
 
 def _print_end(cli: Cli, end: JobEnd) -> None:

@@ -82,7 +82,7 @@ def drain(
     """Delete the jobs that wait; active ones go on."""
     if not dry_run and not yes:
         count = cli.client.queues.drain(queue, dry_run=True).count
-        cli.confirm(f"Delete {counted(count, 'waiting job')} of {queue}?", yes=yes)
+        cli.confirm(f"Delete {counted(count, 'waiting job')} of {queue}?", yes=not count)
     answer = cli.client.queues.drain(queue, dry_run=dry_run, reason=reason)
     _show_count(cli, answer, counted(answer.count, "waiting job"), dry_run=dry_run)
 
@@ -102,7 +102,7 @@ def clean(
     said: dict[str, Any] = {"states": chosen, "older_than": older, "reason": reason}
     if not dry_run and not yes:
         count = cli.client.queues.clean(queue, dry_run=True, **said).count
-        cli.confirm(f"Delete {counted(count, 'ended job')} of {queue}?", yes=yes)
+        cli.confirm(f"Delete {counted(count, 'ended job')} of {queue}?", yes=not count)
     answer = cli.client.queues.clean(queue, dry_run=dry_run, **said)
     _show_count(cli, answer, counted(answer.count, "ended job"), dry_run=dry_run)
 

@@ -476,6 +476,7 @@ class PromoteJobsResponse(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     OPERATION_ID_FIELD_NUMBER: _builtins.int
     SKIPPED_IDS_FIELD_NUMBER: _builtins.int
+    NOT_FOUND_IDS_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
@@ -484,16 +485,21 @@ class PromoteJobsResponse(_message.Message):
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and are not SCHEDULED."""
 
+    @_builtins.property
+    def not_found_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Those of `skipped_ids` that do not exist."""
+
     def __init__(
         self,
         *,
         count: _builtins.int = ...,
         operation_id: _builtins.str = ...,
         skipped_ids: _abc.Iterable[_builtins.int] | None = ...,
+        not_found_ids: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "operation_id", b"operation_id", "skipped_ids", b"skipped_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "not_found_ids", b"not_found_ids", "operation_id", b"operation_id", "skipped_ids", b"skipped_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -541,6 +547,7 @@ class CancelJobsResponse(_message.Message):
     OPERATION_ID_FIELD_NUMBER: _builtins.int
     REQUESTED_FIELD_NUMBER: _builtins.int
     SKIPPED_IDS_FIELD_NUMBER: _builtins.int
+    NOT_FOUND_IDS_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """Output only. How many are CANCELLED now."""
     operation_id: _builtins.str
@@ -551,6 +558,10 @@ class CancelJobsResponse(_message.Message):
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and cannot be cancelled."""
 
+    @_builtins.property
+    def not_found_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Those of `skipped_ids` that do not exist."""
+
     def __init__(
         self,
         *,
@@ -558,10 +569,11 @@ class CancelJobsResponse(_message.Message):
         operation_id: _builtins.str = ...,
         requested: _builtins.int = ...,
         skipped_ids: _abc.Iterable[_builtins.int] | None = ...,
+        not_found_ids: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "operation_id", b"operation_id", "requested", b"requested", "skipped_ids", b"skipped_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "not_found_ids", b"not_found_ids", "operation_id", b"operation_id", "requested", b"requested", "skipped_ids", b"skipped_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -608,6 +620,7 @@ class RetryJobsResponse(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     OPERATION_ID_FIELD_NUMBER: _builtins.int
     SKIPPED_IDS_FIELD_NUMBER: _builtins.int
+    NOT_FOUND_IDS_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
@@ -616,16 +629,21 @@ class RetryJobsResponse(_message.Message):
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and have not ended or do not exist."""
 
+    @_builtins.property
+    def not_found_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Those of `skipped_ids` that do not exist."""
+
     def __init__(
         self,
         *,
         count: _builtins.int = ...,
         operation_id: _builtins.str = ...,
         skipped_ids: _abc.Iterable[_builtins.int] | None = ...,
+        not_found_ids: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "operation_id", b"operation_id", "skipped_ids", b"skipped_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "not_found_ids", b"not_found_ids", "operation_id", b"operation_id", "skipped_ids", b"skipped_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -672,6 +690,7 @@ class DeleteJobsResponse(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     OPERATION_ID_FIELD_NUMBER: _builtins.int
     SKIPPED_IDS_FIELD_NUMBER: _builtins.int
+    NOT_FOUND_IDS_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
@@ -680,16 +699,21 @@ class DeleteJobsResponse(_message.Message):
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and are active or do not exist."""
 
+    @_builtins.property
+    def not_found_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Those of `skipped_ids` that do not exist."""
+
     def __init__(
         self,
         *,
         count: _builtins.int = ...,
         operation_id: _builtins.str = ...,
         skipped_ids: _abc.Iterable[_builtins.int] | None = ...,
+        not_found_ids: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "operation_id", b"operation_id", "skipped_ids", b"skipped_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "not_found_ids", b"not_found_ids", "operation_id", b"operation_id", "skipped_ids", b"skipped_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
