@@ -30,6 +30,7 @@ from jobline_server.engine.commands import Refused
 from jobline_server.rpc.admission import Admission, ending
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
 from jobline_server.rpc.operations import is_operation, said
+from jobline_server.rpc.validate.list_limits import check_lists
 from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
 from jobline_server.telemetry.calls import CallMeter, CallMeters
 from jobline_server.telemetry.log import logger
@@ -44,7 +45,8 @@ Unary = Callable[[Any, Context], Awaitable[Reply]]
 ServerStream = Callable[[Any, Context], AsyncGenerator[Reply, None]]
 Decode = Callable[[bytes], Any]
 
-# Their conversion looks for mistyped fields itself, in the loop that reads the rows anyway.
+# Their conversion counts lists and looks for mistyped fields itself, in the loop that reads the
+# rows anyway.
 HOT_METHODS = frozenset({"Push", "Ack", "Fail", "Release", "Extend", "Stream"})
 
 
@@ -206,7 +208,7 @@ class Guard:
 def decoder(method: MethodDescriptor) -> Decode:
     """From bytes to the message that a method takes, refusing what is not one."""
     parse = GetMessageClass(method.input_type).FromString
-    check = check_own_fields if method.name in HOT_METHODS else check_all_fields
+    check = check_own_fields if method.name in HOT_METHODS else check_all
 
     def decode(raw: bytes) -> Any:
         try:
@@ -217,6 +219,12 @@ def decoder(method: MethodDescriptor) -> Decode:
         return message
 
     return decode
+
+
+def check_all(message: Message) -> None:
+    """Refuse a message with a list that is too long, or with mistyped fields."""
+    check_lists(message)
+    check_all_fields(message)
 
 
 def only_reads(method: MethodDescriptor) -> bool:

@@ -50,7 +50,6 @@ class JobService:
             return await self._pull(request, wait_ms)
 
     async def _pull(self, request: job_service_pb2.PullRequest, wait_ms: int) -> bytes:
-        fields.at_most(request.names, "names", rpc_limits.NAMES_MAX)
         fields.words(request.names, "names", limits.NAME_CHARACTERS_MAX)
         leased = await self._runtime.pull(
             queues=queue_weights(request.queues),
@@ -70,6 +69,8 @@ class JobService:
         self, request: job_service_pb2.AckRequest, _context: Context
     ) -> job_service_pb2.AckResponse:
         """Settles jobs as done."""
+        fields.at_most(request.ids, "ids", limits.SETTLE_ITEMS_MAX)
+        fields.at_most(request.deliveries, "deliveries", limits.SETTLE_ITEMS_MAX)
         ids, deliveries = request.ids[:], request.deliveries[:]
         results = settles.acks(ids, deliveries, request.items)
         if not ids:
@@ -82,14 +83,14 @@ class JobService:
         self, request: job_service_pb2.FailRequest, _context: Context
     ) -> job_service_pb2.FailResponse:
         """Settles jobs as failed."""
-        fields.some(request.items, "items", limits.SETTLE_ITEMS_MAX)
+        fields.some(request.items, "items")
         return settles.fail_response(await self._runtime.fail(settles.fails(request.items)))
 
     async def Release(
         self, request: job_service_pb2.ReleaseRequest, _context: Context
     ) -> job_service_pb2.ReleaseResponse:
         """Gives jobs back."""
-        fields.some(request.items, "items", limits.SETTLE_ITEMS_MAX)
+        fields.some(request.items, "items")
         response = job_service_pb2.ReleaseResponse()
         exceptions = await self._runtime.release(settles.releases(request.items))
         settles.fill_exceptions(response, exceptions)
@@ -99,7 +100,7 @@ class JobService:
         self, request: job_service_pb2.ExtendRequest, _context: Context
     ) -> job_service_pb2.ExtendResponse:
         """Keeps leases alive."""
-        fields.some(request.items, "items", limits.SETTLE_ITEMS_MAX)
+        fields.some(request.items, "items")
         response = job_service_pb2.ExtendResponse()
         exceptions = await self._runtime.extend(settles.extends(request.items))
         settles.fill_exceptions(response, exceptions)

@@ -33,6 +33,9 @@ ERROR_DETAILS_BYTES_MAX = 16 << 10
 WEIGHT_MAX = 1_000
 NAMES_MAX = 1_000
 HANDLERS_MAX = 1_000
+# A worker sends one settle a frame, or all it has not heard of after its connection broke.
+FRAME_SETTLES_MAX = 1_000
+MASK_PATHS_MAX = 100
 FILTER_HEADERS_MAX = 8
 FILTER_QUEUES_MAX = 1_000
 ERROR_TYPES_MAX = 100

@@ -1194,7 +1194,7 @@ class StreamRequest(_message.Message):
 
     @_builtins.property
     def settles(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamSettle]:
-        """Optional. Settles."""
+        """Optional. Settles, at most 1,000; all settles and extends of a frame name at most 10,000 leases."""
 
     @_builtins.property
     def extends(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExtendItem]:
@@ -1522,7 +1522,7 @@ class WatchRequest(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_event_pb2.EventKind.ValueType]:
-        """Optional. Only these kinds. Unset: all."""
+        """Optional. Only these kinds, each once. Unset: all."""
 
     def __init__(
         self,

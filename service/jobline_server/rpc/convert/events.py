@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from jobline.v1 import event_pb2, job_pb2, job_service_pb2
-from jobline_server.engine import limits
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.jobs import fill_moment
 from jobline_server.rpc.validate import fields
@@ -14,7 +13,7 @@ KNOWN_KINDS = frozenset(event_pb2.EventKind.values()) - {event_pb2.EVENT_KIND_UN
 
 def waited_ids(request: job_service_pb2.WaitRequest) -> list[int]:
     """The jobs to wait for, each once."""
-    fields.some(request.ids, "ids", limits.WAIT_IDS_MAX)
+    fields.some(request.ids, "ids")
     return list(dict.fromkeys(request.ids))
 
 
@@ -27,7 +26,6 @@ def wait_timeout_ms(request: job_service_pb2.WaitRequest) -> int:
 
 def watch_filter(request: job_service_pb2.WatchRequest) -> WatchFilter:
     """Which events."""
-    fields.at_most(request.queues, "queues", rpc_limits.FILTER_QUEUES_MAX)
     for index, queue in enumerate(request.queues):
         fields.queue_name(queue, f"queues[{index}]")
     for index, kind in enumerate(request.kinds):

@@ -58,8 +58,8 @@ class PushReader:
             atomic=request.atomic if request.HasField("atomic") else True,
         )
         plain = len(request.payloads)
-        if plain > limits.PUSH_PAYLOADS_MAX:
-            raise fields.too_large("payloads", f"at most {limits.PUSH_PAYLOADS_MAX} in one push")
+        fields.at_most(request.payloads, "payloads", limits.PUSH_PAYLOADS_MAX)
+        fields.at_most(request.jobs, "jobs", limits.PUSH_JOBS_MAX)
         if request.request_id:
             _take_request_id(command, request)
         if request.jobs:
@@ -86,8 +86,6 @@ class PushReader:
     ) -> None:
         """Adds the rows, column by column. Rows with nothing of their own are plain payloads."""
         rows = list(request.jobs)
-        if len(rows) > limits.PUSH_JOBS_MAX:
-            raise fields.too_large("jobs", f"at most {limits.PUSH_JOBS_MAX} in one push")
         if any(map(len, map(UnknownFieldSet, rows))):
             _find_mistyped(rows)
         plain = request.payloads[:]

@@ -20,6 +20,7 @@ from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert import settles
 from jobline_server.rpc.convert.leases import STREAM_WRITER, messages_of
 from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.list_limits import check_lists
 from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
 from jobline_server.rpc.validate.options import lease_ms
 from jobline_server.wire.times import fill_time
@@ -29,6 +30,7 @@ def worker_frame(request: job_service_pb2.StreamRequest) -> WorkerFrame:
     """A frame from a worker."""
     if request.logs:
         raise fields.not_served("logs")
+    _check_counts(request)
     return WorkerFrame(
         open=_open(request.open) if request.HasField("open") else None,
         settles=[_settle(settle, index) for index, settle in enumerate(request.settles)],
@@ -36,6 +38,18 @@ def worker_frame(request: job_service_pb2.StreamRequest) -> WorkerFrame:
         window=_window(request.window) if request.HasField("window") else None,
         drain=request.drain,
     )
+
+
+def _check_counts(request: job_service_pb2.StreamRequest) -> None:
+    """Refuse a frame that would be long work, before any of it is read."""
+    fields.at_most(request.settles, "settles", rpc_limits.FRAME_SETTLES_MAX)
+    count = len(request.extends)
+    for settle in request.settles:
+        count += max(len(settle.ack_ids), len(settle.ack_deliveries))
+        count += len(settle.acks) + len(settle.fails) + len(settle.releases)
+    if count > limits.SETTLE_ITEMS_MAX:
+        message = f"at most {limits.SETTLE_ITEMS_MAX} leases in one frame"
+        raise fields.too_large("settles" if request.settles else "extends", message)
 
 
 def _settle(message: job_service_pb2.StreamSettle, index: int) -> Settle:
@@ -75,6 +89,7 @@ def _window(message: job_service_pb2.StreamWindow) -> Window:
 
 def _open(message: job_service_pb2.StreamOpen) -> Open:
     try:
+        check_lists(message)
         check_all_fields(message)
         return Open(
             worker=_worker(message.worker),
@@ -90,7 +105,7 @@ def _open(message: job_service_pb2.StreamOpen) -> Open:
 
 def queue_weights(messages: Sequence[job_service_pb2.QueueWeight]) -> tuple[tuple[str, int], ...]:
     """Queues to take from, each with its share."""
-    fields.some(messages, "queues", limits.QUEUES_PER_CONSUMER_MAX)
+    fields.some(messages, "queues")
     found: dict[str, int] = {}
     for index, message in enumerate(messages):
         try:
@@ -108,8 +123,6 @@ def queue_weights(messages: Sequence[job_service_pb2.QueueWeight]) -> tuple[tupl
 def _worker(message: job_service_pb2.WorkerDescription) -> Worker:
     characters = limits.NAME_CHARACTERS_MAX
     try:
-        if len(message.labels) > rpc_limits.LABELS_MAX:
-            raise fields.invalid("labels", f"must be at most {rpc_limits.LABELS_MAX} entries")
         fields.words([*message.labels.keys(), *message.labels.values()], "labels", characters)
         return Worker(
             id=fields.word(message.id, "id", characters),
@@ -124,7 +137,6 @@ def _worker(message: job_service_pb2.WorkerDescription) -> Worker:
 
 
 def _handlers(messages: Sequence[job_service_pb2.HandlerDescription]) -> list[Handler]:
-    fields.at_most(messages, "handlers", rpc_limits.HANDLERS_MAX)
     found = []
     for index, message in enumerate(messages):
         try:

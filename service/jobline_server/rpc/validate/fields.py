@@ -134,14 +134,13 @@ def member(value: int, field: str, kinds: type[E], *, but: Container[int] = ()) 
 def at_most(values: Sized, field: str, most: int) -> None:
     """A list of bounded length."""
     if len(values) > most:
-        raise too_large(field, f"must be at most {most} items")
+        raise too_large(field, f"must be at most {most} entries")
 
 
-def some(values: Sized, field: str, most: int) -> None:
-    """A list of bounded length that is not empty."""
+def some(values: Sized, field: str) -> None:
+    """A list that is not empty."""
     if not values:
         raise invalid(field, "must not be empty")
-    at_most(values, field, most)
 
 
 def duration_ms(value: Duration, field: str, least_ms: int, most_ms: int) -> int:

@@ -34,8 +34,7 @@ def check_queue_settings(message: queue_pb2.QueueSettings) -> None:
 
 def check_headers(headers: Mapping[str, str], field: str) -> None:
     """At most 64 headers, 8 KiB together; a name is needed."""
-    if len(headers) > limits.HEADERS_MAX:
-        raise fields.invalid(field, f"must be at most {limits.HEADERS_MAX} entries")
+    fields.at_most(headers, field, limits.HEADERS_MAX)
     size = 0
     for name, value in headers.items():
         if not name:
@@ -108,8 +107,6 @@ def _retention_age(value: Any, field: str) -> None:
 
 
 def _error_types(values: Any, field: str) -> None:
-    if len(values) > rpc_limits.ERROR_TYPES_MAX:
-        raise fields.invalid(field, f"must be at most {rpc_limits.ERROR_TYPES_MAX} names")
     for index, value in enumerate(values):
         fields.required_word(value, f"{field}[{index}]", limits.NAME_CHARACTERS_MAX)
 

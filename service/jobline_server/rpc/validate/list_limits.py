@@ -1,0 +1,99 @@
+"""How many entries each list and map of a request may have: one table, by full name.
+
+A list is counted before it is walked, because walking is what costs: a message of 16 MiB may hold
+sixteen million entries. `check_lists` does it for a message and all that is in it; the conversions
+of the hot calls (`guard.HOT_METHODS`) count their own lists, by the same numbers.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from jobline.v1 import event_pb2, job_pb2
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Refused
+from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.validate import fields
+
+# A field that is part of the protocol and not served yet: one entry is refused already.
+NOT_SERVED = 0
+# A set of members of an enum; each may be named once, and nobody needs to name one twice.
+STATES = len(job_pb2.JobState.values())
+REASONS = len(job_pb2.EndReason.values())
+KINDS = len(event_pb2.EventKind.values())
+
+# In one settle, or in all settles and extends of a frame together.
+SETTLED = limits.SETTLE_ITEMS_MAX
+
+LIST_LIMITS: dict[str, int] = {
+    # push
+    "jobline.v1.PushRequest.jobs": limits.PUSH_JOBS_MAX,
+    "jobline.v1.PushRequest.payloads": limits.PUSH_PAYLOADS_MAX,
+    "jobline.v1.JobOptions.headers": limits.HEADERS_MAX,
+    "jobline.v1.JobOptions.depends_on": NOT_SERVED,
+    "jobline.v1.JobOptions.limiters": NOT_SERVED,
+    "jobline.v1.JobOptions.phases": NOT_SERVED,
+    "jobline.v1.JobOptions.tags": NOT_SERVED,
+    "jobline.v1.Backoff.delays": NOT_SERVED,
+    # pull and settle
+    "jobline.v1.PullRequest.queues": limits.QUEUES_PER_CONSUMER_MAX,
+    "jobline.v1.PullRequest.names": rpc_limits.NAMES_MAX,
+    "jobline.v1.AckRequest.ids": SETTLED,
+    "jobline.v1.AckRequest.deliveries": SETTLED,
+    "jobline.v1.AckRequest.items": SETTLED,
+    "jobline.v1.FailRequest.items": SETTLED,
+    "jobline.v1.ReleaseRequest.items": SETTLED,
+    "jobline.v1.ExtendRequest.items": SETTLED,
+    # streams
+    "jobline.v1.StreamOpen.queues": limits.QUEUES_PER_CONSUMER_MAX,
+    "jobline.v1.StreamOpen.handlers": rpc_limits.HANDLERS_MAX,
+    "jobline.v1.WorkerDescription.labels": rpc_limits.LABELS_MAX,
+    "jobline.v1.StreamRequest.settles": rpc_limits.FRAME_SETTLES_MAX,
+    "jobline.v1.StreamSettle.ack_ids": SETTLED,
+    "jobline.v1.StreamSettle.ack_deliveries": SETTLED,
+    "jobline.v1.StreamSettle.acks": SETTLED,
+    "jobline.v1.StreamSettle.fails": SETTLED,
+    "jobline.v1.StreamSettle.releases": SETTLED,
+    "jobline.v1.StreamRequest.extends": SETTLED,
+    "jobline.v1.StreamRequest.logs": NOT_SERVED,
+    "jobline.v1.StreamLog.lines": NOT_SERVED,
+    # wait and watch
+    "jobline.v1.WaitRequest.ids": limits.WAIT_IDS_MAX,
+    "jobline.v1.WatchRequest.queues": rpc_limits.FILTER_QUEUES_MAX,
+    "jobline.v1.WatchRequest.kinds": KINDS,
+    # operators
+    "jobline.v1.JobFilter.states": STATES,
+    "jobline.v1.JobFilter.headers": rpc_limits.FILTER_HEADERS_MAX,
+    "jobline.v1.JobFilter.tags": NOT_SERVED,
+    "jobline.v1.JobSelection.ids": limits.SELECTION_IDS_MAX,
+    "jobline.v1.DeadFilter.reasons": REASONS,
+    "jobline.v1.DeadFilter.tags": NOT_SERVED,
+    "jobline.v1.CleanQueueRequest.states": STATES,
+    "jobline.v1.QueueSettings.non_retryable_error_types": rpc_limits.ERROR_TYPES_MAX,
+    "google.protobuf.FieldMask.paths": rpc_limits.MASK_PATHS_MAX,
+}
+
+
+def check_lists(message: Message) -> None:
+    """Refuse a message with too many entries in a list or a map, its own or an inner one's."""
+    for descriptor, value in message.ListFields():
+        if descriptor.is_repeated:
+            most = LIST_LIMITS.get(descriptor.full_name, NOT_SERVED)
+            if most == NOT_SERVED:
+                raise fields.not_served(descriptor.name)
+            fields.at_most(value, descriptor.name, most)
+        inner = descriptor.message_type
+        if inner is None or inner.GetOptions().map_entry:
+            continue
+        if not descriptor.is_repeated:
+            _check_inner(value, descriptor.name)
+        else:
+            for index, item in enumerate(value):
+                _check_inner(item, f"{descriptor.name}[{index}]")
+
+
+def _check_inner(message: Message, place: str) -> None:
+    try:
+        check_lists(message)
+    except Refused as refused:
+        raise fields.within(place, refused) from None
