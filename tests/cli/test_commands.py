@@ -93,7 +93,7 @@ def test_nobody_listens_says_what_to_do(jobline, queue):
     assert ended.code == Exit.UNREACHABLE
     assert "jobline serve" in ended.err
     said = jobline("push", queue, "x", "--json", server="127.0.0.1:1")
-    assert json.loads(said.err)["error"]["kind"] == "Unavailable"
+    assert json.loads(said.err)["error"]["kind"] == "NotConnected"
 
 
 def test_refused_name_is_a_mistake_that_names_the_field(jobline):

@@ -214,6 +214,12 @@ class Unavailable(JoblineError):
     retryable = True
 
 
+class NotConnected(Unavailable):
+    """No server could be reached since the client was made: nothing was sent."""
+
+    definite = True
+
+
 class DeadlineExceeded(JoblineError):
     """The answer did not come in time."""
 

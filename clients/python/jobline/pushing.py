@@ -36,8 +36,10 @@ from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Pushed, PushedLot
 
-# Share of a push's time that one try may take: an answer that is lost leaves time for others.
+# Share of a push's time that one try may take, and its most seconds: an answer that is lost leaves
+# time for others, and a server that hangs is noticed.
 TRY_SHARE = 1 / 3
+TRY_SECONDS_MAX = 5.0
 
 _OF_LANES = frozenset({"options", "name", "delay", "run_at", "ack_level"})
 _JSON_OPTIONS = JobOptions(content_type=codec.JSON)

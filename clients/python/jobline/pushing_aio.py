@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
-from grpc import aio
-
-from jobline.asynchronous.connection import typed_errors
 from jobline.batching import Batch, Gather, GatherLimits
 from jobline.errors import ClientClosed, JoblineError, OutcomeUnknown
 from jobline.pushing import Lane, answers_of_batch, built, handle_error
+from jobline.reaching import Trouble
 from jobline.status import outcome_unknown
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Pushed
@@ -20,14 +18,21 @@ from jobline.values import Pushed
 logger = logging.getLogger("jobline.client")
 
 _Waiter = asyncio.Future[Pushed]
-_Call = Callable[[pb.PushRequest], "aio.UnaryUnaryCall[pb.PushRequest, pb.PushResponse]"]
+_Call = Callable[[pb.PushRequest], Awaitable[pb.PushResponse]]
 
 
 class AioPusher:
     """All gathered pushes of one AsyncClient."""
 
-    def __init__(self, call: _Call, limits: GatherLimits, request_ids: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        call: _Call,
+        limits: GatherLimits,
+        request_ids: Callable[[], str],
+        trouble: Trouble,
+    ) -> None:
         self._call = call
+        self._trouble = trouble
         self._loop = asyncio.get_running_loop()
         self._gather: Gather[Lane, _Waiter] = Gather(
             limits, request_ids=request_ids, chance=random.random
@@ -104,15 +109,16 @@ class AioPusher:
         self._flush_soon()
 
     async def _answers(self, batch: Batch[Lane, _Waiter]) -> list[Pushed | JoblineError]:
-        request = built(batch)
-        with typed_errors():
-            response = await self._call(request)
+        response = await self._call(built(batch))
+        self._trouble.ended()
         return answers_of_batch(response, batch)
 
     def _handle_error(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
         if handle_error(self._gather, self._loop.time(), batch, error):
             request_id = batch.request_id or None
             self._tell(batch, outcome_unknown(error, request_id=request_id, tries=batch.tries))
+        elif not error.definite:
+            self._trouble.began(error)
 
     def _give_up(self, batch: Batch[Lane, _Waiter], why: str) -> None:
         self._gather.handle_done(batch)

@@ -19,6 +19,7 @@ from jobline.batching import Batch, Gather, GatherLimits
 from jobline.blocking.connection import typed_errors
 from jobline.errors import ClientClosed, ErrorFacts, Internal, JoblineError, OutcomeUnknown
 from jobline.pushing import Lane, answers_of_batch, built, handle_error
+from jobline.reaching import Trouble
 from jobline.status import outcome_unknown
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Pushed
@@ -53,8 +54,15 @@ class _Waiter:
 class ThreadPusher:
     """All gathered pushes of one Client."""
 
-    def __init__(self, call: _Call, limits: GatherLimits, request_ids: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        call: _Call,
+        limits: GatherLimits,
+        request_ids: Callable[[], str],
+        trouble: Trouble,
+    ) -> None:
         self._call = call
+        self._trouble = trouble
         self._lock = threading.Lock()
         self._empty = threading.Condition(self._lock)
         self._gather: Gather[Lane, _Waiter] = Gather(
@@ -142,6 +150,7 @@ class ThreadPusher:
             why = f"the push broke: {error}"
         else:
             self._gather.handle_done(batch)
+            self._trouble.ended()
             return answers
         self._gather.handle_done(batch)
         unknown = OutcomeUnknown(why, request_id=batch.request_id or None)
@@ -152,6 +161,8 @@ class ThreadPusher:
     ) -> list[Pushed | JoblineError]:
         """What each push of a batch is told; nothing if the batch goes again."""
         if not handle_error(self._gather, time.monotonic(), batch, error):
+            if not error.definite:
+                self._trouble.began(error)
             return []
         request_id = batch.request_id or None
         told = outcome_unknown(error, request_id=request_id, tries=batch.tries)

@@ -8,7 +8,6 @@ import grpc
 import pytest
 
 from jobline import ClientClosed, JoblineError, OutcomeUnknown, Unavailable
-from tests.client.live.either import connected
 
 
 async def ended(tiny, count):
@@ -33,18 +32,6 @@ async def test_a_wait_without_a_server_says_so(tiny, either):
     await tiny.stop()
     with pytest.raises(Unavailable):
         await either("wait", 1, timeout=0.2)
-    await tiny.start()
-
-
-@pytest.mark.parametrize("kind", ["blocking", "async"])
-async def test_a_push_without_a_server_is_unknown_and_others_are_not_asked(tiny, kind):
-    """Nobody knows whether a server that answered nothing has stored it."""
-    await tiny.stop()
-    async with connected(kind, tiny.address, timeout=0.2) as client:
-        with pytest.raises(OutcomeUnknown):
-            await client("push", "q", b"")
-        with pytest.raises(JoblineError):
-            await client("ack", (1, 1))
     await tiny.start()
 
 

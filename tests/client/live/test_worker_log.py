@@ -29,6 +29,7 @@ worker.run()
 def heard(caplog):
     """The records of the library, from INFO on."""
     caplog.set_level(logging.INFO, "jobline")
+    caplog.set_level(logging.INFO, "jobline.worker.jobs")  # `jobline work` may have silenced it
     return caplog
 
 

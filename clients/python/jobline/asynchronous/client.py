@@ -22,13 +22,15 @@ from jobline.forks import PerProcess
 from jobline.ids import RequestIds
 from jobline.outgoing import PushMiddleware
 from jobline.pushing_aio import AioPusher
+from jobline.reaching import CONNECT_SECONDS
 from jobline.times import Seconds, seconds_of
 
 
 class AsyncClient(Producer, Leases):
     """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
 
-    It connects at its first use, and belongs to the event loop of that use: calls from another loop
+    It connects at its first use; where no server answers, that call raises NotConnected within two
+    seconds. It belongs to the event loop of that use: calls from another loop
     raise FailedPrecondition. So does a connection in a child of a process that was connected at the
     fork; one that was not leaves a child free to connect. `async with` closes it.
 
@@ -76,6 +78,14 @@ class AsyncClient(Producer, Leases):
         """The channel, for the bare stubs of `jobline.v1`."""
         return self._link().channel
 
+    async def connect(self, *, patience: Seconds = CONNECT_SECONDS) -> None:
+        """Reaches the server now, instead of with the first call, which otherwise does the same.
+
+        `patience`: seconds for which a server that refuses the connection is tried again (default
+        2). Raises NotConnected, which is definite: nothing was sent.
+        """
+        await self._link().reach(seconds_of(patience))
+
     async def close(self) -> None:
         """Waits for the pushes that were taken, and closes the connection. May be called twice."""
         self._closed = True
@@ -105,7 +115,8 @@ class AsyncClient(Producer, Leases):
         return Connection(self.target, self._credentials, self._metadata, self._timeout)
 
     def _make_pusher(self) -> AioPusher:
-        return AioPusher(self._link().start_push, self._limits, self._new_id)
+        link = self._link()
+        return AioPusher(link.try_push, self._limits, self._new_id, link.trouble)
 
     def _link(self) -> Connection:
         connection = self._connections()

@@ -16,7 +16,8 @@ from grpc import aio
 from jobline.backoff import RETRY
 from jobline.channel import open_aio_channel
 from jobline.errors import ClientClosed, JoblineError, Unavailable
-from jobline.pushing import TRY_SHARE
+from jobline.pushing import TRY_SECONDS_MAX, TRY_SHARE
+from jobline.reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.times import Seconds, seconds_of
 from jobline.v1 import job_service_pb2 as pb
@@ -66,8 +67,33 @@ class Connection:
         self.channel = open_aio_channel(target, credentials)
         self.metadata = aio.Metadata(*metadata)
         self.timeout = seconds_of(timeout)
-        self.try_timeout = self.timeout * TRY_SHARE
+        self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
+        self.trouble = Trouble(target, self.timeout)
+        self._target = target
+        self._check: aio.UnaryUnaryMultiCallable[bytes, bytes]
+        self._check = self.channel.unary_unary(HEALTH_CHECK)
+        self._is_reached = False
         self.jobs: JobServiceAsyncStub = JobServiceStub(self.channel)
+
+    async def reach(self, patience: float = CONNECT_SECONDS) -> None:
+        """Returns when the server was reached once. Raises NotConnected: nothing answered within
+        `patience` seconds, or a moment longer.
+        """
+        if self._is_reached:
+            return
+        timeout = min(CONNECT_SECONDS, self.timeout)
+        reaching = Reaching(self._target, self.loop.time(), min(patience, timeout))
+        while True:
+            try:
+                with typed_errors():
+                    await self._check(b"", timeout=timeout, metadata=self.metadata)
+                break
+            except JoblineError as error:
+                pause = reaching.pause_after(self.loop.time(), error)
+                if pause is None:
+                    break
+            await asyncio.sleep(pause)
+        self._is_reached = True
 
     async def read(
         self,
@@ -77,6 +103,7 @@ class Connection:
         extra: float = 0.0,
     ) -> Response:
         """A call that changes nothing; `extra` seconds are added to its deadline."""
+        await self.reach()
         with typed_errors():
             return await method(request, timeout=self.timeout + extra, metadata=self.metadata)
 
@@ -89,11 +116,12 @@ class Connection:
         except JoblineError as error:
             raise outcome_unknown(error) from error
 
-    def start_push(
-        self, request: pb.PushRequest
-    ) -> aio.UnaryUnaryCall[pb.PushRequest, pb.PushResponse]:
+    async def try_push(self, request: pb.PushRequest) -> pb.PushResponse:
         """One try of a push."""
-        return self.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
+        if not self._is_reached:
+            await self.reach()
+        with typed_errors():
+            return await self.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
 
     async def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """A push that is safe to repeat, repeated until there is a definite answer or no time."""
@@ -102,12 +130,14 @@ class Connection:
         while True:
             tries += 1
             try:
-                with typed_errors():
-                    return await self.start_push(request)
+                response = await self.try_push(request)
+                self.trouble.ended()
+                return response  # noqa: TRY300  # an answer after the try would need a flag
             except JoblineError as error:
                 pause = RETRY.after(tries, random.random)
                 is_late = self.loop.time() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
                     request_id = request.request_id or None
                     raise outcome_unknown(error, request_id=request_id, tries=tries) from error
+                self.trouble.began(error)
             await asyncio.sleep(pause)

@@ -37,6 +37,7 @@ class Observer:
         """
         link = self._link()
         waiting = Waiting(link.loop.time(), ids, timeout)
+        await link.reach()
         tries = 0
         while (request := waiting.request(link.loop.time())) is not None:
             deadline = request.timeout.seconds + link.timeout
@@ -81,6 +82,7 @@ class Observer:
         """
         link = self._link()
         watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
+        await link.reach()
         while True:
             start = partial(link.jobs.Watch, watching.request(), metadata=link.metadata)
             try:

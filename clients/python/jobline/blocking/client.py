@@ -16,13 +16,15 @@ from jobline.blocking.leases import Leases
 from jobline.blocking.producer import Producer
 from jobline.channel import target_of
 from jobline.outgoing import PushMiddleware
+from jobline.reaching import CONNECT_SECONDS
 from jobline.times import Seconds, seconds_of
 
 
 class Client(Producer, Leases):
     """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
 
-    It connects at its first use. One client serves all threads of a process; a child of a fork
+    It connects at its first use; where no server answers, that call raises NotConnected within two
+    seconds. One client serves all threads of a process; a child of a fork
     connects anew, and is a producer of its own. `with` closes it.
 
     - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: what the environment says
@@ -63,6 +65,14 @@ class Client(Producer, Leases):
     def channel(self) -> grpc.Channel:
         """The channel, for the bare stubs of `jobline.v1`."""
         return self._connection.channel
+
+    def connect(self, *, patience: Seconds = CONNECT_SECONDS) -> None:
+        """Reaches the server now, instead of with the first call, which otherwise does the same.
+
+        `patience`: seconds for which a server that refuses the connection is tried again (default
+        2). Raises NotConnected, which is definite: nothing was sent.
+        """
+        self._connection.reach(seconds_of(patience))
 
     def close(self) -> None:
         """Waits for the pushes that were taken, and closes the connection. May be called twice."""

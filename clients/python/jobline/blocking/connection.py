@@ -14,7 +14,8 @@ from jobline.backoff import RETRY
 from jobline.channel import metadata_of, open_channel
 from jobline.errors import ClientClosed, JoblineError
 from jobline.forks import PerProcess
-from jobline.pushing import TRY_SHARE
+from jobline.pushing import TRY_SECONDS_MAX, TRY_SHARE
+from jobline.reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline.status import error_from_rpc, outcome_unknown
 from jobline.times import Seconds, seconds_of
 from jobline.v1 import job_service_pb2 as pb
@@ -39,12 +40,14 @@ def typed_errors() -> Iterator[None]:
 class _Wire:
     """A channel and its stubs."""
 
-    __slots__ = ("channel", "jobs", "stubs")
+    __slots__ = ("channel", "check", "is_reached", "jobs", "stubs")
 
     def __init__(self, channel: grpc.Channel) -> None:
         self.channel = channel
         self.jobs: JobServiceStub = JobServiceStub(channel)
         self.stubs: dict[Any, Any] = {}
+        self.check: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(HEALTH_CHECK)
+        self.is_reached = False
 
 
 class Connection:
@@ -65,7 +68,8 @@ class Connection:
         self._closed = False
         self.metadata = metadata_of(metadata)
         self.timeout = seconds_of(timeout)
-        self.try_timeout = self.timeout * TRY_SHARE
+        self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
+        self.trouble = Trouble(target, self.timeout)
 
     def _open(self) -> _Wire:
         if self._closed:
@@ -97,6 +101,27 @@ class Connection:
         if wire is not None:
             wire.channel.close()
 
+    def reach(self, patience: float = CONNECT_SECONDS) -> None:
+        """Returns when this process has reached the server once. Raises NotConnected: nothing
+        answered within `patience` seconds, or a moment longer.
+        """
+        wire = self._wires()
+        if wire.is_reached:
+            return
+        timeout = min(CONNECT_SECONDS, self.timeout)
+        reaching = Reaching(self._target, time.monotonic(), min(patience, timeout))
+        while True:
+            try:
+                with typed_errors():
+                    wire.check(b"", timeout=timeout, metadata=self.metadata)
+                break
+            except JoblineError as error:
+                pause = reaching.pause_after(time.monotonic(), error)
+                if pause is None:
+                    break
+            time.sleep(pause)
+        wire.is_reached = True
+
     def read(
         self,
         method: grpc.UnaryUnaryMultiCallable[Request, Response],
@@ -105,6 +130,7 @@ class Connection:
         extra: float = 0.0,
     ) -> Response:
         """A call that changes nothing; `extra` seconds are added to its deadline."""
+        self.reach()
         with typed_errors():
             return method(request, timeout=self.timeout + extra, metadata=self.metadata)
 
@@ -119,21 +145,28 @@ class Connection:
 
     def start_push(self, request: pb.PushRequest) -> grpc.Future[pb.PushResponse]:
         """One try of a push; the answer comes on a thread of gRPC."""
+        self.reach()
         return self.jobs.Push.future(request, timeout=self.try_timeout, metadata=self.metadata)
 
     def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """A push that is safe to repeat, repeated until there is a definite answer or no time."""
+        self.reach()
         give_up_at = time.monotonic() + self.timeout
         tries = 0
         while True:
             tries += 1
             try:
                 with typed_errors():
-                    return self.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
+                    response = self.jobs.Push(
+                        request, timeout=self.try_timeout, metadata=self.metadata
+                    )
+                self.trouble.ended()
+                return response  # noqa: TRY300  # an answer after the try would need a flag
             except JoblineError as error:
                 pause = RETRY.after(tries, random.random)
                 is_late = time.monotonic() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
                     request_id = request.request_id or None
                     raise outcome_unknown(error, request_id=request_id, tries=tries) from error
+                self.trouble.began(error)
             time.sleep(pause)

@@ -34,6 +34,7 @@ class Observer:
         Unavailable when no server answered in that time.
         """
         waiting = Waiting(time.monotonic(), ids, timeout)
+        self._connection.reach()
         tries = 0
         while (request := waiting.request(time.monotonic())) is not None:
             deadline = request.timeout.seconds + self._connection.timeout
@@ -80,6 +81,7 @@ class Observer:
         it. Raises OffsetGone if the events after the token are gone, and other refusals.
         """
         watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
+        self._connection.reach()
         while True:
             start = partial(
                 self._connection.jobs.Watch,

@@ -53,7 +53,7 @@ class Producer(Observer):
         super().__init__(connection)
         self._new_id = RequestIds()
         self._pushers = PerProcess(
-            lambda: ThreadPusher(connection.start_push, limits, self._new_id)
+            lambda: ThreadPusher(connection.start_push, limits, self._new_id, connection.trouble)
         )
         self._push_middleware = tuple(middleware)
 

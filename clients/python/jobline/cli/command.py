@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,7 +42,6 @@ SERVER = "The server"
 
 # How long one call may take; bulk calls on many jobs need their time.
 _CALL_SECONDS = 60.0
-_CONNECT_SECONDS = 5.0
 
 
 class Cli:
@@ -60,8 +58,9 @@ class Cli:
         if self._client is None:
             from jobline import Client
 
-            reach(self.server)
-            self._client = Client(self.server, timeout=_CALL_SECONDS)
+            check_address(self.server)
+            client = self._client = Client(self.server, timeout=_CALL_SECONDS)
+            client.connect(patience=0)
         return self._client
 
     def now(self) -> datetime:
@@ -84,30 +83,12 @@ class Cli:
             self._client.close()
 
 
-def reach(server: str) -> None:
-    """Raises Unavailable if nobody listens there, Mistake if it is no address.
-
-    gRPC itself would try again and again until the call's time is over, and its own way to watch a
-    connection makes every command 0.2 s slower. Targets that are not plain addresses are left to
-    gRPC.
+def check_address(server: str) -> None:
+    """Raises Mistake for what is no HOST:PORT: gRPC would look for it at port 443. Targets of other
+    kinds (`unix:/path`, `dns:///name`) are left to gRPC.
     """
-    address = _plain_address(server)
-    try:
-        if server.startswith("unix:"):
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.settimeout(_CONNECT_SECONDS)
-                probe.connect(server.removeprefix("unix:").removeprefix("//"))
-        elif address is not None:
-            socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise Unavailable(f"cannot connect to {server}: {why}") from None
-
-
-def _plain_address(server: str) -> tuple[str, int] | None:
-    """Host and port; None for targets of other kinds (`unix:/path`, `dns:///name`)."""
     if "/" in server or server.startswith("unix:"):
-        return None
+        return
     host, colon, port = server.rpartition(":")
     if not colon:
         raise Mistake(f"{server!r} has no port: write {server}:7070")
@@ -115,7 +96,6 @@ def _plain_address(server: str) -> tuple[str, int] | None:
         raise Mistake(f"{server!r} has no host: write localhost:{port}")
     if not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise Mistake(f"{server!r} is not HOST:PORT: a port is 1 … 65535")
-    return host.strip("[]"), int(port)
 
 
 def command(

@@ -15,7 +15,7 @@ from jobline.errors import JoblineError
 from jobline.frames import Received
 from jobline.leased import LeasedJob
 from jobline.v1 import job_service_pb2 as pb
-from jobline.values import message_of
+from jobline.values import clean, message_of
 
 LIBRARY = logging.getLogger("jobline")
 WORKER = logging.getLogger("jobline.worker")
@@ -69,7 +69,7 @@ def _names(queues: list[str]) -> str:
 
 def attempt_failed(job: LeasedJob, error: BaseException) -> None:
     """Logs an exception of a handler, with its traceback."""
-    why = f"{type(error).__qualname__}: {message_of(error)}"
+    why = clean(f"{type(error).__qualname__}: {message_of(error)}")
     JOBS.warning("attempt %d of %s failed: %s", job.attempt, kind_of(job), why, exc_info=error)
 
 

@@ -1,0 +1,71 @@
+"""Reaching a server: the first contact, and what is logged while it does not answer.
+
+Before the first call of a connection a server is asked for a sign of life, by the standard health
+check. Where nothing answers nothing was sent, so the refusal is definite, and it comes in seconds.
+Later, when the outcome of a push may be unknown, pushes are repeated instead.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from jobline.errors import DeadlineExceeded, JoblineError, NotConnected, Unavailable
+
+logger = logging.getLogger("jobline.client")
+
+# Any server of gRPC answers this, if only by saying that it does not know the method.
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+# How long a server that is starting is tried again, and how long one may take to answer.
+CONNECT_SECONDS = 2.0
+PAUSE_SECONDS = 0.1
+
+
+class Reaching:
+    """One attempt to reach a server, over several tries."""
+
+    def __init__(self, target: str, now: float, patience: float) -> None:
+        self._target = target
+        self._until = now + patience
+
+    def pause_after(self, now: float, error: JoblineError) -> float | None:
+        """Seconds until the next try after one that failed; None if a server has answered, whatever
+        it said. Raises NotConnected when there is no time for another try.
+        """
+        if error.reason or not isinstance(error, (Unavailable, DeadlineExceeded)):
+            return None
+        if isinstance(error, Unavailable) and now + PAUSE_SECONDS <= self._until:
+            return PAUSE_SECONDS
+        raise NotConnected(f"cannot connect to {self._target}: {_why(error)}") from error
+
+
+def _why(error: JoblineError) -> str:
+    """The last part of what gRPC says, which is the system's own word for it."""
+    if isinstance(error, DeadlineExceeded):
+        return "no answer"
+    return error.message.rpartition(": ")[2].strip().lower()
+
+
+class Trouble:
+    """Logs that a server does not answer, once, and that it does again."""
+
+    def __init__(self, target: str, repeated_for: float) -> None:
+        self._target = target
+        self._repeated_for = repeated_for
+        self._is_on = False
+
+    def began(self, error: JoblineError) -> None:
+        """A push was not answered, and is repeated."""
+        if not self._is_on:
+            self._is_on = True
+            logger.warning(
+                "no answer from %s, pushes are repeated for up to %g s: %s",
+                self._target,
+                self._repeated_for,
+                error,
+            )
+
+    def ended(self) -> None:
+        """A push was answered."""
+        if self._is_on:
+            self._is_on = False
+            logger.info("%s answers again", self._target)
