@@ -18,15 +18,15 @@ from jobline_server.background.checkpoints import CheckpointBeat
 from jobline_server.background.retention import RetentionBeat
 from jobline_server.background.tidying import EmptyQueuesBeat, OldStreamsBeat, SpaceBeat
 from jobline_server.config import Settings
-from jobline_server.engine.values import AckLevel
-from jobline_server.rpc.admission import Admission, CallLimits
+from jobline_server.room_settings import call_limits, default_level, runtime_settings
+from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.transport import Serving, choose_transport, serve
 from jobline_server.runtime.ageing import Ageing
 from jobline_server.runtime.clock import Clock, SystemClock
 from jobline_server.runtime.opening import open_runtime
-from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
@@ -166,7 +166,7 @@ class Server:
                     runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
                 ),
             ],
-            runtime.core.now,
+            runtime.core,
         )
         self._background.start()
 
@@ -204,21 +204,27 @@ class Server:
         pages = make_pages(
             registry,
             version=VERSION,
-            is_well=lambda: not self.runtime.failed.done(),
+            failing=self.runtime.failing,
             is_ready=self._is_ready,
         )
         self._web = WebServer(pages)
         self.http = await self._web.start(self.settings.http)
 
     async def _say_serving(self) -> None:
-        self.services.health.set_serving(True)
+        self.runtime.core.loops.changed = self._tell_health
+        self._tell_health()
+
+    def _tell_health(self) -> None:
+        """It serves while it is well and nobody stops it."""
+        is_well = self._stopping is None and not self.runtime.failing()
+        self.services.health.set_serving(is_well)
 
     def _is_ready(self) -> bool:
         return self._services is not None and self._services.health.serving
 
     async def _say_not_serving(self) -> None:
         if self._services is not None:
-            self._services.health.set_serving(False)
+            self._tell_health()
 
     async def _send_workers_away(self) -> None:
         """Workers finish what they have, or are hastened, or their time is over."""
@@ -258,35 +264,6 @@ def _started(part: T | None) -> T:
     if part is None:
         raise RuntimeError("the server was not started")
     return part
-
-
-def call_limits(settings: Settings) -> CallLimits:
-    """Bounds on calls."""
-    return CallLimits(
-        calls=settings.max_calls,
-        streams=settings.max_streams,
-        pulls=settings.max_pulls,
-        waiters=settings.max_waiters,
-        watchers=settings.max_watchers,
-    )
-
-
-def runtime_settings(settings: Settings) -> RuntimeSettings:
-    """What the runtime is told."""
-    return RuntimeSettings(
-        heartbeat_ms=round(settings.heartbeat_seconds * 1_000),
-        grace_ms=round(settings.disconnect_grace_seconds * 1_000),
-        journal_bytes_max=int(settings.checkpoint_journal_bytes),
-        waiting_max=settings.max_waiting_jobs,
-        waiting_bytes_max=int(settings.max_waiting_bytes),
-        keys_max=settings.max_keys,
-    )
-
-
-def default_level(settings: Settings) -> AckLevel | None:
-    """The ack level of pushes that ask for none; None leaves it to the queue: FSYNCED mostly."""
-    level = AckLevel[settings.default_ack_level.upper()]
-    return None if level is AckLevel.FSYNCED else level
 
 
 def new_name() -> str:

@@ -37,7 +37,7 @@ async def retain(server: RunningServer, milliseconds: int = 0) -> None:
     background = server.server.background
     (beat,) = [beat for beat in background.beats if beat.name == "retention"]
     await background.run_once(beat)
-    assert background.records["retention"].failures == 0
+    assert background.records["retention"].work.failures == 0
 
 
 async def kept(client: AsyncClient) -> dict[int, JobState]:

@@ -1,20 +1,17 @@
 """The loop around every beat: run, count, wait; a beat that fails goes on being tried, and is
-heard of.
+heard of as all work of the server is (`runtime.loops`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from jobline_server.engine.values import Now
-from jobline_server.telemetry.log import logger
-
-LOG = logger("background")
-# So many failures in a row are no accident.
-FAILURES_CRITICAL = 5
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.loops import Record
 
 Counts = Mapping[str, int]
 
@@ -40,19 +37,18 @@ class Beat(Protocol):
 class BeatRecord:
     """How a beat has been doing, for `/metrics`."""
 
+    work: Record
     runs: int = 0
-    failures: int = 0
-    failures_in_a_row: int = 0
     counts: dict[str, int] = field(default_factory=dict)
 
 
 class Background:
     """Runs beats, each in its own task. `start` and `stop` may be called twice, or never."""
 
-    def __init__(self, beats: list[Beat], now: Callable[[], Now]) -> None:
-        self.records = {beat.name: BeatRecord() for beat in beats}
+    def __init__(self, beats: list[Beat], core: Core) -> None:
+        self.records = {beat.name: BeatRecord(core.loops.record(beat.name)) for beat in beats}
         self.beats = beats
-        self._now = now
+        self._now = core.now
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
 
@@ -74,18 +70,15 @@ class Background:
             await self.run_once(beat)
 
     async def run_once(self, beat: Beat) -> None:
-        """One run of a beat, counted; a failure is logged and forgotten."""
+        """One run of a beat, counted."""
         record = self.records[beat.name]
         record.runs += 1
         try:
             counts = await beat.run_once(self._now())
         except Exception as error:  # noqa: BLE001  # the next run may do better
-            record.failures += 1
-            record.failures_in_a_row += 1
-            log = LOG.critical if record.failures_in_a_row >= FAILURES_CRITICAL else LOG.error
-            log("beat failed", beat=beat.name, exc_info=error)
+            record.work.failed(error)
             return
-        record.failures_in_a_row = 0
+        record.work.worked()
         for name, count in counts.items():
             record.counts[name] = record.counts.get(name, 0) + count
 

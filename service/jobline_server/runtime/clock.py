@@ -1,7 +1,11 @@
 """The clocks: the only place that reads them.
 
-Monotonic time does not count while the process itself stood still (stopped, suspended, a stalled
-loop): heartbeats that arrived meanwhile are read before any lease ends.
+The process may stand still at any moment: stopped, its machine suspended or starved, its loop busy.
+What workers sent meanwhile lies unread, so that time must not count against their leases. No
+correction afterwards can see to that, as somebody always reads the clock before it. Instead the
+monotonic time of the engine only goes on while the loop does: from one beat of the loop to the next
+it advances by `STEP_MS_MAX` at most, whoever reads it and whenever. Of a standstill of any length a
+lease loses no more than that.
 """
 
 from __future__ import annotations
@@ -11,16 +15,17 @@ from typing import Protocol
 
 from jobline_server.engine.values import Now
 
-# The timers are looked at this often, even if nothing is due.
-BEAT_MS = 250
-# A beat that is later than this was not late by load: the process stood still.
-STOOD_STILL_MS = 1_000
+# The loop beats this often (`runtime.heartbeat`): twenty times a second costs nothing to speak of.
+BEAT_MS = 50
+# How far monotonic time advances from one beat to the next at most: a tenth of the shortest lease.
+# A loop whose every step took longer would let leases last longer; it is too busy to hear workers.
+STEP_MS_MAX = 100
 # Two clocks that are read one after the other, each cut to milliseconds, seem to move by so much.
 READING_MS = 1
 
 
 class Clock(Protocol):
-    """Both times, and a beat that tells how late the loop is."""
+    """Both times. Monotonic time goes on while `beat` is called."""
 
     def now(self) -> Now:
         """Both times in milliseconds."""
@@ -30,22 +35,22 @@ class Clock(Protocol):
         one of the clocks was set or stood still.
         """
 
-    def beat(self, expected_ms: float) -> float:
-        """Called after a pause that should have taken at most `expected_ms`; returns by how many
-        milliseconds it took longer."""
+    def beat(self) -> None:
+        """The loop goes on."""
 
 
 class SystemClock:
     """The machine's clocks."""
 
     def __init__(self) -> None:
-        self._lost_ms = 0
+        self._beat_ns = time.monotonic_ns()
+        """What the machine's clock said at the last beat, and `_beat_at_ns`: the engine's time."""
+        self._beat_at_ns = self._beat_ns
         self._apart_ms = 0
-        self._last_beat_ms = time.monotonic() * 1_000
 
     def now(self) -> Now:
         """Wall time, and monotonic time without what was lost standing still."""
-        return Now(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000 - self._lost_ms)
+        return Now(time.time_ns() // 1_000_000, self._mono_ns() // 1_000_000)
 
     def wall_at(self, mono_ms: int) -> int:
         """How far the clocks are apart is kept until it is more than their reading in milliseconds
@@ -57,14 +62,13 @@ class SystemClock:
             self._apart_ms = apart_ms
         return mono_ms + self._apart_ms
 
-    def beat(self, expected_ms: float) -> float:
-        """Takes time that the process stood still out of the monotonic clock."""
-        now_ms = time.monotonic() * 1_000
-        late_ms = now_ms - self._last_beat_ms - expected_ms
-        self._last_beat_ms = now_ms
-        if late_ms > STOOD_STILL_MS:
-            self._lost_ms += round(late_ms)
-        return max(late_ms, 0.0)
+    def beat(self) -> None:
+        """What went by since the last beat beyond a step never counts."""
+        self._beat_at_ns, self._beat_ns = self._mono_ns(), time.monotonic_ns()
+
+    def _mono_ns(self) -> int:
+        passed_ns = time.monotonic_ns() - self._beat_ns
+        return self._beat_at_ns + min(passed_ns, STEP_MS_MAX * 1_000_000)
 
 
 class ManualClock:
@@ -82,9 +86,8 @@ class ManualClock:
         """As the clocks stand."""
         return mono_ms + self.wall_ms - self.mono_ms
 
-    def beat(self, expected_ms: float) -> float:
-        """Never late."""
-        return 0.0
+    def beat(self) -> None:
+        """Time goes on by hand alone."""
 
     def advance(self, milliseconds: int) -> None:
         """Moves both clocks."""

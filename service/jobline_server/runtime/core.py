@@ -3,7 +3,9 @@ concerns.
 
 Everything that decides goes through here in the same steps: take the time, find the shard, decide,
 then `decided(shard)`, which has the facts written and hands out what may be handed out. What is
-told to whom after a commit stands in one list, `Core.told`.
+told to whom after a commit stands in one list, `Core.told`. What is on disk is on disk: whatever
+fails after that is counted, and neither the others who are told nor the callers that wait for an
+answer are worse off.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import Now, shard_of
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits import Commits, Place, Turn
+from jobline_server.runtime.heartbeat import Heartbeat
+from jobline_server.runtime.loops import Loops, Record
 from jobline_server.runtime.taker import Taker
 from jobline_server.storage.store import Store
 
@@ -43,7 +47,8 @@ class Core:
         self.turns: Turns[Taker] = Turns()
         self.commits = Commits(store, shards, places, self.told)
         self.started_ms = clock.now().wall_ms
-        self.loop_lag_ms = 0.0
+        self.heartbeat = Heartbeat(clock)
+        self.loops = Loops()
         self.timers = asyncio.Event()
         self.next_look_ms = 0
         """When the timers are looked at next, in wall time; set `timers` for anything due
@@ -54,7 +59,15 @@ class Core:
         """Serves those who wait at a queue; returns whether somebody there wants more of what is
         left. Set by the dispatcher.
         """
-        self.listeners: list[Listener] = []
+        self._listeners: list[tuple[Record, Listener]] = []
+        self._hand_outs = self.loops.record("hand_outs")
+        self._failing: Shard | None = None
+
+    def listen(self, name: str, listener: Listener) -> None:
+        """Has a listener told of each commit, after those that listen already. One that fails is
+        not told again of that commit.
+        """
+        self._listeners.append((self.loops.record(name), listener))
 
     def now(self) -> Now:
         """Both times."""
@@ -114,20 +127,38 @@ class Core:
 
     def told(self, turns: Sequence[Turn]) -> None:
         """A commit is on disk: who keeps, watches or waits is told, then jobs are handed out."""
-        for listener in self.listeners:
-            listener(turns)
+        for record, listener in self._listeners:
+            try:
+                listener(turns)
+            except Exception as error:  # noqa: BLE001  # the others are told all the same
+                record.failed(error)
+            else:
+                record.worked()
         for turn in turns:
             self.serve(turn.shard)
 
     def serve(self, shard: Shard) -> None:
-        """Hands out what may be handed out at the queues that something happened to."""
+        """Hands out what may be handed out at the queues that something happened to. A queue where
+        that fails is tried again after the next commit, or when the timers are looked at.
+        """
+        failed = False
         for queue in shard.take_woken():
             if not queue.ready or queue.paused:
                 continue
-            wanted = self.hand_out(shard, queue)
+            try:
+                wanted = self.hand_out(shard, queue)
+            except Exception as error:  # noqa: BLE001  # other queues are served all the same
+                self._hand_outs.failed(error)
+                failed, wanted = True, False
+                shard.wake(queue)
             if wanted and shard.has_uncommitted():
                 # What is left may only wait for its commit: the one under way, or the next.
                 shard.wake(queue)
+        if failed:
+            self._failing = shard
+        elif shard is self._failing:
+            self._failing = None
+            self._hand_outs.worked()
 
 
 def _nobody(_shard: Shard, _queue: Queue) -> bool:

@@ -83,19 +83,22 @@ class EndedJobs:
     # Keeping.
 
     def told(self, turns: Sequence[Turn]) -> None:
-        """Takes what ended onto the shelf."""
-        for turn in turns:
-            if turn.endings:
-                self._shelf.add(turn.endings)
+        """Takes what ended onto the shelf, behind what it did not take before."""
+        try:
+            self._shelf.add(ending for turn in turns for ending in turn.endings)
+        except Exception as error:
+            if self._shelf.is_line_too_long():
+                self._core.commits.fail(error)
+            raise
 
-    async def run(self) -> None:
-        """Writes once a second, until `stop`."""
-        while not self._stopping.is_set():
-            try:
-                async with asyncio.timeout(WRITE_SECONDS):
-                    await self._stopping.wait()
-            except TimeoutError:
-                await self.write()
+    async def step(self) -> bool:
+        """Waits a second and writes; returns whether to go on, which `stop` ends."""
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._stopping.wait()
+        except TimeoutError:
+            await self.write()
+        return not self._stopping.is_set()
 
     def stop(self) -> None:
         """Ends the loop after the write that is under way."""
@@ -110,12 +113,21 @@ class EndedJobs:
 
     async def _write(self) -> None:
         """One try, in pieces of some milliseconds. What a full disk kept out in an earlier try is
-        nowhere else: it goes before what came later.
+        nowhere else: it goes before what came later. After any other failure nobody knows what
+        reached the file, and only a start reads the journal again: the process stops.
         """
         async with self._writing:
-            await self._write_pieces()
-            self._pieces = self._shelf.slices()
-            await self._write_pieces()
+            # While the shelf takes nothing, nobody may believe that all is written.
+            self._shelf.add(())
+            try:
+                await self._write_pieces()
+                self._pieces = self._shelf.slices()
+                await self._write_pieces()
+            except DiskFull:
+                raise
+            except Exception as error:
+                self._core.commits.fail(error)
+                raise
 
     async def _write_pieces(self) -> None:
         """Writes what was taken off the shelf. Completed jobs that are more than their queue keeps
@@ -130,15 +142,8 @@ class EndedJobs:
 
     async def _put(self, ops: list[EndedOp]) -> None:
         self._unwritten = ops
-        if not ops:
-            return
-        try:
+        if ops:
             await self.finished.write(ops)
-        except DiskFull:
-            raise
-        except Exception as error:
-            self._core.commits.fail(error)
-            raise
         self._unwritten = []
 
     async def sync(self) -> None:

@@ -24,6 +24,7 @@ from jobline_server.runtime.ended import EndedJobs
 from jobline_server.runtime.explaining import Explaining
 from jobline_server.runtime.feed import Feed
 from jobline_server.runtime.looking import Looking
+from jobline_server.runtime.loops import log_stray_exceptions
 from jobline_server.runtime.producers import Producers
 from jobline_server.runtime.queues import Queues
 from jobline_server.runtime.settles import Settles
@@ -87,12 +88,10 @@ class Runtime:
         self.look = self._upkeep.look
         self._tasks: list[asyncio.Task[None]] = []
         # Who hears of a commit, in this order: first what keeps, then what tells.
-        core.listeners = [
-            self.ended.told,
-            self.waits.told,
-            self.feed.told,
-            lambda _turns: self.streams.tell_revoked(),
-        ]
+        core.listen("commit_ended_jobs", self.ended.told)
+        core.listen("commit_waits", self.waits.told)
+        core.listen("commit_watchers", self.feed.told)
+        core.listen("commit_revokes", lambda _turns: self.streams.tell_revoked())
         self._offer_calls(new_name)
 
     def _offer_calls(self, new_name: Callable[[], str]) -> None:
@@ -136,10 +135,21 @@ class Runtime:
         """Fails when the store did: the process must stop then."""
         return self.core.commits.failed
 
+    def failing(self) -> list[str]:
+        """What does not work, in lines; nothing while the server is well."""
+        lines = [f"{name} failed again and again" for name in self.core.loops.failing()]
+        return ["the storage failed", *lines] if self.failed.done() else lines
+
     def start(self) -> None:
         """Lets the loop work."""
-        loop = asyncio.get_running_loop()
-        work = (self.core.commits.run(), self._upkeep.run(), self.ended.run())
+        loop, loops = asyncio.get_running_loop(), self.core.loops
+        self.core.heartbeat.start()
+        log_stray_exceptions(loops.record("stray_tasks"))
+        work = (
+            self.core.commits.run(),
+            loops.keep("timers", self._upkeep.step),
+            loops.keep("ended_jobs", self.ended.step),
+        )
         self._tasks = [loop.create_task(one) for one in work]
 
     async def drain(self, *, seconds: float) -> None:
@@ -167,6 +177,7 @@ class Runtime:
         self.stop_waiting()
         try:
             keeping_time.cancel()
+            self.core.loops.stop()
             self.ended.stop()
             await asyncio.gather(keeping_time, keeping_ended, return_exceptions=True)
             self.core.commits.close()
@@ -174,6 +185,7 @@ class Runtime:
             if not self.failed.done():
                 await self.checkpoints.take_due(everything=True)
         finally:
+            self.core.heartbeat.stop()
             try:
                 await self.ended.finished.close()
             finally:

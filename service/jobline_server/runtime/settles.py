@@ -7,7 +7,7 @@ the finished file says so, and only then is anybody told ALREADY_DONE.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from jobline_server.engine.commands import (
     Exceptions,
@@ -19,11 +19,29 @@ from jobline_server.engine.commands import (
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import JobState, Now, SettleOutcome
+from jobline_server.engine.values import AttemptOutcome, JobState, Now, SettleOutcome
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended import EndedJobs
+from jobline_server.runtime.ended import EndedJobs, Kept
 
 NOT_FOUND = SettleOutcome.NOT_FOUND
+
+# Deliveries are greater.
+_NO_DELIVERY = 0
+
+
+class Repeated(NamedTuple):
+    """How a job stands that was settled: its state, and how its last hand-out did not end."""
+
+    states: frozenset[JobState]
+    not_after: frozenset[AttemptOutcome]
+
+
+_NOT_SETTLED = frozenset({AttemptOutcome.STALLED, AttemptOutcome.RELEASED})
+ACKED = Repeated(
+    frozenset({JobState.COMPLETED, JobState.CANCELLED}), _NOT_SETTLED | {AttemptOutcome.FAILED}
+)
+FAILED = Repeated(frozenset({JobState.DEAD, JobState.CANCELLED}), _NOT_SETTLED)
+NEVER = Repeated(frozenset(), frozenset())
 
 Item = TypeVar("Item", ReleaseItem, ExtendItem)
 
@@ -97,35 +115,43 @@ class Settles:
         leases: Sequence[tuple[int, int]],
         exceptions: Exceptions,
         *,
-        repeated: frozenset[JobState],
+        repeated: Repeated,
     ) -> Exceptions:
-        """Replaces NOT_FOUND where the finished file knows the job: ended in one of these states
-        under this very lease is ALREADY_DONE, anything else is LEASE_LOST. `leases` are (id,
-        delivery) by index.
+        """Replaces NOT_FOUND where the finished file knows the job: ended by such a settle under
+        this very lease is ALREADY_DONE, anything else is LEASE_LOST. `leases` are (id, delivery)
+        by index.
         """
         missing = {leases[index][0] for index, outcome in exceptions if outcome is NOT_FOUND}
         if not missing:
             return exceptions
-        # Under which delivery a job ended, and whether this may be the same settle again.
-        ended: dict[int, tuple[int, bool]] = {}
+        # Under which delivery a job was settled like this.
+        ended: dict[int, int] = {}
         async for look in self._ended.look_up(sorted(missing)):
             # Of a job that cannot be read only this is known: its lease is over.
-            ended.update(dict.fromkeys(look.damaged, (0, False)))
+            ended.update(dict.fromkeys(look.damaged, _NO_DELIVERY))
             for job_id, kept in look.kept.items():
-                ended[job_id] = (kept.record.delivery, kept.outcome in repeated)
+                ended[job_id] = _settled_by(kept, repeated)
         return [
             (index, _explained(ended, *leases[index]) if outcome is NOT_FOUND else outcome)
             for index, outcome in exceptions
         ]
 
 
-def _explained(ended: Mapping[int, tuple[int, bool]], job_id: int, delivery: int) -> SettleOutcome:
+def _settled_by(kept: Kept, repeated: Repeated) -> int:
+    """The delivery whose settle, of this kind, ended a job; none if something else did: its last
+    lease may have been lost or given back, and the job cancelled since.
+    """
+    record = kept.record
+    last = record.history[-1] if record.history else None
+    if kept.outcome not in repeated.states:
+        return _NO_DELIVERY
+    if last is not None and last.delivery == record.delivery and last.outcome in repeated.not_after:
+        return _NO_DELIVERY
+    return record.delivery
+
+
+def _explained(ended: Mapping[int, int], job_id: int, delivery: int) -> SettleOutcome:
     if job_id not in ended:
         return NOT_FOUND
-    is_repeated = ended[job_id] == (delivery, True)
+    is_repeated = ended[job_id] == delivery
     return SettleOutcome.ALREADY_DONE if is_repeated else SettleOutcome.LEASE_LOST
-
-
-ACKED = frozenset({JobState.COMPLETED, JobState.CANCELLED})
-FAILED = frozenset({JobState.DEAD, JobState.CANCELLED})
-NEVER: frozenset[JobState] = frozenset()

@@ -40,7 +40,7 @@ class Statistics:
             workers=len(self._streams.ports),
             commits=core.commits.commits,
             commit_ms=core.commits.commit_seconds * 1_000,
-            loop_lag_ms=core.loop_lag_ms,
+            loop_lag_ms=core.heartbeat.lag.longest() * 1_000,
             keys=core.load.keys,
             disk_full=core.commits.disk_full,
             waiting_bytes=core.load.payload_bytes,

@@ -1,17 +1,21 @@
-"""Upkeep: what the runtime does by itself, on time.
+"""Upkeep: the timers of all shards.
 
-One task looks at the timers of all shards and at the clocks; it is the only caller of `tick`, and
-reads the clocks' beat before, so that time the process stood still ends no lease. What else goes
-on in the background stands in the room of that name, a beat a file.
+One loop looks at them when something is due; it is the only caller of `tick`. All shards of a look
+are given the same time, which never counts what the process stood still (`clock`), so that the
+loop hears of workers before their leases end. What else goes on in the background stands in the
+room of that name, a beat a file.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 from jobline_server.engine.decide.timers import next_deadline, tick
-from jobline_server.runtime.clock import BEAT_MS
 from jobline_server.runtime.core import Core
+
+# The timers are looked at this often, even if nothing is due.
+LOOK_MS = 250
 
 
 class Upkeep:
@@ -19,35 +23,55 @@ class Upkeep:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._more = False
 
-    async def run(self) -> None:
-        """Looks at the timers when something is due, and every beat, until cancelled."""
+    async def step(self) -> bool:
+        """Waits until something is due, and does a slice of it; to be called for ever. The loop is
+        free between two shards.
+        """
         core = self._core
-        more = False
-        while True:
-            wait_ms = 0 if more else self._until_next()
-            core.next_look_ms = core.now().wall_ms + wait_ms
-            core.timers.clear()
-            try:
-                async with asyncio.timeout(wait_ms / 1_000):
-                    await core.timers.wait()
-            except TimeoutError:
-                core.loop_lag_ms = max(core.clock.beat(wait_ms), core.loop_lag_ms * 0.99)
-            else:
-                core.clock.beat(wait_ms)
-            more = self.look()
+        wait_ms = 0 if self._more else self._until_next()
+        core.next_look_ms = core.now().wall_ms + wait_ms
+        core.timers.clear()
+        try:
+            async with asyncio.timeout(wait_ms / 1_000):
+                await core.timers.wait()
+        except TimeoutError:
+            pass
+        for _ in self._slices():
+            await asyncio.sleep(0)
+        return True
 
     def look(self) -> bool:
-        """Does what is due on every shard, and says whether more is due at once."""
+        """Does what is due on every shard, a slice of each, and says whether more is due at
+        once.
+        """
+        for _ in self._slices():
+            pass
+        return self._more
+
+    def _slices(self) -> Iterator[None]:
+        """A slice of what is due, one shard at a time. Raises in the end what failed: the timers of
+        other shards go on.
+        """
         core = self._core
-        more = False
+        now = core.now()
+        failures: list[Exception] = []
+        self._more = False
         for shard in core.shards:
-            if shard.delayed or shard.keys.records or shard.wheel.next_deadline() is not None:
-                more |= tick(shard, core.now())
-                core.decided(shard)
-        return more
+            if next_deadline(shard, now) is None and not shard.keys.records:
+                continue
+            try:
+                self._more |= tick(shard, now)
+            except Exception as error:  # noqa: BLE001  # raised when all shards had their turn
+                failures.append(error)
+            core.decided(shard)
+            yield
+        if failures:
+            raise ExceptionGroup("timers failed", failures)
 
     def _until_next(self) -> int:
+        """In how many milliseconds to look again."""
         now = self._core.now()
         waits = (next_deadline(shard, now) for shard in self._core.shards)
-        return min([BEAT_MS, *(wait for wait in waits if wait is not None)])
+        return min([LOOK_MS, *(wait for wait in waits if wait is not None)])

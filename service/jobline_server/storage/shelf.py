@@ -36,6 +36,9 @@ BUDGET_ITEMS = 1_000
 BYTES_AN_ITEM = 4_096
 # Endings that were left out are swept off the shelf when there are this many, and half of it is.
 SWEPT_MIN = 1_000
+# Endings in line because the first of them could not be taken. With more the process has to stop,
+# as after a write that failed: the journal has them all, and a start takes them from there.
+LINE_MAX = 100_000
 
 _COMPLETED = JobState.COMPLETED
 
@@ -55,24 +58,38 @@ Taken = tuple[list[EndedOp], list[Trimmed]]
 class Shelf:
     """What ended and is not in the finished file yet, of all shards of a store."""
 
-    __slots__ = ("_completed", "_completed_max", "_left_out", "_pending")
+    __slots__ = ("_completed", "_completed_max", "_left_out", "_line", "_pending")
 
     def __init__(self, completed_max: int = limits.COMPLETED_KEPT_MAX) -> None:
         self._completed_max = completed_max
+        self._line: deque[Ending] = deque()
         self._pending: list[Ending] = []
         self._completed: dict[str, _Completed] = {}
         # By identity: what is left out still lies in `_pending` until it is swept off.
         self._left_out: set[int] = set()
 
     def add(self, endings: Iterable[Ending]) -> None:
-        """Takes endings of a committed turn, in order; turns of one shard come in order."""
-        for ending in endings:
-            if isinstance(ending, EndedChange | QueueGone):
-                self._pending.append(ending)
-            elif ending.kept:
-                self._pending.append(ending)
-                if ending.state is _COMPLETED:
-                    self._trim(ending)
+        """Takes endings of a committed turn, in order; turns of one shard come in order. If it
+        raises, none is lost: the one that it was about and those behind it stay in line, and are
+        tried first the next time.
+        """
+        line = self._line
+        line.extend(endings)
+        while line:
+            self._take(line[0])
+            line.popleft()
+
+    def is_line_too_long(self) -> bool:
+        """Whether more endings were given to `add`, and not taken, than memory is for."""
+        return len(self._line) > LINE_MAX
+
+    def _take(self, ending: Ending) -> None:
+        if isinstance(ending, EndedChange | QueueGone):
+            self._pending.append(ending)
+        elif ending.kept:
+            if ending.state is _COMPLETED:
+                self._trim(ending)
+            self._pending.append(ending)
 
     def take(self) -> Taken:
         """Hands out everything, as operations in order, and says what was left out."""

@@ -19,6 +19,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from jobline_server.runtime.core import Core
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
@@ -26,12 +27,21 @@ from jobline_server.telemetry.calls import CallMeters
 QUEUES_MAX = 100
 
 
+class WorkRecord(Protocol):
+    """How often some work of the server failed."""
+
+    failures: int
+    failures_in_a_row: int
+
+
 class BeatRecord(Protocol):
     """How a beat of the background has been doing."""
 
     runs: int
-    failures: int
-    failures_in_a_row: int
+
+    @property
+    def work(self) -> WorkRecord:
+        """How often it failed."""
 
 
 def make_registry(
@@ -68,6 +78,7 @@ class ServerCollector(Collector):
         view = self._runtime.statistics()
         yield from _totals(view)
         yield from _health(view)
+        yield from _own_work(self._runtime.core)
         yield CounterMetricFamily(
             "jobline_damaged_jobs",
             "Ended jobs that were found damaged, and are left out of lists.",
@@ -123,7 +134,9 @@ def _health(view: ServerView) -> Iterator[Metric]:
         view.commit_ms / 1_000,
     )
     yield GaugeMetricFamily(
-        "jobline_loop_lag_seconds", "How late the loop ran lately.", view.loop_lag_ms / 1_000
+        "jobline_loop_lag_seconds",
+        "The longest that the loop was late in the last minute.",
+        view.loop_lag_ms / 1_000,
     )
     yield GaugeMetricFamily(
         "jobline_disk_full", "1 while pushes are refused for a full disk.", int(view.disk_full)
@@ -136,6 +149,28 @@ def _health(view: ServerView) -> Iterator[Metric]:
     for shard in view.shards:
         journal.add_metric([str(shard.shard)], shard.offset - shard.checkpoint_offset)
     yield journal
+
+
+def _own_work(core: Core) -> Iterator[Metric]:
+    """How the loop and all that runs in it by itself have been doing."""
+    late = core.heartbeat.lag.histogram
+    yield HistogramMetricFamily(
+        "jobline_loop_late_seconds",
+        "How late the loop was, measured twenty times a second.",
+        buckets=list(late.cumulative()),
+        sum_value=late.seconds,
+    )
+    labels = ["work"]
+    failures = CounterMetricFamily(
+        "jobline_work_failures", "Failures of work that the server does by itself.", labels=labels
+    )
+    in_a_row = GaugeMetricFamily(
+        "jobline_work_failures_in_a_row", "Failures since it last went well.", labels=labels
+    )
+    for name, record in core.loops.records.items():
+        failures.add_metric([name], record.failures)
+        in_a_row.add_metric([name], record.failures_in_a_row)
+    yield from (failures, in_a_row)
 
 
 def _queues(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
@@ -210,6 +245,6 @@ class BeatsCollector(Collector):
         )
         for name, record in self._beats.items():
             runs.add_metric([name], record.runs)
-            failures.add_metric([name], record.failures)
-            in_a_row.add_metric([name], record.failures_in_a_row)
+            failures.add_metric([name], record.work.failures)
+            in_a_row.add_metric([name], record.work.failures_in_a_row)
         yield from (runs, failures, in_a_row)

@@ -27,10 +27,10 @@ def make_pages(
     registry: CollectorRegistry,
     *,
     version: str,
-    is_well: Callable[[], bool],
+    failing: Callable[[], list[str]],
     is_ready: Callable[[], bool],
 ) -> Starlette:
-    """The application."""
+    """The application. `failing` says in lines what does not work."""
 
     async def landing(_request: Request) -> Response:
         return PlainTextResponse(LANDING.format(version=version))
@@ -40,10 +40,10 @@ def make_pages(
         return Response(encode(registry), headers={"content-type": content_type})
 
     async def healthz(_request: Request) -> Response:
-        return _said(is_well(), "well", "the storage failed")
+        return _said(failing(), "well")
 
     async def readyz(_request: Request) -> Response:
-        return _said(is_well() and is_ready(), "ready", "not taking work")
+        return _said(failing() or ([] if is_ready() else ["not taking work"]), "ready")
 
     return Starlette(
         routes=[
@@ -55,5 +55,8 @@ def make_pages(
     )
 
 
-def _said(good: bool, yes: str, no: str) -> Response:
-    return PlainTextResponse(f"{yes if good else no}\n", status_code=200 if good else 503)
+def _said(against: list[str], good: str) -> Response:
+    """200, or 503 with what speaks against it."""
+    if against:
+        return PlainTextResponse("".join(f"{line}\n" for line in against), status_code=503)
+    return PlainTextResponse(f"{good}\n")

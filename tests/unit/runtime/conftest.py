@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.clock import Clock, ManualClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.recovery import SetApart
@@ -20,19 +21,28 @@ def nothing_is_damaged(found: SetApart) -> None:
     raise AssertionError(found)
 
 
-@pytest.fixture
-async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+@asynccontextmanager
+async def opened(path: Path, clock: Clock, *, shards: int = 1) -> AsyncIterator[Runtime]:
     """A runtime whose loop is not started: commits go when a test says so."""
     names = count(1)
-    opened = await open_runtime(
-        SqliteStore(tmp_path, SqliteSettings(ballast_bytes=0)),
-        SqliteFinished(tmp_path),
-        shards=1,
-        clock=ManualClock(),
+    runtime = await open_runtime(
+        SqliteStore(path, SqliteSettings(ballast_bytes=0)),
+        SqliteFinished(path),
+        shards=shards,
+        clock=clock,
         settings=RuntimeSettings(),
         new_name=lambda: f"name-{next(names)}",
         report=nothing_is_damaged,
     )
-    yield opened
-    await opened.ended.finished.close()
-    await opened.core.store.close()
+    try:
+        yield runtime
+    finally:
+        await runtime.ended.finished.close()
+        await runtime.core.store.close()
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    """One on a clock that is moved by hand, with one shard."""
+    async with opened(tmp_path, ManualClock()) as one:
+        yield one

@@ -3,45 +3,133 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from jobline_server.runtime.clock import STOOD_STILL_MS, ManualClock, SystemClock
+from jobline_server.dispatch.frames import Open, Window, Worker, WorkerFrame
+from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import AckLevel, JobOptions, Now
+from jobline_server.runtime.clock import BEAT_MS, STEP_MS_MAX, ManualClock, SystemClock
+from jobline_server.runtime.runtime import Runtime
+from tests.unit.runtime.conftest import opened
+
+STANDSTILL_MS = 60_000
+SHARDS = 4
+
+
+class Machine:
+    """The machine's monotonic clock, set by hand. It jumps at the reading that a test chooses, as
+    if the process stood still there.
+    """
+
+    def __init__(self) -> None:
+        self.ms = 100_000
+        self.readings = 0
+        self.stands_still_at = -1
+
+    def monotonic_ns(self) -> int:
+        if self.readings == self.stands_still_at:
+            self.ms += STANDSTILL_MS
+        self.readings += 1
+        return self.ms * 1_000_000
 
 
 @pytest.fixture
-def monotonic(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The machine's monotonic clock in seconds, set by hand."""
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "monotonic_ns", lambda: round(now[0] * 1e9))
-    return now
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(time, "monotonic_ns", machine.monotonic_ns)
+    return machine
 
 
-def test_time_that_the_process_stood_still_does_not_count(monotonic: list[float]) -> None:
-    """A process that was stopped for a minute finds its leases as they were."""
+def test_time_goes_on_with_the_loop(machine: Machine) -> None:
+    """Nothing is lost while it beats in time."""
     clock = SystemClock()
     before = clock.now().mono_ms
-    monotonic[0] += 60.25
-    late_ms = clock.beat(250)
-    assert late_ms == pytest.approx(60_000)
-    assert clock.now().mono_ms - before == 250
+    for _ in range(100):
+        machine.ms += BEAT_MS
+        clock.beat()
+    machine.ms += STEP_MS_MAX
+    assert clock.now().mono_ms - before == 100 * BEAT_MS + STEP_MS_MAX
 
 
-def test_a_beat_that_is_late_by_load_counts(monotonic: list[float]) -> None:
-    """A busy loop is no stopped process."""
+@pytest.mark.parametrize("read_first", [True, False], ids=["read before the beat", "beat first"])
+def test_time_that_the_process_stood_still_does_not_count(
+    machine: Machine, *, read_first: bool
+) -> None:
+    """Trial A6: of a standstill nobody ever reads more than a step, before its beat or after it."""
     clock = SystemClock()
     before = clock.now().mono_ms
-    monotonic[0] += (250 + STOOD_STILL_MS) / 1_000
-    assert clock.beat(250) == pytest.approx(STOOD_STILL_MS)
-    assert clock.now().mono_ms - before == 250 + STOOD_STILL_MS
+    machine.ms += STANDSTILL_MS
+    if read_first:
+        assert clock.now().mono_ms - before == STEP_MS_MAX
+    clock.beat()
+    assert clock.now().mono_ms - before == STEP_MS_MAX
+    machine.ms += 10
+    assert clock.now().mono_ms - before == STEP_MS_MAX + 10
 
 
-def test_an_early_beat_is_not_late(monotonic: list[float]) -> None:
-    """Something was due before the pause was over."""
-    clock = SystemClock()
-    monotonic[0] += 0.1
-    assert clock.beat(250) == 0.0
+async def worker_and_timers(runtime: Runtime, machine: Machine, milliseconds: int) -> set[int]:
+    """A worker with a job of each shard, which is heard four times in a lease of one second, beside
+    timers that are looked at all the time. Returns the ids that it holds in the end.
+    """
+    options = JobOptions(lease_ms=1_000)
+    queues = {runtime.core.shard_of_queue(name).number: name for name in map(str, range(100))}
+    for name in queues.values():
+        push = Push(name, options, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
+        await runtime.push(push)
+    await runtime.core.commits.commit_once()
+    port = runtime.open_stream(Open(Worker("w"), tuple((name, 1) for name in queues.values())))
+    port.receive(WorkerFrame(window=Window(SHARDS)))
+    for passed_ms in range(0, milliseconds, BEAT_MS):
+        machine.ms += BEAT_MS
+        # What was due while it stood still comes up in any order: the timers first, at worst.
+        runtime.look()
+        runtime.core.clock.beat()
+        if not passed_ms % 250:
+            port.receive(WorkerFrame())
+    return {job_id for holder in port.holders.values() for job_id, _ in holder.held()}
+
+
+async def test_no_lease_ends_wherever_the_process_stands_still(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """Trial A6: at any reading of the clock, between two shards of a look for one."""
+    async with opened(tmp_path / "0", SystemClock(), shards=SHARDS) as runtime:
+        began = machine.readings
+        assert len(await worker_and_timers(runtime, machine, 1_500)) == SHARDS
+        readings = range(began, machine.readings)
+    assert len(readings) > 60
+    for reading in readings[:: len(readings) // 20]:
+        machine.readings, machine.stands_still_at = 0, reading
+        async with opened(tmp_path / str(reading), SystemClock(), shards=SHARDS) as runtime:
+            assert len(await worker_and_timers(runtime, machine, 1_500)) == SHARDS, reading
+
+
+async def test_all_shards_of_a_look_are_given_the_same_time(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial A6: the clock is read once a look, however many shards have timers."""
+    async with opened(tmp_path, SystemClock(), shards=SHARDS) as runtime:
+        await worker_and_timers(runtime, machine, 250)
+        read = counted(monkeypatch, runtime)
+        runtime.look()
+        assert read() == 1
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> Callable[[], int]:
+    """How often the runtime reads its clock from now on."""
+    readings: list[None] = []
+    now = runtime.core.clock.now
+
+    def reading() -> Now:
+        readings.append(None)
+        return now()
+
+    monkeypatch.setattr(runtime.core.clock, "now", reading)
+    return lambda: len(readings)
 
 
 def test_a_manual_clock_moves_only_by_hand() -> None:
@@ -49,6 +137,6 @@ def test_a_manual_clock_moves_only_by_hand() -> None:
     clock = ManualClock(wall_ms=1_000, mono_ms=50)
     clock.advance(10)
     clock.wall_ms += 3_600_000
+    clock.beat()
     now = clock.now()
     assert (now.wall_ms, now.mono_ms) == (3_601_010, 60)
-    assert clock.beat(250) == 0.0

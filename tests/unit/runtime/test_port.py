@@ -8,6 +8,7 @@ import pytest
 
 from jobline_server.dispatch.frames import Open, Settle, Window, Worker, WorkerFrame
 from jobline_server.engine.commands import FailItem, Push, ReleaseItem
+from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.limits import LEASE_MS_DEFAULT
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import (
@@ -117,6 +118,32 @@ async def test_a_settle_that_comes_again_is_told_so_whatever_it_was(runtime: Run
     settle.releases = [ReleaseItem(*released)]
     again, lost = SettleOutcome.ALREADY_DONE, SettleOutcome.LEASE_LOST
     assert await confirmed(runtime, port, settle) == [(0, again), (1, again), (2, lost)]
+
+
+@pytest.mark.parametrize("when", ["after the loss", "before the loss"])
+@pytest.mark.parametrize("settles", ["acks", "fails"])
+async def test_a_first_settle_of_a_lost_lease_is_told_so_though_its_job_was_cancelled(
+    runtime: Runtime, settles: str, when: str
+) -> None:
+    """Trial A8: it repeats nothing, so it is not ALREADY_DONE."""
+    port, ((job_id, delivery),) = await a_stream(runtime)
+    if when == "before the loss":
+        await cancel(runtime, job_id)
+    lose_leases(runtime)
+    if when == "after the loss":
+        await cancel(runtime, job_id)
+    await runtime.core.commits.commit_once()
+    settle = Settle(1, [job_id], [delivery]) if settles == "acks" else Settle(1, [], [])
+    if settles == "fails":
+        settle.fails = [FailItem(job_id, delivery, JobError(message="too late"))]
+    assert await confirmed(runtime, port, settle) == [(0, SettleOutcome.LEASE_LOST)]
+
+
+async def cancel(runtime: Runtime, job_id: int) -> None:
+    """By hand; what is active is cancelled when its worker settles it, or loses it."""
+    shard = runtime.core.shards[0]
+    decide_cancel(shard, runtime.core.now(), [job_id])
+    runtime.core.decided(shard)
 
 
 async def test_a_settle_that_cannot_be_answered_ends_the_stream(

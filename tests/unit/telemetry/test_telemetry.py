@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from jobline_server.telemetry.calls import SECONDS_BOUNDS, CallMeters, Histogram
+from jobline_server.telemetry.lag import LoopLag
 from jobline_server.telemetry.log import configure_logging, logger
 
 
@@ -38,6 +39,18 @@ def test_a_meter_is_one_for_its_method() -> None:
     assert meters.of("S", "Push") is meter
     assert (meter.started, meter.in_flight, meter.ended) == (2, 1, {"OK": 1})
     assert list(meters) == [meter]
+
+
+def test_the_lag_shows_the_longest_of_the_last_minute() -> None:
+    """Trial B9: a stall is shown for a minute, whatever comes after it, and then forgotten."""
+    lag = LoopLag()
+    assert lag.longest() == 0.0
+    for beat in range(20 * 66):
+        lag.add(beat / 20, 0.9 if beat == 10 else 0.001)
+        if beat == 20 * 55:
+            assert lag.longest() == 0.9
+    assert lag.longest() == 0.001
+    assert dict(lag.histogram.cumulative())["0.5"] == 20 * 66 - 1
 
 
 @pytest.fixture

@@ -146,16 +146,18 @@ def _expire(shard: Shard, now: Now, holders: list[Holder]) -> None:
 def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
     """Takes leases away: the job uses a stall, and goes on, waits, is cancelled, or is dead. Those
     that go on at once stand at the front of their lanes, in the order in which they stood there
-    before, whoever had them.
+    before, whoever had them. One that is cancelled lost its lease first: its history says so.
     """
     stalled: list[tuple[_Lost, int]] = []
+    cancelled: tuple[list[int], list[int]] = ([], [])
     for one in lost:
         lease, job_id, holder = one
         shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.LEASE_LOST))
         owner = one.owner
         stalls = lease.stalls + 1 if isinstance(lease, Job) else 1
         if isinstance(lease, Job) and lease.cancel_requested:
-            shard.emit(JobsCancelled(now.wall_ms, [job_id], [1]), volatile=owner.volatile)
+            stalled.append((one, 0))
+            cancelled[owner.volatile].append(job_id)
         elif stalls > effective.max_stalls(owner.options, owner.queue.settings):
             shard.emit(JobDied(now.wall_ms, job_id, one.reason, None), volatile=owner.volatile)
         else:
@@ -163,6 +165,9 @@ def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
             stalled.append((one, now.wall_ms + pause if pause else 0))
     stalled.sort(key=lambda entry: (entry[0].owner.order, entry[0].job_id))
     _emit_stalled(shard, now, stalled)
+    for volatile in (False, True):
+        if ids := cancelled[volatile]:
+            shard.emit(JobsCancelled(now.wall_ms, ids, [1] * len(ids)), volatile=volatile)
 
 
 def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:

@@ -1,0 +1,37 @@
+"""What each room is told of the server's settings."""
+
+from __future__ import annotations
+
+from jobline_server.config import Settings
+from jobline_server.engine.values import AckLevel
+from jobline_server.rpc.admission import CallLimits
+from jobline_server.runtime.runtime import RuntimeSettings
+
+
+def call_limits(settings: Settings) -> CallLimits:
+    """Bounds on calls."""
+    return CallLimits(
+        calls=settings.max_calls,
+        streams=settings.max_streams,
+        pulls=settings.max_pulls,
+        waiters=settings.max_waiters,
+        watchers=settings.max_watchers,
+    )
+
+
+def runtime_settings(settings: Settings) -> RuntimeSettings:
+    """What the runtime is told."""
+    return RuntimeSettings(
+        heartbeat_ms=round(settings.heartbeat_seconds * 1_000),
+        grace_ms=round(settings.disconnect_grace_seconds * 1_000),
+        journal_bytes_max=int(settings.checkpoint_journal_bytes),
+        waiting_max=settings.max_waiting_jobs,
+        waiting_bytes_max=int(settings.max_waiting_bytes),
+        keys_max=settings.max_keys,
+    )
+
+
+def default_level(settings: Settings) -> AckLevel | None:
+    """The ack level of pushes that ask for none; None leaves it to the queue: FSYNCED mostly."""
+    level = AckLevel[settings.default_ack_level.upper()]
+    return None if level is AckLevel.FSYNCED else level

@@ -1,0 +1,147 @@
+"""The owner of what the server does by itself: an exception ends none of it.
+
+What fails is logged with its stack, counted, and tried again after a pause that grows. Five
+failures in a row are no accident: one CRITICAL line, and the server is not well (`/healthz`) until
+it works again.
+
+A loop is kept by `keep`. What is called by others, such as a listener of commits, is guarded by
+its caller, who reports to its `Record`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from jobline_server.telemetry.log import logger
+
+LOG = logger("runtime")
+# So many failures in a row are no accident.
+FAILURES_CRITICAL = 5
+# A loop is tried again after this long, and after twice as long each time; but timers that stand
+# still for longer than the longest pause would be noticed by those who wait for them.
+RETRY_SECONDS_MIN = 0.1
+RETRY_SECONDS_MAX = 5.0
+# What goes on failing, at each commit perhaps, is logged this often at most, and counted each time.
+LINES_MAX = FAILURES_CRITICAL
+LINES_SECONDS = 60.0
+
+
+class Record:
+    """How one piece of work has been doing."""
+
+    __slots__ = ("_changed", "_lines", "_lines_from", "failures", "failures_in_a_row", "name")
+
+    def __init__(self, name: str, changed: Callable[[], None]) -> None:
+        self.name = name
+        self._changed = changed
+        self.failures = 0
+        self.failures_in_a_row = 0
+        self._lines = 0
+        self._lines_from = 0.0
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it failed so often in a row that it is no accident."""
+        return self.failures_in_a_row >= FAILURES_CRITICAL
+
+    def failed(self, error: BaseException) -> None:
+        """Counts a failure, and logs it with its stack."""
+        self.failures += 1
+        self.failures_in_a_row += 1
+        is_fifth = self.failures_in_a_row == FAILURES_CRITICAL
+        if is_fifth or self._may_log(time.monotonic()):
+            log = LOG.critical if is_fifth else LOG.error
+            log(
+                "work of the server failed",
+                work=self.name,
+                failures=self.failures,
+                failures_in_a_row=self.failures_in_a_row,
+                exc_info=error,
+            )
+        if is_fifth:
+            self._changed()
+
+    def worked(self) -> None:
+        """It works, or works again."""
+        if not self.failures_in_a_row:
+            return
+        was_failing, self.failures_in_a_row = self.is_failing, 0
+        if was_failing:
+            LOG.info("work of the server goes on", work=self.name, failures=self.failures)
+            self._changed()
+
+    def _may_log(self, now_seconds: float) -> bool:
+        if now_seconds >= self._lines_from + LINES_SECONDS:
+            self._lines, self._lines_from = 0, now_seconds
+        self._lines += 1
+        return self._lines <= LINES_MAX
+
+
+class Loops:
+    """Everything that is owned, by name."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, Record] = {}
+        self.changed: Callable[[], None] = lambda: None
+        """Called when something does not work any more, or works again."""
+        self._stopping = asyncio.Event()
+
+    def record(self, name: str) -> Record:
+        """The record of a piece of work, one for good."""
+        if name not in self.records:
+            self.records[name] = Record(name, self._has_changed)
+        return self.records[name]
+
+    def failing(self) -> list[str]:
+        """What does not work."""
+        return [record.name for record in self.records.values() if record.is_failing]
+
+    async def keep(self, name: str, step: Callable[[], Awaitable[bool]]) -> None:
+        """Runs a step again and again until one returns False, whatever it raises."""
+        record = self.record(name)
+        while True:
+            try:
+                goes_on = await step()
+            except Exception as error:  # noqa: BLE001  # the next one may do better
+                record.failed(error)
+                if await self._stops_within(_pause_after(record.failures_in_a_row)):
+                    return
+                continue
+            record.worked()
+            if not goes_on:
+                return
+
+    def stop(self) -> None:
+        """No failed loop is tried again."""
+        self._stopping.set()
+
+    def _has_changed(self) -> None:
+        self.changed()
+
+    async def _stops_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+def _pause_after(failures: int) -> float:
+    return min(RETRY_SECONDS_MIN * 2.0 ** min(failures - 1, 16), RETRY_SECONDS_MAX)
+
+
+def log_stray_exceptions(record: Record) -> None:
+    """Counts and logs what nobody else takes: exceptions of tasks and callbacks of the running
+    loop. They have nothing to do with each other, so that many of them are no failure in a row.
+    """
+
+    def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception") or RuntimeError(context["message"])
+        record.failed(error)
+        record.worked()
+
+    asyncio.get_running_loop().set_exception_handler(handle)

@@ -1,0 +1,40 @@
+"""How late the loop runs: a histogram, and the longest of the last minute.
+
+The minute is kept as the longest of each of its parts, so that it costs the same however often the
+loop is measured. What is over a minute old is forgotten within a part.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from jobline_server.telemetry.calls import Histogram
+
+MINUTE_SECONDS = 60.0
+PART_SECONDS = 5.0
+
+
+class LoopLag:
+    """Seconds by which the loop was late, each time that it was measured."""
+
+    __slots__ = ("_parts", "histogram")
+
+    def __init__(self) -> None:
+        self.histogram = Histogram()
+        self._parts: deque[tuple[float, float]] = deque()
+
+    def add(self, at_seconds: float, late_seconds: float) -> None:
+        """One measurement; moments only grow."""
+        self.histogram.add(late_seconds)
+        parts = self._parts
+        if parts and at_seconds < parts[-1][0] + PART_SECONDS:
+            began, longest = parts[-1]
+            parts[-1] = began, max(longest, late_seconds)
+            return
+        parts.append((at_seconds, late_seconds))
+        while parts[0][0] < at_seconds - MINUTE_SECONDS:
+            parts.popleft()
+
+    def longest(self) -> float:
+        """The longest of the minute before the last measurement."""
+        return max([longest for _, longest in self._parts], default=0.0)
