@@ -58,8 +58,8 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         le=1_024,
-        description="Number of shards, fixed when the store is made. 0: as the store has it, 8 for "
-        "a new one.",
+        description="Number of shards, 1 … 1,024, fixed when the store is made. 0: as the store "
+        "has it, 8 for a new one.",
     )
     accept_loss: bool = Field(
         default=False,
@@ -95,7 +95,10 @@ class Settings(BaseSettings):
         description="The largest payload, in bytes, 1 KiB … 512 MiB.",
     )
     max_waiting_jobs: int = Field(
-        default=5_000_000, ge=1, le=1_000_000_000, description="Jobs that may wait, all queues."
+        default=5_000_000,
+        ge=1,
+        le=1_000_000_000,
+        description="Jobs that may wait, all queues together, 1 … 1,000,000,000.",
     )
     max_waiting_bytes: ByteSize = Field(
         default=ByteSize(4 * GIB),
@@ -107,7 +110,8 @@ class Settings(BaseSettings):
         default=5_000_000,
         ge=1,
         le=1_000_000_000,
-        description="Idempotency keys that are kept; about 200 bytes of memory each.",
+        description="Idempotency keys that are kept, 1 … 1,000,000,000; about 200 bytes of memory "
+        "each.",
     )
 
     heartbeat_seconds: float = Field(
@@ -129,11 +133,21 @@ class Settings(BaseSettings):
         le=86_400,
         description="Streams are asked to move after this long ± 10 %, in seconds, 1 … 86,400.",
     )
-    max_calls: int = Field(default=20_000, ge=1, le=1_000_000, description="Unary calls in flight.")
-    max_streams: int = Field(default=10_000, ge=1, le=1_000_000, description="Open streams.")
-    max_pulls: int = Field(default=10_000, ge=1, le=1_000_000, description="Long polls.")
-    max_waiters: int = Field(default=10_000, ge=1, le=1_000_000, description="Open Wait calls.")
-    max_watchers: int = Field(default=1_000, ge=1, le=100_000, description="Open Watch calls.")
+    max_calls: int = Field(
+        default=20_000, ge=1, le=1_000_000, description="Unary calls in flight, 1 … 1,000,000."
+    )
+    max_streams: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="Open streams, 1 … 1,000,000."
+    )
+    max_pulls: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="Long polls, 1 … 1,000,000."
+    )
+    max_waiters: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="Open Wait calls, 1 … 1,000,000."
+    )
+    max_watchers: int = Field(
+        default=1_000, ge=1, le=100_000, description="Open Watch calls, 1 … 100,000."
+    )
 
     checkpoint_journal_bytes: ByteSize = Field(
         default=ByteSize(256 * MIB),

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from pydantic import ByteSize
 
 from jobline_server.config import ConfigurationError, Settings, load_settings
 
@@ -179,3 +180,40 @@ def test_both_addresses_are_served() -> None:
 
     assert both.listen_addresses == ["127.0.0.1:7070", "unix:/run/j.sock"]
     assert alone.listen_addresses == ["unix:/run/j.sock"]
+
+
+RANGES = {
+    name: {type(bound).__name__: bound for bound in field.metadata}
+    for name, field in FIELDS.items()
+    if field.metadata
+}
+
+
+def written(bound: float) -> set[str]:
+    """How a number may stand in a description."""
+    sizes = {f"{bound / (1 << shift):g} {unit}" for shift, unit in SIZES.items()}
+    return {f"{bound:,}", f"{bound:g}", *sizes}
+
+
+SIZES = {10: "KiB", 20: "MiB", 30: "GiB", 40: "TiB"}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_a_setting_says_its_range_and_refuses_what_is_outside(name: str) -> None:
+    """Trial D11: both bounds stand in its description, and hold."""
+    least, most = RANGES[name]["Ge"].ge, RANGES[name]["Le"].le
+    said = str(FIELDS[name].description)
+
+    # The least number of shards is 1; 0 leaves it to the store.
+    shown = written(1 if name == "shards" else least)
+    assert any(f"{low} … {high}" in said for low in shown for high in written(most)), said
+    for outside in (least - 1, most + 1):
+        with pytest.raises(ConfigurationError, match=f"{name}:"):
+            load_settings({name: outside})
+
+
+def test_every_number_has_a_range() -> None:
+    """Trial D11: a setting that is a number has a least and a most."""
+    numbers = {name for name, field in FIELDS.items() if field.annotation in (int, float, ByteSize)}
+
+    assert numbers == set(RANGES)

@@ -55,7 +55,7 @@ VALID: dict[str, dict[str, Any]] = {
         "settings": {"lease": "5s", "maxWaiting": "10000", "retention": {"count": "5"}},
         "updateMask": "lease,maxWaiting",
     },
-    "QueueService/ListQueues": {"namePrefix": "f", "pageSize": 5, "pageToken": "a"},
+    "QueueService/ListQueues": {"namePrefix": "f", "pageSize": 5},
     "QueueService/CleanQueue": {"queue": "fuzz", "states": [5], "olderThan": "1s"},
     "QueueService/DeleteQueue": {"queue": "fuzz", "confirmQueue": "fuzz", "force": True},
     "DeadLetterService/ListDeadJobs": {"filter": {"queue": "fuzz", "reasons": [1]}},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline.v1 import admin_service_pb2 as pb
 from jobline_server.rpc.convert import selection
+from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.convert.statistics import fill_worker, statistics_response
 from jobline_server.rpc.guard import Context
 from jobline_server.runtime.runtime import Runtime
@@ -28,10 +29,10 @@ class AdminService:
         """Lists connected workers, and lost ones whose leases are held."""
         views, token = self._runtime.list_workers(
             page_size=selection.page_size(request.page_size),
-            page_token=selection.page_token(request.page_token),
+            page_token=cursor_of(request),
             queue=selection.optional_queue(request.queue),
         )
-        response = pb.ListWorkersResponse(next_page_token=token)
+        response = pb.ListWorkersResponse(next_page_token=token_of(request, token))
         for view in views:
             fill_worker(response.workers.add(), view)
         return response

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobline.v1 import dead_letter_service_pb2 as pb
 from jobline_server.rpc.convert import selection
 from jobline_server.rpc.convert.jobs import fill_dead_count, fill_page
+from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.guard import Context
 from jobline_server.runtime.runtime import Runtime
 
@@ -21,14 +22,15 @@ class DeadLetterService:
         self, request: pb.ListDeadJobsRequest, _context: Context
     ) -> pb.ListDeadJobsResponse:
         """Lists dead jobs by id."""
-        page = await self._runtime.list_jobs(
+        views, token = await self._runtime.list_jobs(
             selection.dead_filter(request.filter),
             page_size=selection.page_size(request.page_size),
-            page_token=selection.page_token(request.page_token),
+            page_token=cursor_of(request),
             include_payloads=request.include_payloads,
         )
         response = pb.ListDeadJobsResponse()
-        fill_page(response, page, with_payload=request.include_payloads)
+        fill_page(response, views, with_payload=request.include_payloads)
+        response.next_page_token = token_of(request, token)
         return response
 
     async def GetDeadLetterStats(

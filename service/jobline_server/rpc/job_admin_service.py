@@ -7,6 +7,7 @@ from jobline.v1 import job_pb2
 from jobline_server.engine import limits
 from jobline_server.rpc.convert import selection
 from jobline_server.rpc.convert.jobs import fill_job, fill_obstacle, fill_page
+from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.runtime import Runtime
@@ -41,14 +42,15 @@ class JobAdminService:
 
     async def ListJobs(self, request: pb.ListJobsRequest, _context: Context) -> pb.ListJobsResponse:
         """Lists jobs by id."""
-        page = await self._runtime.list_jobs(
+        views, token = await self._runtime.list_jobs(
             selection.job_filter(request.filter),
             page_size=selection.page_size(request.page_size),
-            page_token=selection.page_token(request.page_token),
+            page_token=cursor_of(request),
             include_payloads=request.include_payloads,
         )
         response = pb.ListJobsResponse()
-        fill_page(response, page, with_payload=request.include_payloads)
+        fill_page(response, views, with_payload=request.include_payloads)
+        response.next_page_token = token_of(request, token)
         return response
 
     async def ExplainJob(

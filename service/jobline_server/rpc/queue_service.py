@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline.v1 import queue_service_pb2 as pb
 from jobline_server.rpc.convert import queues, selection
+from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.runtime import Runtime
@@ -21,10 +22,10 @@ class QueueService:
         """Lists queues by name."""
         views, token = self._runtime.list_queues(
             page_size=selection.page_size(request.page_size),
-            page_token=selection.page_token(request.page_token),
+            page_token=cursor_of(request),
             prefix=queues.name_prefix(request.name_prefix),
         )
-        response = pb.ListQueuesResponse(next_page_token=token)
+        response = pb.ListQueuesResponse(next_page_token=token_of(request, token))
         for view in views:
             queues.fill_queue(response.queues.add(), view)
         return response

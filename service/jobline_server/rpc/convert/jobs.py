@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2, job_service_pb2
@@ -60,12 +62,11 @@ def _fill_moments(message: job_pb2.Job, view: JobView) -> None:
 
 def fill_page(
     response: job_admin_service_pb2.ListJobsResponse | dead_letter_service_pb2.ListDeadJobsResponse,
-    page: tuple[list[JobView], str],
+    views: Iterable[JobView],
     *,
     with_payload: bool,
 ) -> None:
-    """Writes a page of jobs, and the token of the next one."""
-    views, response.next_page_token = page
+    """Writes a page of jobs."""
     for view in views:
         fill_job(response.jobs.add(), view, with_payload=with_payload)
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
@@ -26,15 +26,6 @@ def page_size(value: int) -> int:
     if value == 0:
         return rpc_limits.PAGE_SIZE_DEFAULT
     return fields.integer(value, "page_size", 1, rpc_limits.PAGE_SIZE_MAX)
-
-
-def page_token(value: str) -> str:
-    """A token of an earlier page; the runtime knows what it means."""
-    if len(value) > rpc_limits.TOKEN_CHARACTERS_MAX or not value.isascii():
-        raise Refused(
-            RefusalKind.INVALID_PAGE_TOKEN, "not a token of this list", field="page_token"
-        )
-    return value
 
 
 def audit(reason: str) -> Audit:
