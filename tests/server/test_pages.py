@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 import pytest
 from grpc import aio
@@ -10,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from jobline.v1 import job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.testing import RunningServer, running_server
-from jobline_server.web import metrics
+from jobline_server.web import connections, metrics
 from jobline_server.web.server import CannotListen, bind
 
 
@@ -107,6 +109,47 @@ async def test_the_port_can_be_left_out(transport: str) -> None:
     """An empty address is no port."""
     async with running_server(transport=transport, http="") as server:
         assert server.http == ""
+
+
+async def half_request(server: RunningServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection on which a request was begun."""
+    host, _, port = server.http.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+    await writer.drain()
+    return reader, writer
+
+
+async def test_half_requests_are_bounded(server: RunningServer) -> None:
+    """Trial E11: the oldest make room, and who asks properly is answered meanwhile."""
+    halves = [await half_request(server) for _ in range(connections.CONNECTIONS_MAX + 30)]
+    try:
+        assert (await fetch(server, "/healthz")).status_code == 200
+
+        # The last of those that made room for the others, and for the page.
+        assert await halves[29][0].read() == b""
+        reader, writer = halves[-1]
+        writer.write(b"Connection: close\r\n\r\n")
+        assert b"200 OK" in await reader.read()
+    finally:
+        for _, writer in halves:
+            writer.close()
+
+
+async def test_a_half_request_has_a_time(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial E11: also on a connection that was answered before."""
+    monkeypatch.setattr(connections, "EXCHANGE_SECONDS", 0.2)
+    reader, writer = await half_request(server)
+    writer.write(b"\r\n")
+    assert b"well" in await reader.readuntil(b"well\n")
+
+    writer.write(b"GET /hea")
+
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
+    writer.close()
 
 
 async def test_a_port_that_is_taken_stops_the_start(server: RunningServer) -> None:

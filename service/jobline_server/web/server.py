@@ -12,6 +12,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from jobline_server.addresses import split_address
+from jobline_server.web.connections import BoundedProtocol
 
 
 class CannotListen(Exception):
@@ -24,6 +25,7 @@ class WebServer:
     def __init__(self, app: Starlette) -> None:
         self._config = uvicorn.Config(
             app,
+            http=BoundedProtocol,
             log_config=None,
             access_log=False,
             lifespan="off",
