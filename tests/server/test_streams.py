@@ -116,6 +116,28 @@ async def test_a_broken_connection_keeps_the_jobs_for_the_session(
     again.cancel()
 
 
+async def test_what_a_broken_stream_did_not_take_goes_on_at_once(
+    server: RunningServer, channel: aio.Channel
+) -> None:
+    """Trial A3: its worker read nothing, so all but the first messages never left the server."""
+    stub = JobServiceStub(channel)
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[bytes(1_000_000)] * 14))
+    stream = stub.Stream()
+    opening = {"queues": [{"queue": "q"}], "accepts_runs": True}
+    await stream.write(frame(open=opening, window={"max_in_flight": 1_000}))
+    queue = next(found for shard in server.runtime.core.shards for found in shard.queues.values())
+    await until(lambda: queue.active == 14)
+
+    stream.cancel()
+
+    await until(lambda: len(server.server.admission.streams) == 0)
+    assert queue.ready >= 7
+    pull = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], wait={"seconds": 5})
+    (job,) = (await stub.Pull(pull)).jobs
+    view = await server.runtime.get_job(job.id)
+    assert (view.attempts, view.stalls) == (0, 0)
+
+
 async def test_a_mistake_in_the_middle_of_a_delivery_is_told(
     server: RunningServer, channel: aio.Channel
 ) -> None:

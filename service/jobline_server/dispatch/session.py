@@ -105,6 +105,11 @@ class Session:
         self._out.leased.append(leased)
         self._has_out = True
 
+    def take_unsent(self) -> list[Leased]:
+        """Hands over what was leased to this worker and is in no frame yet."""
+        unsent, self._out.leased = self._out.leased, []
+        return unsent
+
     def confirm(self, seq: int, exceptions: Exceptions) -> None:
         """A settle is on disk. Number 0 asked for no answer."""
         self._unconfirmed -= 1

@@ -123,6 +123,22 @@ class Pushed:
     exceptions: list[tuple[int, PushOutcome, int]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A call for jobs of `queues`, which are (name, weight), that waits up to `wait_ms` for the
+    first one. `lease_ms` None leaves each job its own; no `names` means any.
+    """
+
+    queues: tuple[tuple[str, int], ...]
+    max_jobs: int = 1
+    wait_ms: int = 0
+    lease_ms: int | None = None
+    worker: str = ""
+    request_id: bytes = b""
+    accepts_runs: bool = False
+    names: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True)
 class LeasedJob:
     """One job handed out, with what its worker needs."""

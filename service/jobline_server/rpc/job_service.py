@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 
 from jobline.v1 import job_service_pb2
 from jobline_server.engine import limits
-from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.convert import events, settles
 from jobline_server.rpc.convert.jobs import wait_response
 from jobline_server.rpc.convert.leases import pull_response
+from jobline_server.rpc.convert.pull import pull_command, pull_to_give_back
 from jobline_server.rpc.convert.push import PushReader, push_response
-from jobline_server.rpc.convert.stream import queue_weights
+from jobline_server.rpc.delivery import when_untaken
 from jobline_server.rpc.guard import Context, Frames
 from jobline_server.rpc.job_stream import serve_stream
 from jobline_server.rpc.validate import fields
-from jobline_server.rpc.validate.options import lease_ms
 from jobline_server.runtime.runtime import Runtime
 
 
@@ -39,30 +39,14 @@ class JobService:
 
     async def Pull(self, request: job_service_pb2.PullRequest, _context: Context) -> bytes:
         """Leases jobs; one that waits holds a place among the long polls."""
-        wait_ms = (
-            fields.duration_ms(request.wait, "wait", 0, rpc_limits.PULL_WAIT_MS_MAX)
-            if request.HasField("wait")
-            else 0
-        )
-        if not wait_ms:
-            return await self._pull(request, 0)
-        with self._admission.pulls.entered():
-            return await self._pull(request, wait_ms)
-
-    async def _pull(self, request: job_service_pb2.PullRequest, wait_ms: int) -> bytes:
-        fields.words(request.names, "names", limits.NAME_CHARACTERS_MAX)
-        leased = await self._runtime.pull(
-            queues=queue_weights(request.queues),
-            max_jobs=fields.integer(request.max_jobs or 1, "max_jobs", 1, limits.PULL_JOBS_MAX),
-            wait_ms=wait_ms,
-            lease_ms=lease_ms(request.lease, "lease") if request.HasField("lease") else None,
-            worker=fields.word(request.worker, "worker", limits.NAME_CHARACTERS_MAX),
-            request_id=fields.key(
-                request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX
-            ).encode(),
-            accepts_runs=request.accepts_runs,
-            names=frozenset(request.names),
-        )
+        pull = pull_command(request)
+        if not pull.wait_ms:
+            leased = await self._runtime.pull(pull)
+        else:
+            with self._admission.pulls.entered():
+                leased = await self._runtime.pull(pull)
+        if leased.count():
+            when_untaken(partial(self._runtime.untaken, pull, leased))
         return pull_response(leased)
 
     async def Ack(
@@ -89,10 +73,14 @@ class JobService:
     async def Release(
         self, request: job_service_pb2.ReleaseRequest, _context: Context
     ) -> job_service_pb2.ReleaseResponse:
-        """Gives jobs back."""
-        fields.some(request.items, "items")
+        """Gives jobs back: those it names, and what a pull leased."""
+        if not request.HasField("pull"):
+            fields.some(request.items, "items")
+        items = settles.releases(request.items)
+        if request.HasField("pull"):
+            self._runtime.give_back(pull_to_give_back(request.pull))
         response = job_service_pb2.ReleaseResponse()
-        exceptions = await self._runtime.release(settles.releases(request.items))
+        exceptions = await self._runtime.release(items)
         settles.fill_exceptions(response, exceptions)
         return response
 

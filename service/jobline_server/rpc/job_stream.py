@@ -17,7 +17,7 @@ import asyncio
 from typing import Any
 
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.rpc.convert.stream import server_messages, worker_frame
+from jobline_server.rpc.convert.stream import leases_in, server_messages, worker_frame
 from jobline_server.rpc.guard import Frames
 from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
@@ -63,8 +63,16 @@ async def _read_and_write(frames: Frames, port: StreamPort) -> None:
 
 async def _write(frames: Frames, port: StreamPort) -> None:
     while (frame := await port.next_frame()) is not None:
-        for message in server_messages(frame):
-            await frames.write(message)
+        messages = server_messages(frame)
+        sent = 0
+        try:
+            for message in messages:
+                await frames.write(message)
+                sent += 1
+        finally:
+            # A write that fails, or is cancelled, had not been taken by the transport.
+            if sent < len(messages):
+                port.handle_unsent(leases_in(messages[sent:]))
 
 
 class _Reader:

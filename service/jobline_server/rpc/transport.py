@@ -18,6 +18,7 @@ import grpc
 from grpc import aio
 
 from jobline_server.addresses import split_address
+from jobline_server.rpc.delivery import listen_to_front, with_written_replies
 from jobline_server.rpc.guard import Handler
 from jobline_server.rpc.limits import (
     MESSAGE_SLACK_BYTES,
@@ -84,7 +85,7 @@ async def serve_grpcio(
 ) -> Serving:
     """One grpc.aio server for all addresses."""
     server = aio.server(options=options)
-    server.add_generic_rpc_handlers([HandlerTable(handlers)])
+    server.add_generic_rpc_handlers([HandlerTable(with_written_replies(handlers))])
     addresses = [_bind(server, address) for address in listen]
     await server.start()
     return Serving("grpcio", addresses, [server])
@@ -106,6 +107,7 @@ async def serve_native(
             server.add_registered_method_handlers(service, methods)
         server.add_generic_rpc_handlers([HandlerTable(streams)])
         addresses.append(_bind(server, address))
+        listen_to_front(server)
         servers.append(server)
     for server in servers:
         await server.start()

@@ -7,7 +7,7 @@ protocol, the engine knows the jobs; what stands here is who is told what when.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from jobline_server.dispatch.frames import Goaway, ServerFrame, Settle, WorkerFrame
 from jobline_server.dispatch.session import Phase, Session
@@ -16,7 +16,6 @@ from jobline_server.engine.commands import (
     Leased,
     RefusalKind,
     Refused,
-    ReleaseItem,
 )
 from jobline_server.engine.decide.timers import disconnect
 from jobline_server.engine.holder import Holder
@@ -24,6 +23,8 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import RevokeReason, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.replies import leases_of, runs_of
+from jobline_server.runtime.returns import Returns
 from jobline_server.runtime.settles import ACKED, FAILED, NEVER, Settles
 
 
@@ -35,6 +36,7 @@ class StreamPort:
         core: Core,
         dispatcher: Dispatcher,
         settles: Settles,
+        returns: Returns,
         session: Session,
         *,
         grace_ms: int,
@@ -43,6 +45,7 @@ class StreamPort:
         self._core = core
         self._dispatcher = dispatcher
         self._settles = settles
+        self._returns = returns
         self.session = session
         self.holders: dict[int, Holder] = {}
         self.queues = session.open.queues
@@ -157,6 +160,10 @@ class StreamPort:
         except TimeoutError:
             pass
 
+    def handle_unsent(self, leases: Iterable[tuple[int, int]]) -> None:
+        """Jobs, as (id, delivery), were in a frame that could not be written."""
+        self._returns.start(leases)
+
     def end(self) -> None:
         """The server ends the stream."""
         self._ended = True
@@ -172,12 +179,15 @@ class StreamPort:
         self.session.phase = Phase.ENDED
         self._dispatcher.leave(self)
         self._left(self)
+        # Nobody has what was not sent, and nobody comes back for anything after a goodbye: it goes
+        # on at once, and that costs it nothing.
+        self.handle_unsent(
+            lease for leased in self.session.take_unsent() for lease in leases_of(runs_of(leased))
+        )
         now = self._core.now()
         for number, holder in self.holders.items():
             if goodbye:
-                # Nobody comes back for these: they go on at once, and it costs them nothing.
-                held = [ReleaseItem(job_id, delivery) for job_id, delivery in holder.held()]
-                self._settles.release(held)
+                self._returns.start(holder.held())
             shard = self._core.shards[number]
             disconnect(shard, now, holder, grace_ms=self._grace_ms)
 

@@ -26,7 +26,9 @@ from jobline_server.runtime.feed import Feed
 from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.loops import log_stray_exceptions
 from jobline_server.runtime.producers import Producers
+from jobline_server.runtime.pulls import Pulls
 from jobline_server.runtime.queues import Queues
+from jobline_server.runtime.returns import Returns
 from jobline_server.runtime.settles import Settles
 from jobline_server.runtime.statistics import Statistics
 from jobline_server.runtime.streams import Streams
@@ -71,10 +73,12 @@ class Runtime:
         self.ended = EndedJobs(core, finished)
         self.dispatcher = Dispatcher(core)
         self.settles = Settles(core, self.ended)
+        self.returns = Returns(self.settles)
         self.streams = Streams(
             core,
             self.dispatcher,
             self.settles,
+            self.returns,
             heartbeat_ms=settings.heartbeat_ms,
             grace_ms=settings.grace_ms,
             new_session=new_name,
@@ -97,8 +101,11 @@ class Runtime:
     def _offer_calls(self, new_name: Callable[[], str]) -> None:
         core = self.core
         self.push = Producers(core).push
-        workers = Workers(core, self.dispatcher, self.settles)
-        self.pull = workers.pull
+        pulls = Pulls(core, self.dispatcher, self.returns)
+        self.pull = pulls.pull
+        self.untaken = pulls.untaken
+        self.give_back = pulls.give_back
+        workers = Workers(core, self.settles)
         self.ack = workers.ack
         self.fail = workers.fail
         self.release = workers.release
@@ -180,6 +187,7 @@ class Runtime:
             self.core.loops.stop()
             self.ended.stop()
             await asyncio.gather(keeping_time, keeping_ended, return_exceptions=True)
+            await self.returns.finish()
             self.core.commits.close()
             await committing
             if not self.failed.done():

@@ -45,6 +45,9 @@ NEVER = Repeated(frozenset(), frozenset())
 
 Item = TypeVar("Item", ReleaseItem, ExtendItem)
 
+# Fails, releases and extends that are decided in one turn of the loop: ten milliseconds or so.
+SETTLES_AT_ONCE = 1_000
+
 
 class Settles:
     """Decides settles; waiting for the commit is up to the caller."""

@@ -14,6 +14,7 @@ from jobline_server.engine.values import RevokeReason
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.port import StreamPort
+from jobline_server.runtime.returns import Returns
 from jobline_server.runtime.settles import Settles
 
 # How long a worker that was asked to move has for it.
@@ -28,6 +29,7 @@ class Streams:
         core: Core,
         dispatcher: Dispatcher,
         settles: Settles,
+        returns: Returns,
         *,
         heartbeat_ms: int,
         grace_ms: int,
@@ -36,6 +38,7 @@ class Streams:
         self._core = core
         self._dispatcher = dispatcher
         self._settles = settles
+        self._returns = returns
         self._heartbeat_ms = heartbeat_ms
         self._grace_ms = grace_ms
         self._new_session = new_session
@@ -58,6 +61,7 @@ class Streams:
             self._core,
             self._dispatcher,
             self._settles,
+            self._returns,
             session,
             grace_ms=self._grace_ms,
             left=self._left,

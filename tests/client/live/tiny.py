@@ -41,6 +41,7 @@ class TinyServer:
         self.store.changed = self._handle_change
         self.calls: Counter[str] = Counter()
         self.pushes: list[pb.PushRequest] = []
+        self.given_back: list[pb.PullRequest] = []
         self.lost_answers: Counter[str] = Counter()
         self.refusals: dict[str, deque[tuple[grpc.StatusCode, str, tuple[Any, ...]]]] = {}
         self.gates: dict[str, asyncio.Event] = {}
@@ -133,6 +134,9 @@ class TinyServer:
         return pb.FailResponse(results=[self.store.fail(item) for item in request.items])
 
     async def _release(self, request: pb.ReleaseRequest) -> pb.ReleaseResponse:
+        if request.HasField("pull"):
+            self.given_back.append(request.pull)
+            self._change.set()
         outcomes = [self.store.release(item) for item in request.items]
         return pb.ReleaseResponse(exceptions=_exceptions(outcomes))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jobline_server.background.retention import RetentionBeat
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Pull, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import (
     ENDED_STATES,
@@ -49,14 +49,7 @@ class Keeping:
         """Pushes jobs together that say this of retention, and completes them."""
         first_id = await self._push(jobs, queue, Retention(**retention))
         leased = await self.runtime.pull(
-            queues=[(queue, 1)],
-            max_jobs=jobs,
-            wait_ms=0,
-            lease_ms=None,
-            worker="w",
-            request_id=b"",
-            accepts_runs=True,
-            names=frozenset(),
+            Pull(((queue, 1),), max_jobs=jobs, worker="w", accepts_runs=True)
         )
         (run,) = leased.runs
         ids = list(range(first_id, first_id + jobs))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Pull, Push
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Load, Shard
@@ -16,7 +16,7 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.commits import Place
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
-from jobline_server.runtime.workers import Poll
+from jobline_server.runtime.pulls import Poll
 from jobline_server.storage.segments import KeySegments
 
 
@@ -42,7 +42,7 @@ class World:
         self.shard = Shard(0, epoch=1, load=load)
         place = Place(0, limits.ID_BLOCK, 0, 0, 0, KeySegments(0))
         self.core = Core(cast(Any, self.disk), [self.shard], [place], ManualClock(), load)
-        self.taker = Poll((("mail", 1),), max_jobs=10, lease_ms=0, worker="", names=frozenset())
+        self.taker = Poll(Pull((("mail", 1),), max_jobs=10))
         Dispatcher(self.core).join(self.taker)
 
     def push(self, payload: bytes) -> None:

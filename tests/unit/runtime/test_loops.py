@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Pull, Push
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.payloads import Payloads
@@ -136,18 +136,7 @@ async def test_a_hand_out_that_fails_is_tried_again(
     """Trial A4: after the next commit, without a word of a failed storage."""
     hand_out = runtime.core.hand_out
     monkeypatch.setattr(runtime.core, "hand_out", fails)
-    pull = asyncio.ensure_future(
-        runtime.pull(
-            queues=[("mail", 1)],
-            max_jobs=1,
-            wait_ms=20_000,
-            lease_ms=None,
-            worker="w",
-            request_id=b"",
-            accepts_runs=True,
-            names=frozenset(),
-        )
-    )
+    pull = asyncio.ensure_future(runtime.pull(Pull((("mail", 1),), wait_ms=20_000)))
     await runtime.push(a_push(level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
     assert runtime.core.loops.record("hand_outs").failures_in_a_row == 1

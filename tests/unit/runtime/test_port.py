@@ -21,6 +21,7 @@ from jobline_server.engine.values import (
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
+from tests.unit.runtime.test_turn import a_push
 
 Lease = tuple[int, int]
 
@@ -32,6 +33,7 @@ async def a_stream(runtime: Runtime, *, jobs: int = 1) -> tuple[StreamPort, list
     await runtime.core.commits.commit_once()
     port = runtime.open_stream(Open(Worker("w"), (("mail", 1),)))
     port.receive(WorkerFrame(window=Window(jobs)))
+    assert await port.next_frame() is not None
     return port, held(port)
 
 
@@ -71,6 +73,39 @@ async def test_the_end_of_an_earlier_stream_takes_nothing_from_the_worker_that_i
     assert await earlier.next_frame() is None
     assert held(later) == leases
     assert [holder.lost_ms for holder in later.holders.values()] == [None]
+
+
+@pytest.mark.parametrize("how", ["breaks", "is ended", "is resumed on another"])
+async def test_jobs_that_were_in_no_frame_when_the_stream_ends_go_on_at_once(
+    runtime: Runtime, how: str
+) -> None:
+    """Trial A3: nobody has them, so nobody is waited for; those that were sent wait for their
+    worker.
+    """
+    port, sent = await a_stream(runtime, jobs=2)
+    port.receive(WorkerFrame(window=Window(4)))
+    await runtime.push(a_push(b"unsent", b"unsent", level=AckLevel.BUFFERED))
+    await runtime.core.commits.commit_once()
+    assert len(held(port)) == 4
+    if how == "breaks":
+        port.disconnect()
+    elif how == "is ended":
+        port.end()
+        assert await port.next_frame() is None
+    else:
+        again = Open(Worker("w"), port.queues, session=port.session.session)
+        port = runtime.open_stream(again)
+    assert held(port) == sent
+    queue = runtime.core.shards[0].queues["mail"]
+    assert (queue.active, queue.ready) == (2, 2)
+
+
+async def test_a_frame_that_could_not_be_written_gives_its_jobs_back(runtime: Runtime) -> None:
+    """Trial A3: the shell says which, as it writes a large one in parts."""
+    port, leases = await a_stream(runtime, jobs=3)
+    port.handle_unsent(leases[1:])
+    port.disconnect()
+    assert held(port) == leases[:1]
 
 
 async def test_a_worker_that_was_silent_for_a_lease_gets_no_job_until_it_is_heard(

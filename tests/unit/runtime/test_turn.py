@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from jobline_server.engine.commands import Leased, Push, Refused
+from jobline_server.engine.commands import Leased, Pull, Push, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime.runtime import Runtime
@@ -20,14 +20,7 @@ def a_push(*payloads: bytes, level: AckLevel | None = None) -> Push:
 
 def a_pull(runtime: Runtime, queue: str = "mail", *, wait_ms: int = 0) -> asyncio.Task[Leased]:
     pull = runtime.pull(
-        queues=[(queue, 1)],
-        max_jobs=10,
-        wait_ms=wait_ms,
-        lease_ms=None,
-        worker="w",
-        request_id=b"",
-        accepts_runs=True,
-        names=frozenset(),
+        Pull(((queue, 1),), max_jobs=10, wait_ms=wait_ms, worker="w", accepts_runs=True)
     )
     return asyncio.ensure_future(pull)
 

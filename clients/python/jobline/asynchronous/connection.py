@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
@@ -74,6 +74,7 @@ class Connection:
         self._check = self.channel.unary_unary(HEALTH_CHECK)
         self._is_reached = False
         self.jobs: JobServiceAsyncStub = JobServiceStub(self.channel)
+        self._giving_back: set[object] = set()
 
     async def reach(self, patience: float = CONNECT_SECONDS) -> None:
         """Returns when the server was reached once. Raises NotConnected: nothing answered within
@@ -115,6 +116,26 @@ class Connection:
             return await self.read(method, request)
         except JoblineError as error:
             raise outcome_unknown(error) from error
+
+    async def pull(self, request: pb.PullRequest, wait: float) -> pb.PullResponse:
+        """A pull that waits so many seconds. If it brings no reply, for whatever reason, the server
+        is told that nobody has what it may have leased.
+        """
+        try:
+            return await self.read(self.jobs.Pull, request, extra=wait)
+        except BaseException as error:
+            if not getattr(error, "definite", False):
+                self._give_back(request)
+            raise
+
+    def _give_back(self, request: pb.PullRequest) -> None:
+        """Does not wait: if the server does not hear of it, the leases end by themselves."""
+        release = pb.ReleaseRequest(pull=request)
+        with suppress(aio.UsageError):  # the channel is closed
+            call = self.jobs.Release(release, timeout=self.timeout, metadata=self.metadata)
+            # A call that nobody holds is cancelled.
+            self._giving_back.add(call)
+            call.add_done_callback(self._giving_back.discard)
 
     async def try_push(self, request: pb.PushRequest) -> pb.PushResponse:
         """One try of a push."""

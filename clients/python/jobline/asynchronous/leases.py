@@ -36,8 +36,8 @@ class Leases:
         """Leases up to `max_jobs` (1 … 1,000) jobs of these queues, possibly none.
 
         `wait`: for the first job, 0 s … 60 s. `lease`: overrides the jobs' own, 1 s … 12 h; keep
-        it alive with `extend`. `names`: only these kinds of work. Raises InvalidArgument and other
-        refusals, or Unavailable.
+        it alive with `extend`. `names`: only these kinds of work. Cancelled, it gives back what it
+        may have been leased. Raises InvalidArgument and other refusals, or Unavailable.
         """
         request = requests.pull_request(
             queues,
@@ -48,8 +48,7 @@ class Leases:
             names=names,
             request_id=self._new_id(),
         )
-        response = await self._link().read(self._link().jobs.Pull, request, extra=seconds_of(wait))
-        return requests.jobs_of(response)
+        return requests.jobs_of(await self._link().pull(request, seconds_of(wait)))
 
     async def ack(self, *jobs: Lease, result: Any = None) -> list[SettleOutcome]:
         """Settles jobs (or (id, delivery) pairs) as done; a `result` (bytes, or JSON; ≤ 1 MiB) is

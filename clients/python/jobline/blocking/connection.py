@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import grpc
@@ -66,6 +66,7 @@ class Connection:
         self._credentials = credentials
         self._wires = PerProcess(self._open)
         self._closed = False
+        self._giving_back: set[object] = set()
         self.metadata = metadata_of(metadata)
         self.timeout = seconds_of(timeout)
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
@@ -142,6 +143,26 @@ class Connection:
             return self.read(method, request)
         except JoblineError as error:
             raise outcome_unknown(error) from error
+
+    def pull(self, request: pb.PullRequest, wait: float) -> pb.PullResponse:
+        """A pull that waits so many seconds. If it brings no reply, for whatever reason, the server
+        is told that nobody has what it may have leased.
+        """
+        try:
+            return self.read(self.jobs.Pull, request, extra=wait)
+        except BaseException as error:
+            if not getattr(error, "definite", False):
+                self._give_back(request)
+            raise
+
+    def _give_back(self, request: pb.PullRequest) -> None:
+        """Does not wait: if the server does not hear of it, the leases end by themselves."""
+        release = pb.ReleaseRequest(pull=request)
+        with suppress(ValueError):  # the channel is closed
+            call = self.jobs.Release.future(release, timeout=self.timeout, metadata=self.metadata)
+            # A call that nobody holds is cancelled.
+            self._giving_back.add(call)
+            call.add_done_callback(self._giving_back.discard)
 
     def start_push(self, request: pb.PushRequest) -> grpc.Future[pb.PushResponse]:
         """One try of a push; the answer comes on a thread of gRPC."""

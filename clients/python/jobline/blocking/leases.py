@@ -46,10 +46,7 @@ class Leases:
             names=names,
             request_id=self._new_id(),
         )
-        response = self._connection.read(
-            self._connection.jobs.Pull, request, extra=seconds_of(wait)
-        )
-        return requests.jobs_of(response)
+        return requests.jobs_of(self._connection.pull(request, seconds_of(wait)))
 
     def ack(self, *jobs: Lease, result: Any = None) -> list[SettleOutcome]:
         """Settles jobs (or (id, delivery) pairs) as done; a `result` (bytes, or JSON; ≤ 1 MiB) is

@@ -399,7 +399,10 @@ class PullRequest(_message.Message):
     worker: _builtins.str
     """Optional. Who asks, ≤ 256 characters; shown to operators."""
     request_id: _builtins.str
-    """Optional. The same id again returns the same leases, because a reply may be lost; 1 … 64 bytes."""
+    """Optional. The same id again returns the same leases, because a reply may be lost; 1 … 64 bytes. It
+    belongs to `worker` and the queues: another request of theirs under it, but for `wait`, is
+    ALREADY_EXISTS (IDEMPOTENCY_MISMATCH).
+    """
     accepts_runs: _builtins.bool
     """Optional. Take plain jobs as runs. Unset: every job is a `LeasedJob`."""
     @_builtins.property
@@ -759,18 +762,27 @@ class ReleaseRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ITEMS_FIELD_NUMBER: _builtins.int
+    PULL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReleaseItem]:
-        """Required. The jobs."""
+        """Required unless `pull` is set. The jobs."""
+
+    @_builtins.property
+    def pull(self) -> Global___PullRequest:
+        """Optional. A pull with a `request_id`, as it was sent, whose reply the caller did not get or does
+        not want: what it leased is given back at once, and if it still waits it ends without jobs. Send it
+        after a pull that was cancelled: its reply may have been on the way.
+        """
 
     def __init__(
         self,
         *,
         items: _abc.Iterable[Global___ReleaseItem] | None = ...,
+        pull: Global___PullRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["pull", b"pull"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "pull", b"pull"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

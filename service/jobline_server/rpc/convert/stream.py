@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jobline.v1 import job_service_pb2
 from jobline_server.dispatch.frames import (
@@ -184,6 +184,17 @@ def server_messages(frame: ServerFrame) -> list[bytes]:
     return messages_of(
         first, (field for leased in frame.leased for field in STREAM_WRITER.fields(leased))
     )
+
+
+def leases_in(messages: Iterable[bytes]) -> Iterator[tuple[int, int]]:
+    """(id, delivery) of every job that these messages of `server_messages` hand out."""
+    for raw in messages:
+        message = job_service_pb2.StreamResponse.FromString(raw)
+        for run in message.runs:
+            for job_id in range(run.first_id, run.first_id + len(run.payloads)):
+                yield job_id, run.delivery
+        for job in message.jobs:
+            yield job.id, job.delivery
 
 
 def _fill_opened(message: job_service_pb2.StreamOpened, frame: ServerFrame) -> None:

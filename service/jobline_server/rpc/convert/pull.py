@@ -1,0 +1,40 @@
+"""Pulls from messages."""
+
+from __future__ import annotations
+
+from jobline.v1 import job_service_pb2
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Pull, Refused
+from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.convert.stream import queue_weights
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.mistyped import check_all_fields
+from jobline_server.rpc.validate.options import lease_ms
+
+
+def pull_command(request: job_service_pb2.PullRequest) -> Pull:
+    """A pull."""
+    wait = request.wait if request.HasField("wait") else None
+    fields.words(request.names, "names", limits.NAME_CHARACTERS_MAX)
+    request_id = fields.key(request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX)
+    return Pull(
+        queues=queue_weights(request.queues),
+        max_jobs=fields.integer(request.max_jobs or 1, "max_jobs", 1, limits.PULL_JOBS_MAX),
+        wait_ms=fields.duration_ms(wait, "wait", 0, rpc_limits.PULL_WAIT_MS_MAX) if wait else 0,
+        lease_ms=lease_ms(request.lease, "lease") if request.HasField("lease") else None,
+        worker=fields.word(request.worker, "worker", limits.NAME_CHARACTERS_MAX),
+        request_id=request_id.encode(),
+        accepts_runs=request.accepts_runs,
+        names=frozenset(request.names),
+    )
+
+
+def pull_to_give_back(request: job_service_pb2.PullRequest) -> Pull:
+    """A pull whose caller has no use for its reply; it is known by its request id."""
+    try:
+        check_all_fields(request)
+        if not request.request_id:
+            raise fields.invalid("request_id", "must not be empty")
+        return pull_command(request)
+    except Refused as refused:
+        raise fields.within("pull", refused) from None

@@ -1,0 +1,69 @@
+"""Replies that nobody takes: what they handed out is not lost for the length of a lease."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Event
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from jobline.v1 import job_service_pb2
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline_server.engine.commands import Leased, Pull
+from jobline_server.testing import RunningServer
+from tests.server.conftest import until
+from tests.server.world import make
+
+# As long as a cancellation needs at most to the server's socket and its threads.
+ON_ITS_WAY_SECONDS = 0.2
+
+
+async def test_a_reply_that_could_not_be_written_gives_its_jobs_back(
+    server: RunningServer, channel: aio.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial A3: cancelled when the handler had its jobs, and before the loop could know."""
+    stub: Any = JobServiceStub(channel)
+    request = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], wait={"seconds": 20})
+    original = server.runtime.pull
+    calls: list[Any] = []
+
+    async def cancelled_meanwhile(pull: Pull) -> Leased:
+        leased = await original(pull)
+        calls[0].cancel()
+        # The loop stands still, so only the transport can see it come.
+        Event().wait(ON_ITS_WAY_SECONDS)
+        return leased
+
+    monkeypatch.setattr(server.runtime, "pull", cancelled_meanwhile)
+    calls.append(stub.Pull(request))
+    await until(lambda: len(server.server.admission.pulls) == 1)
+    pushed = await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+
+    with pytest.raises(asyncio.CancelledError):
+        await calls[0]
+
+    monkeypatch.undo()
+    (job,) = (await stub.Pull(request)).jobs
+    assert job.id == pushed.first_id
+    view = await server.runtime.get_job(job.id)
+    assert (view.attempts, view.stalls, view.releases) == (0, 0, 1)
+
+
+async def test_a_pull_whose_reply_is_not_wanted_is_given_back(
+    server: RunningServer, channel: aio.Channel
+) -> None:
+    """Trial A3: a caller that cancels cannot know what was on the way to it."""
+    stub: Any = JobServiceStub(channel)
+    pull = {"queues": [{"queue": "q"}], "request_id": "r", "wait": {"seconds": 20}}
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+    lost = await stub.Pull(make(job_service_pb2.PullRequest, **pull))
+    release = make(job_service_pb2.ReleaseRequest, pull=pull)
+    assert not (await stub.Release(release)).exceptions
+    (job,) = (await stub.Pull(make(job_service_pb2.PullRequest, **pull))).jobs
+    assert job.id == lost.jobs[0].id
+    waits = stub.Pull(make(job_service_pb2.PullRequest, **{**pull, "worker": "w"}))
+    await until(lambda: len(server.server.admission.pulls) == 1)
+    await stub.Release(make(job_service_pb2.ReleaseRequest, pull={**pull, "worker": "w"}))
+    assert not (await waits).jobs

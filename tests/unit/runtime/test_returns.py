@@ -1,0 +1,29 @@
+"""Jobs that are given back on behalf of somebody who is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.engine.commands import Pull
+from jobline_server.runtime import returns
+from jobline_server.runtime.replies import leases_of, runs_of
+from jobline_server.runtime.runtime import Runtime
+from tests.unit.runtime.test_pull import pushed
+
+
+async def test_many_jobs_come_back_in_their_order_some_at_a_time(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial A3: each slice stands at the front, before those that came after it."""
+    monkeypatch.setattr(returns, "SETTLES_AT_ONCE", 3)
+    await pushed(runtime, rows=0, plain=10)
+    pull = Pull((("mail", 1),), max_jobs=10)
+    lost = list(leases_of(runs_of(await runtime.pull(pull))))
+    runtime.returns.start(lost)
+    queue = runtime.core.shards[0].queues["mail"]
+    assert queue.active == 10
+    await runtime.returns.finish()
+    assert queue.active == 0
+    await runtime.core.commits.commit_once()
+    again = await runtime.pull(pull)
+    assert [job.id for job in again.jobs] == [job_id for job_id, _ in lost]
