@@ -35,14 +35,30 @@ class Reaching:
             return None
         if isinstance(error, Unavailable) and now + PAUSE_SECONDS <= self._until:
             return PAUSE_SECONDS
-        raise NotConnected(f"cannot connect to {self._target}: {_why(error)}") from error
+        raise NotConnected(f"cannot connect to {self._target}: {reason_of(error)}") from error
 
 
-def _why(error: JoblineError) -> str:
-    """The last part of what gRPC says, which is the system's own word for it."""
+def reason_of(error: JoblineError) -> str:
+    """Why a server cannot be reached, in a person's words where gRPC's are known."""
     if isinstance(error, DeadlineExceeded):
         return "no answer"
-    return error.message.rpartition(": ")[2].strip().lower()
+    found = next((said for part, said in _REASONS.items() if part in error.message.lower()), "")
+    return found or error.message.rpartition("last error: ")[2]
+
+
+# What gRPC says in the middle of its sentence, in small letters.
+_REASONS = {
+    "connection refused": "connection refused",
+    "no such file": "no such file or directory",
+    "domain name not found": "no such host",
+    "no route to host": "no route to host",
+    "network is unreachable": "the network is unreachable",
+    "connection reset": "the connection was reset",
+    "socket closed": "the connection was closed",
+    "wrong_version_number": "the TLS handshake failed; does the server speak TLS?",
+    "handshake failed": "the TLS handshake failed",
+    "http1.x server": "it does not speak gRPC; is it the HTTP port?",
+}
 
 
 class Trouble:
@@ -61,7 +77,7 @@ class Trouble:
                 "no answer from %s, pushes are repeated for up to %g s: %s",
                 self._target,
                 self._repeated_for,
-                error,
+                reason_of(error),
             )
 
     def ended(self) -> None:

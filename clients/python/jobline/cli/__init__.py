@@ -7,6 +7,7 @@ server. A server distribution adds its commands (`serve`, `dev`) through the ent
 
 from __future__ import annotations
 
+import os
 import sys
 
 _NEEDED = {"typer", "rich"}
@@ -16,6 +17,8 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """The console script."""
+    # Before grpc is imported: it writes lines of its own to stderr, beside what a command says.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from jobline.cli.root import run
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from jobline.errors import JoblineError
 from jobline.frames import Received
 from jobline.leased import LeasedJob
+from jobline.reaching import reason_of
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import clean, message_of
 
@@ -58,7 +59,8 @@ class ConnectionLog:
     def broke(self, error: JoblineError, pause: float, *, was_open: bool) -> None:
         """There is no stream; the next try follows after `pause` seconds."""
         what = "the connection to %s broke" if was_open else "cannot reach %s"
-        WORKER.warning(what + ", trying again in %.1f s: %s", self._target, pause, error)
+        why = reason_of(error)
+        WORKER.warning(what + ", trying again in %.1f s: %s", self._target, pause, why)
 
 
 def _names(queues: list[str]) -> str:

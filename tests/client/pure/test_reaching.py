@@ -1,0 +1,59 @@
+"""What is said of a server that cannot be reached."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline.errors import (
+    DeadlineExceeded,
+    ErrorFacts,
+    NotConnected,
+    NotServed,
+    Unavailable,
+)
+from jobline.reaching import PAUSE_SECONDS, Reaching, reason_of
+
+REFUSED = Unavailable(
+    "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect "
+    "to remote host: Connection refused"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (REFUSED, "connection refused"),
+        (DeadlineExceeded("Deadline Exceeded"), "no answer"),
+        (Unavailable("all addresses; last error: UNKNOWN: odd"), "UNKNOWN: odd"),
+        (Unavailable("Socket closed"), "the connection was closed"),
+        (
+            Unavailable("last error: x: SSL_ERROR_SSL: WRONG_VERSION_NUMBER: certificate: OK"),
+            "the TLS handshake failed; does the server speak TLS?",
+        ),
+    ],
+)
+def test_why_is_said_in_words(error, said):
+    """Trial B7: a person reads why, not where in gRPC it was found."""
+    assert reason_of(error) == said
+
+
+def test_a_refused_connection_is_tried_again_until_patience_ends():
+    """Trial B7: then it is refused, with the address."""
+    reaching = Reaching("mail:7070", 10.0, patience=1.0)
+    assert reaching.pause_after(10.5, REFUSED) == PAUSE_SECONDS
+    with pytest.raises(NotConnected, match="cannot connect to mail:7070: connection refused"):
+        reaching.pause_after(11.0, REFUSED)
+
+
+def test_silence_is_not_waited_for_twice():
+    """Trial B7: a server that takes a connection and says nothing has had its time."""
+    with pytest.raises(NotConnected, match="no answer"):
+        Reaching("mail:7070", 0.0, patience=60.0).pause_after(1.0, DeadlineExceeded("late"))
+
+
+@pytest.mark.parametrize(
+    "error", [NotServed("no such method"), Unavailable("draining", ErrorFacts(reason="DRAINING"))]
+)
+def test_whatever_a_server_says_is_an_answer(error):
+    """Trial B7: it need not know the health check, and may be about to stop."""
+    assert Reaching("mail:7070", 0.0, patience=0.0).pause_after(5.0, error) is None
