@@ -23,6 +23,7 @@ from jobline import (
     QueueSettings,
     SettleOutcome,
 )
+from jobline.v1 import job_pb2
 from jobline_server.testing import RunningServer
 
 PLAIN_BACKOFF = Backoff(kind=BackoffKind.FIXED, base=10, jitter=0)
@@ -172,6 +173,22 @@ async def test_a_cancelled_active_job_ends_when_its_worker_settles_it(
     ended = await client.wait_one(pushed.id)
     assert ended.state == JobState.CANCELLED
     assert ended.result
+
+
+async def test_a_job_that_its_worker_cancels_keeps_the_error(client: AsyncClient) -> None:
+    """Trial B4: `Fail{then: CANCEL}` keeps the error; GetJob shows it, in the history too."""
+    pushed = await client.push("mail", b"x")
+    (leased,) = await client.pull("mail")
+    await client.fail(leased, JobError(type="Cancel", message="no"), then=FailAction.CANCEL)
+    job = await client.jobs.get(pushed.id)
+    assert job.state == job_pb2.JOB_STATE_CANCELLED
+    assert (job.error.type, job.error.message) == ("Cancel", "no")
+    (attempt,) = job.history
+    assert attempt.outcome == job_pb2.ATTEMPT_OUTCOME_CANCELLED
+    assert (attempt.error.message, attempt.delivery, job.attempts) == ("no", leased.delivery, 0)
+    ended = await client.wait_one(pushed.id)
+    assert ended.error is not None
+    assert ended.error.message == "no"
 
 
 async def test_a_second_push_with_the_key_is_the_first_job(client: AsyncClient) -> None:

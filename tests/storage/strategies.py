@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -261,7 +262,11 @@ FACTS: dict[type, Any_] = {
         message=optional(text),
         checkpoint=optional(st.binary(max_size=8)),
     ),
-    entries.JobsCancelled: with_results(entries.JobsCancelled),
+    entries.JobsCancelled: st.builds(
+        lambda fact, error: replace(fact, error=error),
+        with_results(entries.JobsCancelled),
+        optional(errors),
+    ),
     entries.CancelRequested: st.builds(
         entries.CancelRequested, at_ms=moments, queue=text, ids=id_lists
     ),

@@ -46,9 +46,7 @@ class LotPushed:
 
 @dataclass(slots=True)
 class JobsPushed:
-    """Jobs with something of their own were stored, in columns; an empty column means "none has
-    any".
-    """
+    """Jobs with something of their own were stored, in columns; an empty one: none has any."""
 
     at_ms: int
     queue: str
@@ -169,13 +167,16 @@ class JobReported:
 
 @dataclass(slots=True)
 class JobsCancelled:
-    """Jobs were cancelled, waiting or active ones. `result_ids` are among the runs."""
+    """Jobs were cancelled, waiting or active ones. `result_ids` are among the runs; `error` is what
+    its worker said of an active job, which stands alone then.
+    """
 
     at_ms: int
     starts: list[int]
     counts: list[int]
     result_ids: list[int] = field(default_factory=list)
     results: list[bytes] = field(default_factory=list)
+    error: JobError | None = None
 
 
 @dataclass(slots=True)
@@ -189,9 +190,7 @@ class CancelRequested:
 
 @dataclass(slots=True)
 class JobRecord:
-    """A job as it is written down whole: in the finished file, and when it comes back from
-    there.
-    """
+    """A job as it is written down whole: in the finished file, and when it comes back."""
 
     id: int
     queue: str

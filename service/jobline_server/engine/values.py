@@ -58,6 +58,7 @@ class AttemptOutcome(IntEnum):
     STALLED = 2
     RELEASED = 3
     COMPLETED = 4
+    CANCELLED = 5
 
 
 class EndReason(IntEnum):

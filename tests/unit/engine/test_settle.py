@@ -6,6 +6,7 @@ from jobline_server.engine.commands import ExtendItem, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.values import (
     AckLevel,
+    AttemptOutcome,
     Backoff,
     EndReason,
     FailAction,
@@ -99,16 +100,23 @@ def test_worker_may_cancel_the_job_it_has(world):
     leased = dict(leases_of(world.lease()))
     for one in (job_id, member):
         assert world.fail(one, leased[one], then=FailAction.CANCEL).state is JobState.CANCELLED
-    assert {state for state, _ in world.ended().values()} == {JobState.CANCELLED}
+    ended = world.ended()
+    assert {state for state, _ in ended.values()} == {JobState.CANCELLED}
+    assert [ended[one][1].history[0].error for one in (job_id, member)] == [ERROR, ERROR]
     world.check()
 
 
 def test_cancelled_job_that_fails_stays_cancelled(world):
+    """Trial B4: what its worker said is kept in its history, and it used no attempt."""
     job_id = world.row()
     job = world.one()
     decide_cancel(world.shard, world.now, [job_id])
     result = world.fail(job_id, job.delivery)
     assert (result.outcome, result.state) == (SettleOutcome.CANCELLED, JobState.CANCELLED)
+    record = world.ended()[job_id][1]
+    (attempt,) = record.history
+    assert (attempt.attempt, attempt.outcome) == (1, AttemptOutcome.CANCELLED)
+    assert (attempt.error, record.error, record.attempts) == (ERROR, ERROR, 0)
 
 
 def test_failure_with_a_lease_that_is_not_valid_changes_nothing(world):

@@ -701,6 +701,7 @@ class JobsCancelled(_message.Message):
     COUNTS_FIELD_NUMBER: _builtins.int
     RESULT_IDS_FIELD_NUMBER: _builtins.int
     RESULTS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def starts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Runs, of one or more."""
@@ -717,6 +718,10 @@ class JobsCancelled(_message.Message):
     def results(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. Their results."""
 
+    @_builtins.property
+    def error(self) -> _job_pb2.JobError:
+        """Output only. What its worker said of the job, which is the only one then, when it failed it."""
+
     def __init__(
         self,
         *,
@@ -724,10 +729,11 @@ class JobsCancelled(_message.Message):
         counts: _abc.Iterable[_builtins.int] | None = ...,
         result_ids: _abc.Iterable[_builtins.int] | None = ...,
         results: _abc.Iterable[_builtins.bytes] | None = ...,
+        error: _job_pb2.JobError | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "result_ids", b"result_ids", "results", b"results", "starts", b"starts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "error", b"error", "result_ids", b"result_ids", "results", b"results", "starts", b"starts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -165,6 +165,8 @@ class _AttemptOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Attemp
     """The worker gave it back."""
     ATTEMPT_OUTCOME_COMPLETED: _AttemptOutcome.ValueType  # 4
     """It completed."""
+    ATTEMPT_OUTCOME_CANCELLED: _AttemptOutcome.ValueType  # 5
+    """The worker failed it, and it is cancelled: because the worker said so, or somebody had before."""
 
 class AttemptOutcome(_AttemptOutcome, metaclass=_AttemptOutcomeEnumTypeWrapper):
     """How one attempt went."""
@@ -179,6 +181,8 @@ ATTEMPT_OUTCOME_RELEASED: AttemptOutcome.ValueType  # 3
 """The worker gave it back."""
 ATTEMPT_OUTCOME_COMPLETED: AttemptOutcome.ValueType  # 4
 """It completed."""
+ATTEMPT_OUTCOME_CANCELLED: AttemptOutcome.ValueType  # 5
+"""The worker failed it, and it is cancelled: because the worker said so, or somebody had before."""
 Global___AttemptOutcome: _TypeAlias = AttemptOutcome  # noqa: Y015
 
 class _EndReason:

@@ -120,7 +120,7 @@ class _FailActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FailAction
     FAIL_ACTION_DEAD: _FailAction.ValueType  # 2
     """Straight to the dead letters."""
     FAIL_ACTION_CANCEL: _FailAction.ValueType  # 3
-    """Cancel it."""
+    """Cancel it; the error is kept, and no attempt is used."""
 
 class FailAction(_FailAction, metaclass=_FailActionEnumTypeWrapper):
     """What happens to a job that failed."""
@@ -132,7 +132,7 @@ FAIL_ACTION_RETRY: FailAction.ValueType  # 1
 FAIL_ACTION_DEAD: FailAction.ValueType  # 2
 """Straight to the dead letters."""
 FAIL_ACTION_CANCEL: FailAction.ValueType  # 3
-"""Cancel it."""
+"""Cancel it; the error is kept, and no attempt is used."""
 Global___FailAction: _TypeAlias = FailAction  # noqa: Y015
 
 class _ReleaseReason:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jobline_server.engine import entries
-from jobline_server.engine.apply import ends, leases, pushes, queues
+from jobline_server.engine.apply import deletes, ends, leases, pushes, queues
 
 if TYPE_CHECKING:
     from jobline_server.engine.shard import Shard
@@ -32,8 +32,8 @@ _APPLY: dict[type, Callable[[Shard, Any, int], None]] = {
     entries.JobsCompleted: ends.apply_jobs_completed,
     entries.JobDied: ends.apply_job_died,
     entries.JobsCancelled: ends.apply_jobs_cancelled,
-    entries.JobsStaled: ends.apply_jobs_staled,
-    entries.JobsDeleted: ends.apply_jobs_deleted,
+    entries.JobsStaled: deletes.apply_jobs_staled,
+    entries.JobsDeleted: deletes.apply_jobs_deleted,
     entries.QueueChanged: queues.apply_queue_changed,
     entries.QueuePaused: queues.apply_queue_paused,
     entries.QueueResumed: queues.apply_queue_resumed,

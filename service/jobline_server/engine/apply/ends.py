@@ -1,4 +1,4 @@
-"""Jobs end, are kept for a while, and are deleted."""
+"""Jobs end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from jobline_server.engine.apply.touch import (
     single,
     unlease_all,
 )
-from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns
+from jobline_server.engine.endings import EndedJobs, EndedRuns
 from jobline_server.engine.entries import (
     JobDied,
     JobsCancelled,
     JobsCompleted,
-    JobsDeleted,
-    JobsStaled,
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
@@ -30,7 +28,6 @@ from jobline_server.engine.states import IllegalMove, Move, after, live
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     NO_RETENTION,
-    WAITING_STATES,
     AttemptOutcome,
     EndReason,
     JobError,
@@ -47,14 +44,14 @@ NO_RESULTS: Mapping[int, bytes] = MappingProxyType({})
 def apply_jobs_completed(shard: Shard, fact: JobsCompleted, _offset: int) -> None:
     """Active jobs ended well."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
-    jobs, runs = _singles_and_runs(shard, fact.starts, fact.counts)
+    jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     if jobs:
         end_jobs(shard, jobs, Move.COMPLETED, fact.at_ms, results=results)
     for lease, starts, counts in _by_lease(shard, runs):
         _complete_members(shard, lease, starts, counts, fact.at_ms, results)
 
 
-def _singles_and_runs(
+def singles_and_runs(
     shard: Shard, starts: list[int], counts: list[int]
 ) -> tuple[list[Job], list[tuple[int, int]]]:
     """The jobs that are objects of their own, and the runs that are in lots."""
@@ -150,11 +147,11 @@ def end_jobs(
     error: JobError | None = None,
 ) -> None:
     """Jobs that are objects of their own ended."""
-    groups = _alike(jobs)
+    groups = alike(jobs)
     states = [live(group[0].state, move, group[0].id) for group in groups]
     for group, state in zip(groups, states, strict=True):
         queue = group[0].queue
-        _leave_state(queue, group)
+        leave_state(queue, group)
         kept, forgotten = _kept_of(queue, group, state)
         for job in group:
             job.state = state
@@ -168,7 +165,7 @@ def end_jobs(
         drop_jobs(shard, queue, group)
 
 
-def _alike(jobs: list[Job]) -> list[list[Job]]:
+def alike(jobs: list[Job]) -> list[list[Job]]:
     """Jobs in groups of the same queue and state; nearly always one."""
     queue, state = jobs[0].queue, jobs[0].state
     for job in jobs:
@@ -182,7 +179,7 @@ def _alike(jobs: list[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-def _leave_state(queue: Queue, jobs: list[Job]) -> None:
+def leave_state(queue: Queue, jobs: list[Job]) -> None:
     """Counts jobs of one queue out of the state they are all in."""
     state = jobs[0].state
     if state is JobState.ACTIVE:
@@ -228,13 +225,23 @@ def apply_job_died(shard: Shard, fact: JobDied, _offset: int) -> None:
 def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> None:
     """Waiting jobs were cancelled, or active ones whose worker has settled them since."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
-    jobs, runs = _singles_and_runs(shard, fact.starts, fact.counts)
+    jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     # A member that is leased was failed with `then: CANCEL`: it ends as a job of its own.
     leased = {first_id: None for first_id, _ in runs if shard.find_lease(first_id)[0] is not None}
     jobs += [single(shard, first_id) for first_id in leased]
+    if fact.error is not None:
+        failed = single(shard, fact.starts[0])
+        note_attempt(failed, fact.at_ms, AttemptOutcome.CANCELLED, fact.error)
     if jobs:
-        reason = EndReason.CANCELLED
-        end_jobs(shard, jobs, Move.CANCELLED, fact.at_ms, results=results, reason=reason)
+        end_jobs(
+            shard,
+            jobs,
+            Move.CANCELLED,
+            fact.at_ms,
+            results=results,
+            reason=EndReason.CANCELLED,
+            error=fact.error,
+        )
     for first_id, count in runs:
         if first_id not in leased:
             _cancel_members(shard, first_id, count, fact.at_ms)
@@ -243,7 +250,7 @@ def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> Non
 
 def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None:
     """Waiting members of a lot were cancelled."""
-    lot = _leave_lot(shard, first_id, count, Move.CANCELLED)
+    lot = leave_lot(shard, first_id, count, Move.CANCELLED)
     queue, state = lot.queue, JobState.CANCELLED
     kept = _is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
@@ -251,7 +258,7 @@ def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None
     drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
 
 
-def _leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
+def leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
     """Waiting members of a lot do not wait any more."""
     lot = shard.lots.find(first_id)
     if lot is None:
@@ -266,32 +273,3 @@ def _leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
     else:
         lot.queue.leave(lot, count)
     return lot
-
-
-def apply_jobs_staled(shard: Shard, fact: JobsStaled, _offset: int) -> None:
-    """Ended jobs are deleted next."""
-    live(fact.state, Move.STALED, fact.starts[0])
-    ended, count = shard.queues[fact.queue].ended, sum(fact.counts)
-    ended[fact.state] = ended.get(fact.state, 0) - count
-    ended[JobState.STALE] = ended.get(JobState.STALE, 0) + count
-    shard.ended.append(EndedChange(JobState.STALE, fact.starts, fact.counts, fact.at_ms))
-
-
-def apply_jobs_deleted(shard: Shard, fact: JobsDeleted, _offset: int) -> None:
-    """Jobs are gone, waiting or ended ones."""
-    after(fact.state, Move.DELETED, fact.starts[0])
-    if fact.state not in WAITING_STATES:
-        ended = shard.queues[fact.queue].ended
-        ended[fact.state] = ended.get(fact.state, 0) - sum(fact.counts)
-        shard.ended.append(EndedChange(None, fact.starts, fact.counts, fact.at_ms))
-        return
-    jobs, runs = _singles_and_runs(shard, fact.starts, fact.counts)
-    for group in _alike(jobs) if jobs else ():
-        _leave_state(group[0].queue, group)
-        for job in group:
-            job.state = JobState.STALE
-        drop_jobs(shard, group[0].queue, group)
-    for first_id, count in runs:
-        lot = _leave_lot(shard, first_id, count, Move.DELETED)
-        drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
-    shard.unschedule(len(fact.starts))

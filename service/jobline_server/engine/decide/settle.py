@@ -76,7 +76,8 @@ def _fail(shard: Shard, now: Now, item: FailItem) -> FailResult:
         attempt, cancelled = 1, False
     volatile, queue, options = owner.volatile, owner.queue, owner.options
     if cancelled or item.then is _THEN_CANCEL:
-        shard.emit(JobsCancelled(now.wall_ms, [item.id], [1]), volatile=volatile)
+        fact = JobsCancelled(now.wall_ms, [item.id], [1], error=item.error)
+        shard.emit(fact, volatile=volatile)
         return FailResult(_CANCELLED if cancelled else _DONE, JobState.CANCELLED)
     reason = _death_of(item, options, queue.settings, attempt)
     if reason is not None:
@@ -88,10 +89,10 @@ def _fail(shard: Shard, now: Now, item: FailItem) -> FailResult:
     run_at_ms = now.wall_ms + delay if delay else 0
     # By position, which takes half the time of keywords.
     at_ms, name, worker = now.wall_ms, options.name, lease.holder.worker if lease.holder else ""
-    fact = JobFailed(
+    failed = JobFailed(
         at_ms, item.id, run_at_ms, item.error, queue.name, name, item.delivery, attempt, worker
     )
-    shard.emit(fact, volatile=volatile)
+    shard.emit(failed, volatile=volatile)
     return FailResult(_DONE, _SCHEDULED if run_at_ms else _READY, run_at_ms)
 
 

@@ -61,6 +61,8 @@ def fill_jobs_cancelled(entry: entry_pb2.Entry, fact: JobsCancelled) -> None:
     message.counts.extend(fact.counts)
     message.result_ids.extend(fact.result_ids)
     message.results.extend(fact.results)
+    if fact.error is not None:
+        fill_error(message.error, fact.error)
 
 
 def jobs_cancelled(at_ms: int, message: entry_pb2.JobsCancelled) -> JobsCancelled:
@@ -71,6 +73,7 @@ def jobs_cancelled(at_ms: int, message: entry_pb2.JobsCancelled) -> JobsCancelle
         counts=list(message.counts),
         result_ids=list(message.result_ids),
         results=list(message.results),
+        error=error_from_message(message.error) if message.HasField("error") else None,
     )
 
 
