@@ -22,7 +22,7 @@ def test_a_histogram_counts_at_or_below_its_bounds() -> None:
 
     buckets = dict(histogram.cumulative())
     assert buckets["0.0005"] == 2
-    assert buckets["0.0025"] == 3
+    assert buckets["0.002"] == 3
     assert buckets["60.0"] == 3
     assert buckets["+Inf"] == 4
     assert histogram.seconds == pytest.approx(1_000.0026)
