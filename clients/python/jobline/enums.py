@@ -159,6 +159,7 @@ class EventKind(IntEnum):
     QUEUE_PAUSED = 18
     QUEUE_RESUMED = 19
     QUEUE_DELETED = 20
+    DEAD_EVICTED = 21
 
 
 def known(kind: type[E], number: int) -> E:

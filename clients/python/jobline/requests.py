@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jobline import codec
@@ -22,7 +22,8 @@ from jobline.leased import LeasedJob
 from jobline.times import Seconds, from_timestamp, seconds_of, to_duration
 from jobline.v1 import event_pb2
 from jobline.v1 import job_service_pb2 as pb
-from jobline.values import Failed, JobEnd, JobError, QueueWeight
+from jobline.values import Failed, JobEnd, JobError, QueueWeight, WatchedEvent
+from jobline.watched import watched_events
 
 Lease = LeasedJob | tuple[int, int]
 """A job in hand, or its (id, delivery)."""
@@ -195,6 +196,7 @@ class Watching:
             job_id=job_id or 0,
             kinds=[event_pb2.EventKind.ValueType(kind) for kind in kinds],
             resume_token=resume_token,
+            accepts_runs=True,
         )
         self.tries = 0
 
@@ -203,8 +205,11 @@ class Watching:
         self.tries += 1
         return self._request
 
-    def take(self, response: pb.WatchResponse) -> None:
-        """Remembers where to go on; the first answer ends a series of failed tries."""
+    def take(self, response: pb.WatchResponse) -> Iterator[WatchedEvent]:
+        """The events of an answer. The next request goes on after them; the first answer ends a
+        series of failed tries.
+        """
         self.tries = 0
         if response.resume_token:
             self._request.resume_token = response.resume_token
+        return watched_events(response)

@@ -228,7 +228,7 @@ _ENDS: dict[JobState, type[JobNotDone]] = {
 
 
 class WatchedEvent(NamedTuple):
-    """Something that happened, and the token that resumes a watch after it and its neighbours."""
+    """Something that happened, and the token that resumes a watch after it."""
 
     event: event_pb2.Event
     resume_token: str

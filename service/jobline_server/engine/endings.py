@@ -9,10 +9,10 @@ more, or the lot they stood in, whose options and payloads never change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.entries import Fact, JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
@@ -23,6 +23,7 @@ from jobline_server.engine.values import EndReason, JobError, JobState
 class EndedRuns:
     """Members of one lot that ended alike, as runs of ids: what they share is the lot's.
     `delivery` and `worker` are those of their lease, 0 and "" if they were never handed out.
+    `before` is the state that all of them were in.
     """
 
     lot: Lot
@@ -33,6 +34,7 @@ class EndedRuns:
     delivery: int
     worker: str
     kept: bool
+    before: JobState = JobState.ACTIVE
 
     def ids(self) -> Iterator[int]:
         """The ids, one by one."""
@@ -47,7 +49,8 @@ class EndedRuns:
 @dataclass(slots=True)
 class EndedJobs:
     """Jobs of one queue that ended alike; `job.holder` is who had each of them last. `results` are
-    by id, of those that left one; `reason` and `error` are everybody's.
+    by id, of those that left one; `reason`, `error` and `before`, the state they were in, are
+    everybody's.
     """
 
     state: JobState
@@ -57,6 +60,7 @@ class EndedJobs:
     results: Mapping[int, bytes] = field(default_factory=dict)
     reason: EndReason = EndReason.NONE
     error: JobError | None = None
+    before: JobState = JobState.ACTIVE
 
     def record(self, job: Job) -> JobRecord:
         """One of the jobs as it is written down whole."""
@@ -86,3 +90,6 @@ class QueueGone:
 
 
 Ending = EndedRuns | EndedJobs | EndedChange | QueueGone
+
+Happened = tuple[Fact, Sequence[Ending]]
+"""A fact, and the endings that followed from it."""

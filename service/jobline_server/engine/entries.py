@@ -72,7 +72,7 @@ class JobsReady:
     lots: list[int]
     promoted: bool = False
     # ----
-    runs: list[tuple[int, int]] = field(default_factory=list)  # what the lots still hold
+    runs: list[tuple[int, int]] = field(default_factory=list)  # of the lots: set when applied
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ decides anything.
 
 What is recorded gathers in `entries` until the journal takes it; the offset it will have there is
 `next_offset`, and what a fact makes ready carries that offset, so that no lane hands it out before
-it is on disk. What the outside has to be told gathers in `ended` and `revoked`.
+it is on disk. What the outside has to be told gathers in `happened`, `ended` and `revoked`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from jobline_server.engine import limits
 from jobline_server.engine.apply import apply
 from jobline_server.engine.delayed import Delayed
-from jobline_server.engine.endings import Ending
+from jobline_server.engine.endings import Ending, Happened
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
@@ -79,6 +79,9 @@ class Shard:
         self.committed = 0
         self.next_offset = 1
         self.entries: list[Fact] = []
+        # All facts with their endings, for watchers: those of the journal, and volatile ones.
+        self.happened: list[Happened] = []
+        self.happened_volatile: list[Happened] = []
         self.ended: list[Ending] = []
         self.revoked: list[tuple[Holder, int, int, RevokeReason]] = []
         self.woken: dict[Queue, None] = {}
@@ -90,9 +93,13 @@ class Shard:
         """Applies a fact and records it. A volatile one, of jobs that are never written, is only
         applied. One that `apply` refuses is not recorded: no recovery could apply it either.
         """
+        told = len(self.ended)
         apply(self, fact, 0 if volatile else self.next_offset)
-        if not volatile:
+        if volatile:
+            self.happened_volatile.append((fact, self.ended[told:]))
+        else:
             self.entries.append(fact)
+            self.happened.append((fact, self.ended[told:]))
 
     def replay(self, fact: Fact, offset: int) -> None:
         """Applies a fact of the journal."""
@@ -104,6 +111,12 @@ class Shard:
         if entries:
             self.next_offset += 1
         return entries
+
+    def take_happened(self) -> tuple[list[Happened], list[Happened]]:
+        """Hands over what happened, in order: what the journal takes, and what it does not."""
+        happened, self.happened = self.happened, []
+        volatile, self.happened_volatile = self.happened_volatile, []
+        return happened, volatile
 
     def has_uncommitted(self) -> bool:
         """Whether anything that was decided is not on disk yet."""

@@ -10,6 +10,7 @@ from jobline.v1 import job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.convert import events, settles
+from jobline_server.rpc.convert.event_writer import EventWriter
 from jobline_server.rpc.convert.jobs import wait_response
 from jobline_server.rpc.convert.leases import pull_response
 from jobline_server.rpc.convert.pull import pull_command, pull_to_give_back
@@ -18,6 +19,7 @@ from jobline_server.rpc.delivery import when_untaken
 from jobline_server.rpc.guard import Context, Frames
 from jobline_server.rpc.job_stream import serve_stream
 from jobline_server.rpc.validate import fields
+from jobline_server.runtime.feed_reader import Room
 from jobline_server.runtime.runtime import Runtime
 
 
@@ -28,6 +30,7 @@ class JobService:
         self._runtime = runtime
         self._reader = reader
         self._admission = admission
+        self._events = EventWriter()
 
     async def Push(
         self, request: job_service_pb2.PushRequest, _context: Context
@@ -113,11 +116,13 @@ class JobService:
 
     async def Watch(
         self, request: job_service_pb2.WatchRequest, _context: Context
-    ) -> AsyncGenerator[job_service_pb2.WatchResponse, None]:
-        """Tells what happens; an empty message is a heartbeat."""
+    ) -> AsyncGenerator[bytes, None]:
+        """Tells what happens; a message without events is a heartbeat."""
         chosen = events.watch_filter(request)
         token = events.resume_token(request)
+        as_runs = request.accepts_runs
+        room = Room.RUNS if as_runs else Room.EVENTS
         with self._admission.watchers.entered():
-            async with aclosing(self._runtime.watch(chosen, token)) as watching:
-                async for happened, resume_token in watching:
-                    yield events.watch_response(happened, resume_token)
+            async with aclosing(self._runtime.watch(chosen, token, room=room)) as watching:
+                async for answer in watching:
+                    yield self._events.response(answer, as_runs=as_runs)

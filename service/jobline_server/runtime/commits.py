@@ -24,8 +24,7 @@ from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.endings import Ending
-from jobline_server.engine.entries import Fact
+from jobline_server.engine.endings import Ending, Happened
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.gather import BUFFERED_MS_MAX, WAIT_MS_MAX, Gather
@@ -43,12 +42,15 @@ Answer = tuple[asyncio.Future[Any], object]
 
 @dataclass(slots=True)
 class Turn:
-    """What one commit did to one shard."""
+    """What one commit did to one shard; and `volatile`, what happened meanwhile to jobs that are
+    never written. Without `happened` there was no commit: `offset` is that of the last one.
+    """
 
     shard: Shard
     offset: int
-    facts: Sequence[Fact]
+    happened: Sequence[Happened]
     endings: Sequence[Ending]
+    volatile: list[Happened]
     blob_bytes: int = 0
 
 
@@ -186,6 +188,9 @@ class Commits:
             self.places[shard_number].id_ceiling = ceiling
         for turn in turns:
             turn.shard.committed = turn.offset
+            if not turn.shard.entries:
+                # What volatile jobs did since the cut waited, so as not to be told before it.
+                turn.volatile += turn.shard.take_happened()[1]
         self._gather.landed()
         self._told(turns)
         answers, self._flying = self._flying, None
@@ -203,7 +208,9 @@ class Commits:
             blob = encode_batch(facts)
             chain = chain_of(blob, place.chain)
             rows.append(JournalRow(shard.number, shard.epoch, offset, place.chain, chain, blob))
-            turns.append(Turn(shard, offset, facts, shard.take_ended(), len(blob)))
+            happened, volatile = shard.take_happened()
+            ended = shard.take_ended()
+            turns.append(Turn(shard, offset, happened, ended, volatile, len(blob)))
             place.chain = chain
             place.journal_bytes += len(blob)
             place.journal_rows += 1

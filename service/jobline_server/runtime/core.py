@@ -119,14 +119,39 @@ class Core:
         if shard.entries:
             self.commits.note()
         else:
-            ended = shard.take_ended()
-            self.told([Turn(shard, shard.committed, (), ended)])
+            self.told([self._volatile_turn(shard)])
         due_ms = shard.delayed.first_ms()
         if due_ms is not None and due_ms < self.next_look_ms:
             self.timers.set()
 
+    def leased(self, shard: Shard) -> None:
+        """Jobs of a shard were handed out: their facts are written soon. Those of volatile jobs are
+        told soon, not at once: this is called in the midst of telling others.
+        """
+        if shard.entries:
+            self.commits.note()
+        elif shard.happened_volatile:
+            asyncio.get_running_loop().call_soon(self._tell_volatile, shard)
+
+    def _tell_volatile(self, shard: Shard) -> None:
+        if shard.happened_volatile and not shard.has_uncommitted():
+            self._tell([self._volatile_turn(shard)])
+
+    @staticmethod
+    def _volatile_turn(shard: Shard) -> Turn:
+        """What happened without a commit. While one is under way only endings are told: nothing of
+        a job is told before its push.
+        """
+        volatile = [] if shard.has_uncommitted() else shard.take_happened()[1]
+        return Turn(shard, shard.committed, (), shard.take_ended(), volatile)
+
     def told(self, turns: Sequence[Turn]) -> None:
         """A commit is on disk: who keeps, watches or waits is told, then jobs are handed out."""
+        self._tell(turns)
+        for turn in turns:
+            self.serve(turn.shard)
+
+    def _tell(self, turns: Sequence[Turn]) -> None:
         for record, listener in self._listeners:
             try:
                 listener(turns)
@@ -134,8 +159,6 @@ class Core:
                 record.failed(error)
             else:
                 record.worked()
-        for turn in turns:
-            self.serve(turn.shard)
 
     def serve(self, shard: Shard) -> None:
         """Hands out what may be handed out at the queues that something happened to. A queue where

@@ -81,6 +81,5 @@ class Dispatcher:
         if count:
             arm(shard, holder)
             taker.take(leased)
-            if shard.entries:
-                self._core.commits.note()
+            self._core.leased(shard)
         return count

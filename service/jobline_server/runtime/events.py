@@ -1,230 +1,208 @@
-"""Events: what watchers see of a turn. Facts tell what goes on, endings tell how jobs end."""
+"""Events: what watchers see of a turn, as runs. Facts tell what goes on, endings tell how jobs end,
+each where it happened.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine import entries
-from jobline_server.engine.endings import EndedJobs, EndedRuns
-from jobline_server.engine.values import EndReason, JobState
-from jobline_server.runtime.commits import Turn
-from jobline_server.runtime.views import EventView, WatchFilter
-
-_ENDED_KINDS = {
-    JobState.COMPLETED: EventKind.EVENT_KIND_COMPLETED,
-    JobState.DEAD: EventKind.EVENT_KIND_DEAD,
-    JobState.CANCELLED: EventKind.EVENT_KIND_CANCELLED,
-}
-
-Row = dict[str, Any]
+from jobline_server.engine.endings import Happened
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.event_endings import ended_runs
+from jobline_server.runtime.event_place import Place, cut, singles
+from jobline_server.wire.event_runs import Columns, EventRun, EventView
 
 
-def events_of(turn: Turn, queues: frozenset[str] = frozenset()) -> Iterator[EventView]:
-    """The events of a turn in order; facts before endings. Those of other queues may be left out if
-    there are `queues` that are asked for.
-    """
-    base: Row = {"shard": turn.shard.number, "offset": turn.offset}
-    for fact in turn.facts:
+def event_runs(shard: int, offset: int, happened: Iterable[Happened]) -> list[EventRun]:
+    """What happened to a shard, in order."""
+    place = Place(shard, offset)
+    runs: list[EventRun] = []
+    for fact, endings in happened:
+        for ending in endings:
+            runs += ended_runs(place, ending)
         tell = _FACTS.get(type(fact))
-        queue = getattr(fact, "queue", "")
-        # Spares a lot of ten thousand jobs its events when nobody asked for its queue.
-        if tell is not None and (not queue or not queues or queue in queues):
-            for row in tell(fact):
-                yield EventView(**base, at_ms=fact.at_ms, **row)
-    for ending in turn.endings:
-        if isinstance(ending, EndedRuns) and queues and ending.lot.queue.name not in queues:
+        if tell is not None:
+            runs += tell(place, fact)
+    return runs
+
+
+def _by_moment(view: EventView, ids: Sequence[int], run_at_ms: Sequence[int]) -> Iterator[EventRun]:
+    """Jobs that are READY, or SCHEDULED where they have a moment; in order."""
+    if not run_at_ms:
+        yield from singles(view, ids)
+        return
+    pairs = zip(ids, run_at_ms, strict=True)
+    for waits, part in groupby(pairs, lambda pair: bool(pair[1])):
+        jobs, moments = zip(*part, strict=True)
+        if not waits:
+            yield from singles(view, jobs)
             continue
-        if isinstance(ending, EndedRuns | EndedJobs):
-            for row in _ended(ending):
-                yield EventView(**base, at_ms=ending.ended_ms, **row)
+        later = replace(view, state=JobState.SCHEDULED)
+        yield from singles(later, jobs, Columns(run_at_ms=moments))
 
 
-def is_wanted(event: EventView, wanted: WatchFilter) -> bool:
-    """Whether a watcher asked for this event."""
-    return (
-        (not wanted.queues or event.queue in wanted.queues)
-        and (not wanted.job_id or event.job_id == wanted.job_id)
-        and (not wanted.kinds or event.kind in wanted.kinds)
+def _lot_pushed(place: Place, fact: entries.LotPushed) -> Iterator[EventRun]:
+    view = place.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_PUSHED,
+        fact.queue,
+        name=fact.options.name,
+        state=JobState.SCHEDULED if fact.run_at_ms else JobState.READY,
+        run_at_ms=fact.run_at_ms,
     )
+    count = len(fact.payloads)
+    yield EventRun(view, (fact.first_id,), (count,), total=count)
 
 
-def _lot_pushed(fact: entries.LotPushed) -> Iterator[Row]:
-    state = JobState.SCHEDULED if fact.run_at_ms else JobState.READY
-    for index in range(len(fact.payloads)):
-        yield {
-            "kind": EventKind.EVENT_KIND_PUSHED,
-            "queue": fact.queue,
-            "job_id": fact.first_id + index,
-            "name": fact.options.name,
-            "state": state,
-            "run_at_ms": fact.run_at_ms,
-        }
+def _jobs_pushed(place: Place, fact: entries.JobsPushed) -> Iterator[EventRun]:
+    """Neighbours with the same name and moment are one run of ids."""
+    count = len(fact.payloads)
+    names = [options.name for options in fact.options]
+    if len(names) == 1 and not fact.run_at_ms:
+        alike = [(names[0], 0, count)]
+    else:
+        columns = zip(
+            names * count if len(names) == 1 else names,
+            fact.run_at_ms or [0] * count,
+            strict=True,
+        )
+        alike = [(name, ms, len(list(part))) for (name, ms), part in groupby(columns)]
+    first_id = fact.first_id
+    for waits, group in groupby(alike, lambda one: bool(one[1])):
+        own_names, moments, counts = zip(*group, strict=True)
+        starts = []
+        for length in counts:
+            starts.append(first_id)
+            first_id += length
+        state = JobState.SCHEDULED if waits else JobState.READY
+        view = place.view(fact.at_ms, EventKind.EVENT_KIND_PUSHED, fact.queue, state=state)
+        yield from cut(view, starts, counts, Columns(own_names, run_at_ms=moments if waits else ()))
 
 
-def _jobs_pushed(fact: entries.JobsPushed) -> Iterator[Row]:
-    for index in range(len(fact.payloads)):
-        run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
-        options = fact.options[index if len(fact.options) > 1 else 0]
-        yield {
-            "kind": EventKind.EVENT_KIND_PUSHED,
-            "queue": fact.queue,
-            "job_id": fact.first_id + index,
-            "name": options.name,
-            "state": JobState.SCHEDULED if run_at_ms else JobState.READY,
-            "run_at_ms": run_at_ms,
-        }
-
-
-def _ready(fact: entries.JobsReady) -> Iterator[Row]:
+def _ready(place: Place, fact: entries.JobsReady) -> Iterator[EventRun]:
     kind = EventKind.EVENT_KIND_PROMOTED if fact.promoted else EventKind.EVENT_KIND_READY
-    members = chain.from_iterable(
-        range(first_id, first_id + count) for first_id, count in fact.runs
+    ready, before = JobState.READY, JobState.SCHEDULED
+    view = place.view(fact.at_ms, kind, fact.queue, state=ready, before=before)
+    yield from cut(view, [start for start, _ in fact.runs], [count for _, count in fact.runs])
+    yield from singles(view, fact.ids)
+
+
+def _leased(place: Place, fact: entries.JobsLeased) -> Iterator[EventRun]:
+    view = place.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_LEASED,
+        fact.queue,
+        state=JobState.ACTIVE,
+        before=JobState.READY,
+        worker=fact.worker,
     )
-    for job_id in chain(members, fact.ids):
-        yield {"kind": kind, "queue": fact.queue, "job_id": job_id, "state": JobState.READY}
+    yield from cut(view, fact.starts, fact.counts, Columns(deliveries=fact.deliveries))
 
 
-def _leased(fact: entries.JobsLeased) -> Iterator[Row]:
-    for start, count, delivery in zip(fact.starts, fact.counts, fact.deliveries, strict=True):
-        for job_id in range(start, start + count):
-            yield {
-                "kind": EventKind.EVENT_KIND_LEASED,
-                "queue": fact.queue,
-                "job_id": job_id,
-                "state": JobState.ACTIVE,
-                "delivery": delivery,
-                "worker": fact.worker,
-            }
+def _failed(place: Place, fact: entries.JobFailed) -> Iterator[EventRun]:
+    view = place.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_RETRYING,
+        fact.queue,
+        name=fact.name,
+        state=JobState.SCHEDULED if fact.run_at_ms else JobState.READY,
+        before=JobState.ACTIVE,
+        delivery=fact.delivery,
+        attempt=fact.attempt,
+        worker=fact.worker,
+        error=fact.error,
+        run_at_ms=fact.run_at_ms,
+    )
+    yield EventRun(view, (fact.id,), (1,))
 
 
-def _failed(fact: entries.JobFailed) -> Iterator[Row]:
-    yield {
-        "kind": EventKind.EVENT_KIND_RETRYING,
-        "queue": fact.queue,
-        "job_id": fact.id,
-        "name": fact.name,
-        "state": JobState.SCHEDULED if fact.run_at_ms else JobState.READY,
-        "delivery": fact.delivery,
-        "attempt": fact.attempt,
-        "worker": fact.worker,
-        "error": fact.error,
-        "run_at_ms": fact.run_at_ms,
-    }
-
-
-def _came_back(fact: entries.JobsStalled | entries.JobsReleased) -> Iterator[Row]:
+def _came_back(
+    place: Place, fact: entries.JobsStalled | entries.JobsReleased
+) -> Iterator[EventRun]:
     stalled = isinstance(fact, entries.JobsStalled)
-    for index, job_id in enumerate(fact.ids):
-        run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
-        yield {
-            "kind": EventKind.EVENT_KIND_STALLED if stalled else EventKind.EVENT_KIND_RELEASED,
-            "queue": fact.queue,
-            "job_id": job_id,
-            "state": JobState.SCHEDULED if run_at_ms else JobState.READY,
-            "worker": fact.worker,
-            "run_at_ms": run_at_ms,
-        }
+    view = place.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_STALLED if stalled else EventKind.EVENT_KIND_RELEASED,
+        fact.queue,
+        state=JobState.READY,
+        before=JobState.ACTIVE,
+        worker=fact.worker,
+    )
+    yield from _by_moment(view, fact.ids, fact.run_at_ms)
 
 
-def _reported(fact: entries.JobReported) -> Iterator[Row]:
-    yield {
-        "kind": EventKind.EVENT_KIND_PROGRESS,
-        "queue": fact.queue,
-        "job_id": fact.id,
-        "state": JobState.ACTIVE,
-        "progress": fact.progress or 0.0,
-        "message": fact.message or "",
-    }
+def _reported(place: Place, fact: entries.JobReported) -> Iterator[EventRun]:
+    view = place.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_PROGRESS,
+        fact.queue,
+        state=JobState.ACTIVE,
+        before=JobState.ACTIVE,
+        progress=fact.progress or 0.0,
+        message=fact.message or "",
+    )
+    yield EventRun(view, (fact.id,), (1,))
 
 
-def _cancel_requested(fact: entries.CancelRequested) -> Iterator[Row]:
-    for job_id in fact.ids:
-        kind = EventKind.EVENT_KIND_CANCEL_REQUESTED
-        yield {"kind": kind, "queue": fact.queue, "job_id": job_id, "state": JobState.ACTIVE}
+def _cancel_requested(place: Place, fact: entries.CancelRequested) -> Iterator[EventRun]:
+    active = JobState.ACTIVE
+    kind = EventKind.EVENT_KIND_CANCEL_REQUESTED
+    view = place.view(fact.at_ms, kind, fact.queue, state=active, before=active)
+    yield from singles(view, fact.ids)
 
 
-def _retried(fact: entries.JobsRetried) -> Iterator[Row]:
-    for record in fact.jobs:
-        yield {
-            "kind": EventKind.EVENT_KIND_RETRIED,
-            "queue": record.queue,
-            "job_id": record.id,
-            "name": record.options.name,
-            "state": JobState.READY,
-        }
+def _retried(place: Place, fact: entries.JobsRetried) -> Iterator[EventRun]:
+    jobs = zip(fact.jobs, fact.states, strict=True)
+    for (queue, state), part in groupby(jobs, lambda job: (job[0].queue, job[1])):
+        records = [record for record, _ in part]
+        view = place.view(
+            fact.at_ms,
+            EventKind.EVENT_KIND_RETRIED,
+            queue,
+            state=JobState.READY,
+            before=state,
+        )
+        ids, names = [one.id for one in records], [one.options.name for one in records]
+        yield from singles(view, ids, Columns(names))
 
 
-def _aged(fact: entries.JobsStaled | entries.JobsDeleted) -> Iterator[Row]:
+def _aged(place: Place, fact: entries.JobsStaled | entries.JobsDeleted) -> Iterator[EventRun]:
     stale = isinstance(fact, entries.JobsStaled)
-    for start, count in zip(fact.starts, fact.counts, strict=True):
-        for job_id in range(start, start + count):
-            yield {
-                "kind": EventKind.EVENT_KIND_STALE if stale else EventKind.EVENT_KIND_DELETED,
-                "queue": fact.queue,
-                "job_id": job_id,
-                "state": JobState.STALE if stale else None,
-            }
+    view = place.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_STALE if stale else EventKind.EVENT_KIND_DELETED,
+        fact.queue,
+        state=JobState.STALE if stale else None,
+        before=fact.state,
+    )
+    yield from cut(view, fact.starts, fact.counts)
 
 
-def _queue_changed(fact: entries.QueueChanged) -> Iterator[Row]:
+def _queue_changed(place: Place, fact: entries.QueueChanged) -> Iterator[EventRun]:
     created = EventKind.EVENT_KIND_QUEUE_CREATED
     kind = created if fact.created_number else EventKind.EVENT_KIND_QUEUE_CHANGED
-    yield {"kind": kind, "queue": fact.queue}
+    yield EventRun(place.view(fact.at_ms, kind, fact.queue))
 
 
-def _queue_paused(fact: entries.QueuePaused) -> Iterator[Row]:
+def _queue_paused(place: Place, fact: entries.QueuePaused) -> Iterator[EventRun]:
     kind = EventKind.EVENT_KIND_QUEUE_PAUSED
-    yield {"kind": kind, "queue": fact.queue, "message": fact.reason}
+    yield EventRun(place.view(fact.at_ms, kind, fact.queue, message=fact.reason))
 
 
-def _queue_resumed(fact: entries.QueueResumed) -> Iterator[Row]:
-    yield {"kind": EventKind.EVENT_KIND_QUEUE_RESUMED, "queue": fact.queue}
+def _queue_resumed(place: Place, fact: entries.QueueResumed) -> Iterator[EventRun]:
+    yield EventRun(place.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_RESUMED, fact.queue))
 
 
-def _queue_deleted(fact: entries.QueueDeleted) -> Iterator[Row]:
-    yield {"kind": EventKind.EVENT_KIND_QUEUE_DELETED, "queue": fact.queue}
+def _queue_deleted(place: Place, fact: entries.QueueDeleted) -> Iterator[EventRun]:
+    yield EventRun(place.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_DELETED, fact.queue))
 
 
-def _ended(ending: EndedRuns | EndedJobs) -> Iterator[Row]:
-    return _runs_ended(ending) if isinstance(ending, EndedRuns) else _jobs_ended(ending)
-
-
-def _jobs_ended(ending: EndedJobs) -> Iterator[Row]:
-    for job in ending.jobs:
-        yield {
-            "kind": _ENDED_KINDS[ending.state],
-            "queue": job.queue.name,
-            "job_id": job.id,
-            "name": job.options.name,
-            "state": ending.state,
-            "delivery": job.delivery,
-            "attempt": job.attempts + (ending.state is JobState.COMPLETED),
-            "worker": job.holder.worker if job.holder else "",
-            "error": ending.error,
-            "reason": ending.reason,
-        }
-
-
-def _runs_ended(ending: EndedRuns) -> Iterator[Row]:
-    cancelled = ending.state is JobState.CANCELLED
-    for job_id in ending.ids():
-        yield {
-            "kind": _ENDED_KINDS[ending.state],
-            "queue": ending.lot.queue.name,
-            "job_id": job_id,
-            "name": ending.lot.options.name,
-            "state": ending.state,
-            "delivery": ending.delivery,
-            "attempt": 0 if cancelled else 1,
-            "worker": ending.worker,
-            "reason": EndReason.CANCELLED if cancelled else EndReason.NONE,
-        }
-
-
-_FACTS: dict[type, Callable[[Any], Iterator[Row]]] = {
+_FACTS: dict[type, Callable[[Place, Any], Iterator[EventRun]]] = {
     entries.LotPushed: _lot_pushed,
     entries.JobsPushed: _jobs_pushed,
     entries.JobsReady: _ready,

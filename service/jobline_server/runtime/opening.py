@@ -14,11 +14,12 @@ from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits import Place
+from jobline_server.runtime.kept_turns import ReplayedTurns
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.finished import Finished
 from jobline_server.storage.recovery import Recovery, Report, recover_shard
 from jobline_server.storage.shelf import Shelf
-from jobline_server.storage.store import ShardImage, Store
+from jobline_server.storage.store import ShardImage, ShardRow, Store
 
 
 async def open_runtime(
@@ -39,26 +40,19 @@ async def open_runtime(
     await finished.open()
     load = Load(settings.waiting_max, settings.waiting_bytes_max, settings.keys_max)
     epoch = first_epoch(clock.now())
+    replayed = ReplayedTurns(number)
     images: list[ShardImage] = []
     recoveries: list[Recovery] = []
     for shard in range(number):
         image = await store.open_shard(shard, epoch, limits.ID_BLOCK)
         images.append(image)
-        recoveries.append(await recover_shard(store, image, load=load, report=report))
+        witness = replayed.of_shard(shard)
+        recovery = await recover_shard(store, image, load=load, report=report, witness=witness)
+        recoveries.append(recovery)
     opened = await _finish(recoveries, finished, clock.now())
     now_ms = clock.now().wall_ms
-    places = [
-        Place(
-            chain=image.row.chain,
-            id_ceiling=image.row.id_ceiling,
-            generation=image.row.generation,
-            checkpoint_offset=image.row.checkpoint_offset,
-            checkpoint_ms=now_ms,
-            segments=recovery.segments,
-            journal_rows=image.row.offset - image.row.checkpoint_offset,
-        )
-        for image, recovery in zip(images, recoveries, strict=True)
-    ]
+    pairs = zip(images, recoveries, strict=True)
+    places = [_place(image.row, recovery, now_ms) for image, recovery in pairs]
     return Runtime(
         store,
         finished,
@@ -68,6 +62,19 @@ async def open_runtime(
         load=load,
         settings=settings,
         new_name=new_name,
+        kept=replayed.in_order(),
+    )
+
+
+def _place(row: ShardRow, recovery: Recovery, now_ms: int) -> Place:
+    return Place(
+        chain=row.chain,
+        id_ceiling=row.id_ceiling,
+        generation=row.generation,
+        checkpoint_offset=row.checkpoint_offset,
+        checkpoint_ms=now_ms,
+        segments=recovery.segments,
+        journal_rows=row.offset - row.checkpoint_offset,
     )
 
 

@@ -8,7 +8,7 @@ everything on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from jobline_server.dispatch.frames import Goaway
@@ -23,6 +23,7 @@ from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.ended import EndedJobs
 from jobline_server.runtime.explaining import Explaining
 from jobline_server.runtime.feed import Feed
+from jobline_server.runtime.kept_turns import KeptTurn
 from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.loops import log_stray_exceptions
 from jobline_server.runtime.producers import Producers
@@ -68,6 +69,7 @@ class Runtime:
         load: Load,
         settings: RuntimeSettings,
         new_name: Callable[[], str],
+        kept: Iterable[KeptTurn] = (),
     ) -> None:
         self.core = core = Core(store, shards, places, clock, load)
         self.ended = EndedJobs(core, finished)
@@ -84,7 +86,7 @@ class Runtime:
             new_session=new_name,
         )
         self.waits = Waits(core, self.ended)
-        self.feed = Feed(core)
+        self.feed = Feed(core, kept)
         self.checkpoints = Checkpoints(
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )

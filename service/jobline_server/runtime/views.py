@@ -215,34 +215,3 @@ class ServerView:
     disk_full: bool
     waiting_bytes: int
     shards: list[ShardView]
-
-
-@dataclass(slots=True)
-class EventView:
-    """One event; `kind` is the number of `EventKind` in the protocol."""
-
-    shard: int
-    offset: int
-    at_ms: int
-    kind: int
-    queue: str
-    job_id: int = 0
-    name: str = ""
-    state: JobState | None = None
-    delivery: int = 0
-    attempt: int = 0
-    worker: str = ""
-    error: JobError | None = None
-    reason: EndReason = EndReason.NONE
-    run_at_ms: int = 0
-    progress: float = 0.0
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WatchFilter:
-    """Which events; an empty condition lets all through."""
-
-    queues: frozenset[str] = frozenset()
-    job_id: int = 0
-    kinds: frozenset[int] = frozenset()

@@ -22,12 +22,12 @@ This knows no clock and no file. Whoever feeds it says when now is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
 from jobline_server.engine.decide.timers import restart_leases
-from jobline_server.engine.endings import Ending
+from jobline_server.engine.endings import Ending, Happened
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.states import IllegalMove
@@ -47,14 +47,27 @@ from jobline_server.storage.store import (
 __all__ = ["Recovery", "Report", "SetApart", "recover_shard"]
 
 
+Witness = Callable[[int, Sequence[Happened], int], None]
+"""Is told what happened in a row of the journal, with its offset and the size of its blob. Where an
+item was set apart nobody knows that, and it is told nothing.
+"""
+
+
+def _nobody(_offset: int, _happened: Sequence[Happened], _blob_bytes: int) -> None:
+    """Nobody watches."""
+
+
 class Recovery:
     """One shard on its way back. Call `take_items` for each page, `take_journal` for each page,
     `take_endings`, `finish`, in this order.
     """
 
-    def __init__(self, image: ShardImage, *, load: Load, report: Report) -> None:
+    def __init__(
+        self, image: ShardImage, *, load: Load, report: Report, witness: Witness = _nobody
+    ) -> None:
         self._image = image
         self._report = report
+        self._witness = witness
         self._shard = Shard(image.row.shard, epoch=image.row.epoch, load=load)
         self._loader = Loader(self._shard, report)
         self._loaded = False
@@ -74,13 +87,18 @@ class Recovery:
             except (DecodeError, UnknownFact, LookupError, ValueError) as error:
                 message = f"shard {row.shard}: journal row {row.offset} cannot be understood"
                 raise DataLoss(message) from error
+            happened: list[Happened] = []
             try:
                 for fact in facts:
+                    told = len(self._shard.ended)
                     replay(fact, row.offset)
+                    happened.append((fact, self._shard.ended[told:]))
             except (IllegalMove, LookupError) as error:
                 message = f"shard {row.shard}: journal row {row.offset} does not fit: {error}"
                 raise DataLoss(message) from error
             self._shard.next_offset = row.offset + 1
+            if not self._loader.damaged:
+                self._witness(row.offset, happened, len(row.blob))
 
     def take_endings(self) -> list[Ending]:
         """What ended since the checkpoint, in order, for the finished file."""
@@ -125,9 +143,11 @@ class Recovery:
                 self._report(SetApart(self._shard.number, what, str(error)))
 
 
-async def recover_shard(store: Store, image: ShardImage, *, load: Load, report: Report) -> Recovery:
+async def recover_shard(
+    store: Store, image: ShardImage, *, load: Load, report: Report, witness: Witness = _nobody
+) -> Recovery:
     """Steps 1 to 3 for a shard that the store has just opened."""
-    recovery = Recovery(image, load=load, report=report)
+    recovery = Recovery(image, load=load, report=report, witness=witness)
     async for items in store.items(image.row.shard):
         recovery.take_items(items)
     async for rows in store.journal(image.row.shard):

@@ -9,16 +9,20 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS
-from jobline_server.runtime.commits import Turn
-from jobline_server.runtime.events import events_of
+from jobline_server.runtime.events import event_runs
 from jobline_server.runtime.runtime import Runtime
 
 
 def happened(runtime: Runtime) -> list[tuple[int, int]]:
     """(kind, id) of every event since the last time."""
     shard = runtime.core.shards[0]
-    turn = Turn(shard, shard.next_offset, shard.take_entries(), shard.take_ended())
-    return [(int(event.kind), event.job_id) for event in events_of(turn) if event.job_id]
+    shard.take_entries()
+    return [
+        (run.shared.kind, job_id)
+        for run in event_runs(0, 0, shard.take_happened()[0])
+        for start, count in zip(run.starts, run.counts, strict=True)
+        for job_id in range(start, start + count)
+    ]
 
 
 async def test_every_job_of_a_delayed_lot_is_told_to_be_ready(runtime: Runtime) -> None:

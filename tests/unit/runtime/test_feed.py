@@ -1,4 +1,6 @@
-"""Watching: large turns in answers that clients take, and a loop that stands still for none."""
+"""Watching: once and in order, in answers that clients take, and a loop that stands still for
+none.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +12,29 @@ import pytest
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.commands import Push, RefusalKind, Refused, Rows
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
-from jobline_server.runtime import feed
-from jobline_server.runtime.feed import EVENTS_AT_ONCE, EVENTS_PER_ANSWER
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
+from jobline_server.runtime import feed, kept_turns
+from jobline_server.runtime.feed_reader import EVENTS_TOGETHER, RUNS_AT_ONCE, Room
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import WatchFilter
+from jobline_server.runtime.watch_filter import WatchFilter
 from tests.unit.runtime.test_turn import a_pull
+from tests.unit.runtime.watching import EVERYTHING, now_of, told_in, told_since
 
-PUSHED = frozenset({int(EventKind.EVENT_KIND_PUSHED)})
+PUSHED = WatchFilter(kinds=frozenset({int(EventKind.EVENT_KIND_PUSHED)}))
 
 
-async def push(runtime: Runtime, jobs: int, *, turns: int = 1) -> int:
+async def push(
+    runtime: Runtime,
+    jobs: int,
+    *,
+    turns: int = 1,
+    queue: str = "mail",
+    level: AckLevel = AckLevel.BUFFERED,
+) -> int:
     """Jobs in each of some turns; returns the first id."""
     ids = []
     for _ in range(turns):
-        payloads = Payloads.of([b"x"] * jobs)
-        command = Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
+        command = Push(queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=level)
         ids.append((await runtime.push(command)).first_id)
         await runtime.core.commits.commit_once()
     return ids[0]
@@ -42,42 +51,154 @@ async def push_one(runtime: Runtime, payload: bytes, *, alone: bool) -> None:
     await runtime.core.commits.commit_once()
 
 
-async def test_a_large_turn_comes_in_answers_and_only_the_last_can_be_resumed_from(
+async def work(runtime: Runtime) -> None:
+    """Pulls up to ten jobs, and acks them."""
+    poll = await a_pull(runtime)
+    ids = [job.id for job in poll.jobs]
+    deliveries = [job.delivery for job in poll.jobs]
+    for run in poll.runs:
+        ids += range(run.first_id, run.first_id + len(run.payloads))
+        deliveries += [run.delivery] * len(run.payloads)
+    acking = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))
+    await asyncio.sleep(0)
+    await runtime.core.commits.commit_once()
+    assert not await acking
+
+
+async def test_each_event_is_told_once_whichever_token_a_watch_resumes_from(
     runtime: Runtime,
 ) -> None:
-    """Half a turn is told again after a resume, rather than lost."""
-    lengths, tokens = [], []
-    async with aclosing(runtime.watch(WatchFilter(kinds=PUSHED), "")) as watch:
-        begun = (await anext(watch))[1]
-        await push(runtime, 2 * EVENTS_PER_ANSWER)
-        async for events, token in watch:
-            lengths.append(len(events))
-            tokens.append(token)
-            if token:
-                break
-    assert lengths == [EVENTS_PER_ANSWER] * 2
-    assert tokens[0] == ""
-    assert tokens[1] not in {"", begun}
+    """Trial A7: a token names exactly what was told, be it half a run of events, and be it of jobs
+    that are never written.
+    """
+    begun = await now_of(runtime)
+    await push(runtime, 3)
+    await push(runtime, 2, level=AckLevel.MEMORY)
+    await work(runtime)
+    await push(runtime, 1, level=AckLevel.MEMORY)
+    await push(runtime, 2)
+    told = await told_since(runtime, begun)
+    kinds = [kind for (kind, _), _ in told]
+    assert kinds.count("PUSHED") == 8
+    assert kinds.count("LEASED") == kinds.count("COMPLETED") == 5
+    for index, (_, token) in enumerate(told):
+        rest = [event for event, _ in await told_since(runtime, token)]
+        assert rest == [event for event, _ in told[index + 1 :]]
+
+
+async def test_a_watch_in_rows_is_told_the_same_as_one_in_runs(runtime: Runtime) -> None:
+    """And where it resumes does not depend on which of both it was."""
+    begun = await now_of(runtime)
+    await push(runtime, EVENTS_TOGETHER + 3)
+    told = await told_since(runtime, begun)
+    assert len(told) == EVENTS_TOGETHER + 4
+    assert [event for event, _ in await told_since(runtime, begun, room=Room.EVENTS)] == [
+        event for event, _ in told
+    ]
+
+
+async def test_jobs_in_memory_are_told_from_their_push_on(runtime: Runtime) -> None:
+    """Trial B10: pushed and leased, not only how they ended."""
+    begun = await now_of(runtime)
+    first_id = await push(runtime, 1, level=AckLevel.MEMORY)
+    await work(runtime)
+    told = [event for event, _ in await told_since(runtime, begun)]
+    job = [(kind, job_id) for kind, job_id in told if job_id == first_id]
+    assert job == [("PUSHED", first_id), ("LEASED", first_id), ("COMPLETED", first_id)]
+
+
+async def test_events_say_the_state_before(runtime: Runtime) -> None:
+    """Trial B10: none for what was not there, else the one the job left."""
+    begun = await now_of(runtime)
+    await push(runtime, 1)
+    await work(runtime)
+    async with aclosing(runtime.watch(EVERYTHING, begun, room=Room.RUNS)) as watch:
+        await anext(watch)
+        events = [part.run.shared for part in (await anext(watch)).parts if part.run.starts]
+    states = [(event.before, event.state) for event in events]
+    ready, active = JobState.READY, JobState.ACTIVE
+    assert states == [(None, ready), (ready, active), (active, JobState.COMPLETED)]
+
+
+async def test_heartbeats_come_whatever_else_happens(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial B1: timers that look and find nothing are no news, and what happens to others does not
+    keep a watcher from being told that its call is alive.
+    """
+    monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.02)
+    async with aclosing(
+        runtime.watch(WatchFilter(frozenset({"quiet"})), "", room=Room.RUNS)
+    ) as watch:
+        await anext(watch)
+        beat = asyncio.ensure_future(anext(watch))
+        while not beat.done():
+            runtime.core.decided(runtime.core.shards[0])
+            await push(runtime, 1)
+    assert not beat.result().parts
+
+
+async def test_a_quiet_watchers_token_moves_on_with_heartbeats(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial B2: a watcher that missed nothing resumes, whatever else was committed."""
+    monkeypatch.setattr(kept_turns, "TURNS_KEPT_MAX", 5)
+    monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.0)
+    quiet = WatchFilter(frozenset({"quiet"}))
+    async with aclosing(runtime.watch(quiet, "", room=Room.RUNS)) as watch:
+        begun = (await anext(watch)).token
+        for _ in range(3):
+            await push(runtime, 1, turns=4)
+            token = (await anext(watch)).token
+    with pytest.raises(Refused):
+        await told_since(runtime, begun)
+    assert await told_since(runtime, token, quiet) == []
+    first_id = await push(runtime, 1, queue="quiet")
+    told = [event for event, _ in await told_since(runtime, token, quiet)]
+    assert told == [("QUEUE_CREATED", 0), ("PUSHED", first_id)]
+
+
+async def test_events_of_a_turn_are_made_once_for_all_watchers(runtime: Runtime) -> None:
+    """Trial C3: ten thousand jobs pushed together are one run, and everybody is shown the same."""
+    begun = await now_of(runtime)
+    await push(runtime, 10_000)
+    seen = []
+    for _ in range(2):
+        async with aclosing(runtime.watch(PUSHED, begun, room=Room.RUNS)) as watch:
+            await anext(watch)
+            (part,) = (await anext(watch)).parts
+            seen.append(part)
+    assert seen[0].run is seen[1].run
+    assert (seen[0].skip, seen[0].count, len(seen[0].run.starts)) == (0, 10_000, 1)
+
+
+async def test_a_large_turn_comes_in_answers_that_clients_take(runtime: Runtime) -> None:
+    """Each with a token that goes on within the turn."""
+    lengths: list[int] = []
+    async with aclosing(runtime.watch(PUSHED, "", room=Room.EVENTS)) as watch:
+        await anext(watch)
+        await push(runtime, 2 * Room.EVENTS)
+        while sum(lengths) < 2 * Room.EVENTS:
+            answer = await anext(watch)
+            lengths.append(len(told_in(answer)))
+    assert lengths == [Room.EVENTS] * 2
 
 
 async def test_the_loop_goes_on_while_a_watcher_finds_nothing(runtime: Runtime) -> None:
-    """Neither in one large turn nor in many small ones."""
-    async with aclosing(runtime.watch(WatchFilter(), "")) as watch:
-        begun = (await anext(watch))[1]
-    jobs, turns = EVENTS_AT_ONCE // 100, 150
-    await push(runtime, EVENTS_AT_ONCE)
-    await push(runtime, jobs, turns=turns)
+    """However many turns there are."""
+    begun = await now_of(runtime)
+    await push(runtime, 1, turns=RUNS_AT_ONCE // 2 + 10)
     last = await push(runtime, 1)
-    async with aclosing(runtime.watch(WatchFilter(job_id=last), begun)) as watch:
+    async with aclosing(runtime.watch(WatchFilter(job_id=last), begun, room=Room.EVENTS)) as watch:
         await anext(watch)
         found = asyncio.ensure_future(anext(watch))
         rounds = 0
         while not found.done():
             await asyncio.sleep(0)
             rounds += 1
-        events, _ = await found
-    assert [event.job_id for event in events] == [last]
-    assert rounds >= 2 + turns // 100
+        answer = await found
+    assert [event for event, _ in told_in(answer)] == [("PUSHED", last)]
+    assert rounds >= 2
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["lots", "single jobs"])
@@ -85,30 +206,20 @@ async def test_jobs_that_ended_are_kept_no_longer_than_their_bytes_allow(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, alone: bool
 ) -> None:
     """What an ack adds to the journal is small; what it keeps in memory is the job."""
-    monkeypatch.setattr(feed, "BYTES_KEPT_MAX", 100_000)
-    async with aclosing(runtime.watch(WatchFilter(), "")) as watch:
-        begun = (await anext(watch))[1]
+    monkeypatch.setattr(kept_turns, "BYTES_KEPT_MAX", 100_000)
+    begun = await now_of(runtime)
     for _ in range(3):
         await push_one(runtime, b"x" * 30_000, alone=alone)
-    async with aclosing(runtime.watch(WatchFilter(), begun)) as watch:
-        await anext(watch)
-    poll = await a_pull(runtime)
-    ids, deliveries = [job.id for job in poll.jobs], [job.delivery for job in poll.jobs]
-    ids += [run.first_id for run in poll.runs]
-    deliveries += [run.delivery for run in poll.runs]
-    assert len(ids) == 3
-    acking = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))
-    await asyncio.sleep(0)
-    await runtime.core.commits.commit_once()
-    assert not await acking
+    await anext(runtime.watch(EVERYTHING, begun, room=Room.RUNS))
+    await work(runtime)
     with pytest.raises(Refused) as refused:
-        await anext(runtime.watch(WatchFilter(), begun))
+        await anext(runtime.watch(EVERYTHING, begun, room=Room.RUNS))
     assert refused.value.kind is RefusalKind.OFFSET_GONE
 
 
 async def test_how_many_may_watch_is_not_for_the_feed_to_say(runtime: Runtime) -> None:
     """The server's setting max_watchers does."""
-    watches = [runtime.watch(WatchFilter(), "") for _ in range(1_100)]
+    watches = [runtime.watch(EVERYTHING, "", room=Room.RUNS) for _ in range(1_100)]
     assert len([await anext(watch) for watch in watches]) == 1_100
     for watch in watches:
         await watch.aclose()

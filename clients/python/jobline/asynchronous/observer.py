@@ -77,8 +77,8 @@ class Observer:
         """What happens, from now on or after a resume token, without end.
 
         Only these queues, this job, these kinds; none means all. A broken connection is opened
-        again where it broke. Each event carries the token to resume after it and those sent with
-        it. Raises OffsetGone if the events after the token are gone, and other refusals.
+        again where it broke. Each event carries the token to resume after it, also over a restart
+        of the server. Raises OffsetGone if the events after the token are gone, and other refusals.
         """
         link = self._link()
         watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
@@ -88,9 +88,8 @@ class Observer:
             try:
                 async with aclosing(_closing(start)) as responses:
                     async for response in responses:
-                        watching.take(response)
-                        for event in response.events:
-                            yield WatchedEvent(event, response.resume_token)
+                        for watched in watching.take(response):
+                            yield watched
             except JoblineError as error:
                 if not error.retryable or error.definite:
                     raise

@@ -3,9 +3,11 @@
 isort:skip_file
 Events: what watchers see. Each is told only after it is on disk."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from jobline.v1 import job_pb2 as _job_pb2
 import builtins as _builtins
@@ -67,6 +69,8 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A queue was resumed."""
     EVENT_KIND_QUEUE_DELETED: _EventKind.ValueType  # 20
     """A queue was deleted."""
+    EVENT_KIND_DEAD_EVICTED: _EventKind.ValueType  # 21
+    """A dead job was deleted because its queue keeps no more of them."""
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -113,6 +117,8 @@ EVENT_KIND_QUEUE_RESUMED: EventKind.ValueType  # 19
 """A queue was resumed."""
 EVENT_KIND_QUEUE_DELETED: EventKind.ValueType  # 20
 """A queue was deleted."""
+EVENT_KIND_DEAD_EVICTED: EventKind.ValueType  # 21
+"""A dead job was deleted because its queue keeps no more of them."""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final
@@ -138,6 +144,7 @@ class Event(_message.Message):
     RUN_AT_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    STATE_BEFORE_FIELD_NUMBER: _builtins.int
     shard: _builtins.int
     """Output only. Its shard."""
     offset: _builtins.int
@@ -151,7 +158,7 @@ class Event(_message.Message):
     name: _builtins.str
     """Output only. The job's name."""
     state: _job_pb2.JobState.ValueType
-    """Output only. State after it."""
+    """Output only. State after it; unset if the job is gone."""
     delivery: _builtins.int
     """Output only. The lease's counter, where a hand-out is concerned."""
     attempt: _builtins.int
@@ -168,6 +175,8 @@ class Event(_message.Message):
     """Output only. 0 … 100, for PROGRESS."""
     message: _builtins.str
     """Output only. What the worker or the operator said."""
+    state_before: _job_pb2.JobState.ValueType
+    """Output only. State before it; unset for a job that was not there, and for queues."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was decided."""
@@ -196,11 +205,87 @@ class Event(_message.Message):
         run_at: _timestamp_pb2.Timestamp | None = ...,
         progress: _builtins.float = ...,
         message: _builtins.str = ...,
+        state_before: _job_pb2.JobState.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "run_at", b"run_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Event: _TypeAlias = Event  # noqa: Y015
+
+@_typing.final
+class EventRun(_message.Message):
+    """The same thing that happened to many jobs at once, in columns. Run i is the ids starts[i] …
+    starts[i] + counts[i] − 1, one event each, in this order; a column holds one value a run, and an empty
+    column means that `shared` holds it for all.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARED_FIELD_NUMBER: _builtins.int
+    STARTS_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    WORKERS_FIELD_NUMBER: _builtins.int
+    RUN_AT_MS_FIELD_NUMBER: _builtins.int
+    RESUME_TOKEN_FIELD_NUMBER: _builtins.int
+    resume_token: _builtins.str
+    """Output only. Send it to resume before these events; with `+n` written behind it, after the first n of
+    them.
+    """
+    @_builtins.property
+    def shared(self) -> Global___Event:
+        """Output only. What the events have in common; its `job_id` is unset."""
+
+    @_builtins.property
+    def starts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. First id of each run; none: one event, of a queue."""
+
+    @_builtins.property
+    def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Length of each run; empty: each is one job."""
+
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. `Event.name` of each run."""
+
+    @_builtins.property
+    def deliveries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. `Event.delivery` of each run."""
+
+    @_builtins.property
+    def attempts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. `Event.attempt` of each run."""
+
+    @_builtins.property
+    def workers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. `Event.worker` of each run."""
+
+    @_builtins.property
+    def run_at_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. `Event.run_at` of each run, in milliseconds since 1970."""
+
+    def __init__(
+        self,
+        *,
+        shared: Global___Event | None = ...,
+        starts: _abc.Iterable[_builtins.int] | None = ...,
+        counts: _abc.Iterable[_builtins.int] | None = ...,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+        deliveries: _abc.Iterable[_builtins.int] | None = ...,
+        attempts: _abc.Iterable[_builtins.int] | None = ...,
+        workers: _abc.Iterable[_builtins.str] | None = ...,
+        run_at_ms: _abc.Iterable[_builtins.int] | None = ...,
+        resume_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["shared", b"shared"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "counts", b"counts", "deliveries", b"deliveries", "names", b"names", "resume_token", b"resume_token", "run_at_ms", b"run_at_ms", "shared", b"shared", "starts", b"starts", "workers", b"workers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EventRun: _TypeAlias = EventRun  # noqa: Y015

@@ -1522,12 +1522,15 @@ class WatchRequest(_message.Message):
     JOB_ID_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     RESUME_TOKEN_FIELD_NUMBER: _builtins.int
+    ACCEPTS_RUNS_FIELD_NUMBER: _builtins.int
     job_id: _builtins.int
     """Optional. Only this job."""
     resume_token: _builtins.str
     """Optional. The token of the last event seen; what came after it is sent first. Unset: from now. A
     token whose events are gone is refused with OUT_OF_RANGE.
     """
+    accepts_runs: _builtins.bool
+    """Optional. Events may come as `runs`, which cost both sides a fraction of what rows cost."""
     @_builtins.property
     def queues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Only these queues. Unset: all."""
@@ -1543,10 +1546,11 @@ class WatchRequest(_message.Message):
         job_id: _builtins.int = ...,
         kinds: _abc.Iterable[_event_pb2.EventKind.ValueType] | None = ...,
         resume_token: _builtins.str = ...,
+        accepts_runs: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id", "kinds", b"kinds", "queues", b"queues", "resume_token", b"resume_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepts_runs", b"accepts_runs", "job_id", b"job_id", "kinds", b"kinds", "queues", b"queues", "resume_token", b"resume_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1560,23 +1564,30 @@ class WatchResponse(_message.Message):
 
     EVENTS_FIELD_NUMBER: _builtins.int
     RESUME_TOKEN_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
     resume_token: _builtins.str
-    """Output only. Send it to resume after these events."""
+    """Output only. Send it to resume after these events. It moves on with heartbeats, too."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.Event]:
-        """Output only. What happened; an empty list is a heartbeat. The first answer is one: it comes at
-        once, and nothing that happens from then on is missed.
+        """Output only. What happened, for those who take no runs. Neither events nor runs: a heartbeat, every
+        15 s without news. The first answer is one: it comes at once, and nothing that happens from then on is
+        missed.
         """
+
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.EventRun]:
+        """Output only. What happened, in columns, if `accepts_runs`."""
 
     def __init__(
         self,
         *,
         events: _abc.Iterable[_event_pb2.Event] | None = ...,
         resume_token: _builtins.str = ...,
+        runs: _abc.Iterable[_event_pb2.EventRun] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "resume_token", b"resume_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "resume_token", b"resume_token", "runs", b"runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -150,7 +150,7 @@ def end_jobs(
     groups = alike(jobs)
     states = [live(group[0].state, move, group[0].id) for group in groups]
     for group, state in zip(groups, states, strict=True):
-        queue = group[0].queue
+        queue, before = group[0].queue, group[0].state
         leave_state(queue, group)
         kept, forgotten = _kept_of(queue, group, state)
         for job in group:
@@ -158,7 +158,7 @@ def end_jobs(
         for ended, is_kept in ((kept, True), (forgotten, False)):
             if ended:
                 _count_ended(queue, state, len(ended), kept=is_kept)
-                ending = EndedJobs(state, ended, at_ms, is_kept, results, reason, error)
+                ending = EndedJobs(state, ended, at_ms, is_kept, results, reason, error, before)
                 shard.ended.append(ending)
         if move is Move.COMPLETED:
             queue.completed_total += len(group)
@@ -251,10 +251,12 @@ def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> Non
 def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None:
     """Waiting members of a lot were cancelled."""
     lot = leave_lot(shard, first_id, count, Move.CANCELLED)
+    before = JobState.SCHEDULED if lot.run_at_ms else JobState.READY
     queue, state = lot.queue, JobState.CANCELLED
     kept = _is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
-    shard.ended.append(EndedRuns(lot, state, [first_id], [count], at_ms, 0, "", kept))
+    ended = EndedRuns(lot, state, [first_id], [count], at_ms, 0, "", kept, before)
+    shard.ended.append(ended)
     drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
 
 

@@ -157,6 +157,7 @@ def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
     """Delayed jobs and lots go to the tail of their lanes."""
     queue = shard.queues[fact.queue]
     move = Move.PROMOTED if fact.promoted else Move.DUE
+    runs: list[tuple[int, int]] = []
     for first_id in fact.lots:
         lot = shard.lots.lots[first_id]
         live(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
@@ -164,9 +165,11 @@ def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
         lot.offset = 0 if lot.volatile else offset
         lot.order = shard.tail_order()
         jobs = lot.waiting()
+        runs += lot.waiting_runs()
         queue.scheduled -= jobs
         queue.put(lot, jobs)
         mark_lot(shard, lot)
+    fact.runs = runs
     for job_id in fact.ids:
         job = single(shard, job_id)
         job.state = live(job.state, move, job_id)

@@ -63,9 +63,7 @@ def _make_due_ready(shard: Shard, now: Now) -> bool:
         if job is not None:
             ready.fact_for(job, is_lot=False).ids.append(first_id)
         if lot is not None:
-            fact = ready.fact_for(lot, is_lot=True)
-            fact.lots.append(first_id)
-            fact.runs += lot.waiting_runs()
+            ready.fact_for(lot, is_lot=True).lots.append(first_id)
     for fact, volatile in ready.facts:
         shard.emit(fact, volatile=volatile)
     due_ms = delayed.first_ms()

@@ -15,33 +15,19 @@ from google.protobuf.descriptor import Descriptor
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.values import DEFAULT_OPTIONS, LeaseReason
+from jobline_server.rpc.convert.raw_fields import VARINT, tag_of, varint
 from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET
 from jobline_server.wire.options import shared_message
 from jobline_server.wire.times import fill_time
 
-VARINT, LENGTH_DELIMITED = 0, 2
 # So many ids have all but the first byte of their varints in common.
 _BLOCK = 128
 # Blocks up to this size are one field as far as messages are cut.
 _BLOCK_BYTES_MAX = 64 << 10
 
 
-def _tag(message: Descriptor, field: str, wire_type: int = LENGTH_DELIMITED) -> bytes:
-    return _varint(message.fields_by_name[field].number << 3 | wire_type)
-
-
-def _varint(value: int) -> bytes:
-    """A number as protobuf writes it: seven bits a byte, the lowest first."""
-    written = bytearray()
-    while value > 0x7F:
-        written.append(value & 0x7F | 0x80)
-        value >>= 7
-    written.append(value)
-    return bytes(written)
-
-
-_ID_TAG = _tag(job_pb2.LeasedJob.DESCRIPTOR, "id", VARINT)
-_PAYLOAD_TAG = _tag(job_pb2.LeasedJob.DESCRIPTOR, "payload")
+_ID_TAG = tag_of(job_pb2.LeasedJob.DESCRIPTOR, "id", VARINT)
+_PAYLOAD_TAG = tag_of(job_pb2.LeasedJob.DESCRIPTOR, "payload")
 # The lowest seven bits of a varint, where more bytes follow and where none do.
 _FIRST_BYTES = [bytes([bits | 0x80]) for bits in range(_BLOCK)]
 _LAST_BYTES = [bytes([bits]) for bits in range(_BLOCK)]
@@ -53,8 +39,8 @@ class LeaseWriter:
     __slots__ = ("_jobs_tag", "_runs_tag")
 
     def __init__(self, message: Descriptor) -> None:
-        self._jobs_tag = _tag(message, "jobs")
-        self._runs_tag = _tag(message, "runs")
+        self._jobs_tag = tag_of(message, "jobs")
+        self._runs_tag = tag_of(message, "runs")
 
     def fields(self, leased: Leased) -> Iterator[bytes]:
         """One field a job, and one or more a run: a long run is cut. In the order of hand-out; for
@@ -79,7 +65,7 @@ class LeaseWriter:
 
     def _run_fields(self, run: LeasedRun) -> Iterator[bytes]:
         for body in _run_bodies(run):
-            yield b"".join((self._runs_tag, _varint(len(body)), body))
+            yield b"".join((self._runs_tag, varint(len(body)), body))
 
     def _member_fields(self, run: LeasedRun) -> Iterator[bytes]:
         """The jobs of a run one by one. They differ in id and payload, and the ids of a block in
@@ -107,10 +93,10 @@ class LeaseWriter:
 
     def _around(self, job_id: int, payload: bytes, shared: bytes) -> tuple[bytes, bytes]:
         """What stands before and behind the lowest seven bits of a job's id."""
-        before = _varint(job_id | _BLOCK - 1)
-        behind = before[1:] + _PAYLOAD_TAG + _varint(len(payload))
+        before = varint(job_id | _BLOCK - 1)
+        behind = before[1:] + _PAYLOAD_TAG + varint(len(payload))
         size = len(_ID_TAG) + 1 + len(behind) + len(payload) + len(shared)
-        return self._jobs_tag + _varint(size) + _ID_TAG, behind
+        return self._jobs_tag + varint(size) + _ID_TAG, behind
 
     def _job_fields(self, jobs: list[LeasedJob]) -> Iterator[bytes]:
         tag, shared, pushed_ms, last = self._jobs_tag, b"", -1, None
@@ -133,7 +119,7 @@ class LeaseWriter:
             body = own.SerializeToString() + shared
             length = lengths.get(len(body))
             if length is None:
-                length = lengths[len(body)] = _varint(len(body))
+                length = lengths[len(body)] = varint(len(body))
             yield tag + length + body
 
 

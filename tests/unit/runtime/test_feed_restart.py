@@ -1,0 +1,55 @@
+"""Watching over restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.values import AckLevel
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.runtime import Runtime
+from tests.unit.runtime.conftest import opened
+from tests.unit.runtime.test_feed import push, work
+from tests.unit.runtime.watching import Told, now_of, told_since
+
+
+async def a_busy_life(runtime: Runtime) -> list[tuple[Told, str]]:
+    """Lots that are pushed, leased and acked, and jobs in memory among them."""
+    begun = await now_of(runtime)
+    await push(runtime, 3)
+    await push(runtime, 2, level=AckLevel.MEMORY)
+    await work(runtime)
+    await push(runtime, 2)
+    return [(("BEGUN", 0), begun), *await told_since(runtime, begun)]
+
+
+def written(told: list[tuple[Told, str]]) -> list[Told]:
+    """What a journal tells of: jobs in memory go with the process."""
+    in_memory = {5, 6}
+    return [event for event, _ in told if event[1] not in in_memory]
+
+
+async def test_after_a_crash_a_watch_goes_on_from_what_the_journal_holds(tmp_path: Path) -> None:
+    """Trial A7, B2: once and in order, whichever token it resumes from."""
+    async with opened(tmp_path, ManualClock()) as runtime:
+        told = await a_busy_life(runtime)
+    async with opened(tmp_path, ManualClock()) as runtime:
+        first_id = await push(runtime, 1)
+        for index, (_, token) in enumerate(told):
+            rest = [event for event, _ in await told_since(runtime, token)]
+            assert rest == [*written(told[index + 1 :]), ("PUSHED", first_id)]
+
+
+async def test_what_a_checkpoint_folded_before_a_crash_is_gone(tmp_path: Path) -> None:
+    """A watcher that missed some of it is told so; one that missed nothing goes on."""
+    async with opened(tmp_path, ManualClock()) as runtime:
+        told = await a_busy_life(runtime)
+        await runtime.checkpoints.take_due(everything=True)
+        after = await now_of(runtime)
+    async with opened(tmp_path, ManualClock()) as runtime:
+        with pytest.raises(Refused) as refused:
+            await told_since(runtime, told[0][1])
+        assert refused.value.kind is RefusalKind.OFFSET_GONE
+        assert await told_since(runtime, after) == []
