@@ -110,8 +110,14 @@ class Settings(BaseSettings):
         default=5_000_000,
         ge=1,
         le=1_000_000_000,
-        description="Idempotency keys that are kept, 1 … 1,000,000,000; about 200 bytes of memory "
-        "each.",
+        description="Job keys that are kept, 1 … 1,000,000,000; about 200 bytes of memory each.",
+    )
+    max_request_ids: int = Field(
+        default=1_000_000,
+        ge=1,
+        le=1_000_000_000,
+        description="Request ids that are kept, each for 10 minutes, 1 … 1,000,000,000; about 200 "
+        "bytes of memory each.",
     )
 
     heartbeat_seconds: float = Field(

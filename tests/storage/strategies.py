@@ -113,6 +113,10 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+# Set in all that this version writes.
+ages = st.integers(1, 1 << 50)
+
+
 @st.composite
 def lots_pushed(draw: st.DrawFn) -> entries.LotPushed:
     return entries.LotPushed(
@@ -122,6 +126,7 @@ def lots_pushed(draw: st.DrawFn) -> entries.LotPushed:
         options=draw(job_options),
         payloads=Payloads.of(draw(payloads)),
         run_at_ms=draw(moments),
+        aged_ms=draw(ages),
         **draw(requests()),
     )
 
@@ -145,6 +150,7 @@ def jobs_pushed(draw: st.DrawFn) -> entries.JobsPushed:
         run_at_ms=column(moments),
         job_keys=keys,
         digests=[draw(digests) for _ in keys],
+        aged_ms=draw(ages),
         **draw(requests()),
     )
 
@@ -281,7 +287,6 @@ FACTS: dict[type, Any_] = {
     ),
     entries.QueueResumed: st.builds(entries.QueueResumed, at_ms=moments, queue=text),
     entries.QueueDeleted: st.builds(entries.QueueDeleted, at_ms=moments, queue=text),
-    entries.KeysExpired: st.builds(entries.KeysExpired, at_ms=moments, before_ms=moments),
 }
 """A strategy for each fact."""
 

@@ -160,15 +160,17 @@ key_records = st.builds(
 )
 
 
-@given(st.dictionaries(st.binary(min_size=16, max_size=16), key_records, max_size=5))
-def test_keys_come_back(keys):
-    assert dict(decode_keys(encode_keys(7, keys.items()))) == keys
+@given(st.dictionaries(st.binary(min_size=16, max_size=16), key_records, max_size=5), st.booleans())
+def test_keys_come_back(keys, requests):
+    are_requests, again = decode_keys(encode_keys(7, keys.items(), requests=requests))
+    assert (are_requests, dict(again)) == (requests, keys)
 
 
 def test_counters_come_back():
     shard = Shard(3, epoch=1, next_sequence=77, load=Load())
     shard.next_order, shard.front_order = 50, -9
-    assert decode_counters(encode_counters(shard)) == (77, 50, -9)
+    shard.age.note(700, 500)
+    assert decode_counters(encode_counters(shard)) == (77, 50, -9, 500, 200)
 
 
 def row_of(first_id: int, count: int, blob: bytes) -> EndedRow:

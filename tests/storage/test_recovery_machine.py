@@ -22,7 +22,7 @@ from hypothesis.stateful import invariant, rule
 from jobline_server.engine import invariants
 from jobline_server.engine.decide.queues import decide_delete_queue, decide_vanish
 from jobline_server.engine.decide.timers import disconnect
-from jobline_server.engine.image import image_of
+from jobline_server.engine.image import counting_at, image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
 
@@ -99,12 +99,7 @@ class RecoveryMachine(CommandRules):
         assert not self.world.reports
 
     def _counting(self, image: dict[str, Any]) -> dict[str, Any]:
-        """The image with those keys only that still count. One whose window ended is forgotten with
-        its hour; if a job that is never written took it over until then, that is forgotten first.
-        """
-        now_ms = self.now.wall_ms
-        keys = {key: record for key, record in image["keys"].items() if record.expires_ms > now_ms}
-        return image | {"keys": keys}
+        return counting_at(image, self.shard.age.at(self.now))
 
     @invariant()
     def invariants_hold(self):

@@ -23,10 +23,10 @@ def test_segments_go_once_their_hour_has_ended():
     segments = KeySegments(3)
     gone = [segments.add(HOUR), segments.add(HOUR)]
     kept = segments.add(LATER)
-    assert segments.ended((HOUR + 1) * KEY_BUCKET_MS) == {}
-    assert segments.ended((LATER + 1) * KEY_BUCKET_MS) == {HOUR: gone}
+    assert segments.ended((HOUR + 1) * KEY_BUCKET_MS - 1) == {}
+    assert segments.ended(LATER * KEY_BUCKET_MS) == {HOUR: gone}
     segments.forget(HOUR)
-    assert segments.ended(None) == {LATER: [kept]}
+    assert segments.ended(1 << 53) == {LATER: [kept]}
 
 
 def test_segments_that_are_there_already_are_not_given_out_again():
@@ -46,4 +46,4 @@ def test_segments_that_were_not_kept_are_given_out_again():
     assert segments.add(HOUR) == first
     segments.forget(HOUR)
     segments.take_back(second)
-    assert segments.ended(None) == {}
+    assert segments.ended(1 << 53) == {}

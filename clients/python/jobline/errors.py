@@ -184,7 +184,7 @@ class ServerFull(ResourceExhausted):
 
 
 class KeysFull(ResourceExhausted):
-    """The server keeps as many idempotency keys as it may."""
+    """The server keeps as many job keys, or as many request ids, as it may."""
 
 
 class DiskFull(ResourceExhausted):

@@ -84,6 +84,7 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "QUEUE_FULL": errors.QueueFull,
     "SERVER_FULL": errors.ServerFull,
     "KEYS_FULL": errors.KeysFull,
+    "REQUEST_IDS_FULL": errors.KeysFull,
     "DISK_FULL": errors.DiskFull,
     "TOO_LARGE": errors.TooLarge,
     "TOO_MANY_CALLS": errors.TooManyCalls,

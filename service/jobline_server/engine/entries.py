@@ -40,6 +40,7 @@ class LotPushed:
     run_at_ms: int = 0
     request_hash: bytes = b""
     request_digest: int = 0
+    aged_ms: int = 0
     # ----
     volatile: bool = False
 
@@ -58,6 +59,7 @@ class JobsPushed:
     digests: list[int] = field(default_factory=list)
     request_hash: bytes = b""
     request_digest: int = 0
+    aged_ms: int = 0
     # ----
     volatile: bool = False
 
@@ -281,14 +283,6 @@ class QueueDeleted:
     queue: str
 
 
-@dataclass(slots=True)
-class KeysExpired:
-    """Keys whose window ended before this moment are forgotten."""
-
-    at_ms: int
-    before_ms: int
-
-
 Fact = (
     LotPushed
     | JobsPushed
@@ -309,5 +303,4 @@ Fact = (
     | QueuePaused
     | QueueResumed
     | QueueDeleted
-    | KeysExpired
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
+from jobline_server.engine.keys import KeyRecord, KeyTable
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
@@ -21,12 +22,26 @@ def image_of(shard: Shard) -> dict[str, Any]:
         "queues": {name: _queue(queue) for name, queue in sorted(shard.queues.items())},
         "jobs": {i: _job(job) for i, job in sorted(shard.jobs.items()) if not job.volatile},
         "lots": {i: _lot(lot) for i, lot in sorted(shard.lots.lots.items()) if not lot.volatile},
-        "keys": {
-            key_hash: record
-            for key_hash, record in sorted(shard.keys.records.items())
-            if key_hash not in shard.keys.volatile
-        },
+        "keys": _keys(shard.keys),
+        "requests": _keys(shard.requests),
+        "age": (shard.age.last_ms, shard.age.behind_ms),
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
+    }
+
+
+def counting_at(image: dict[str, Any], aged_ms: int) -> dict[str, Any]:
+    """The image without what nobody can find any more: when that is swept is no state."""
+    return image | {
+        kind: {key: record for key, record in image[kind].items() if record.expires_ms > aged_ms}
+        for kind in ("keys", "requests")
+    }
+
+
+def _keys(table: KeyTable) -> dict[bytes, KeyRecord]:
+    return {
+        key_hash: record
+        for key_hash, record in sorted(table.records.items())
+        if key_hash not in table.volatile
     }
 
 

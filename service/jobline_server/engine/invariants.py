@@ -196,7 +196,7 @@ def what_is_put_off_comes_up(shard: Shard) -> str:
 
 def keys_point_to_given_ids(shard: Shard) -> str:
     """G6: every key points to ids that were given."""
-    for record in shard.keys.records.values():
+    for record in [*shard.keys.records.values(), *shard.requests.records.values()]:
         if record.first_id + record.count > shard.next_id():
             return f"a key points to {record.first_id}, which was never given"
     return ""

@@ -2,7 +2,7 @@
 
 A job key stands for one job, a request id for all the jobs of one push: both are a hash that
 points to a run of ids. Hashes stand in a dictionary for the whole window and are never evicted
-before; they are forgotten by the hour in which their window ends.
+before. Each kind has a table and a cap of its own, so that neither uses up the other's room.
 """
 
 from __future__ import annotations
@@ -39,52 +39,71 @@ class KeyRecord:
 
 
 class KeyTable:
-    """All keys of a shard. `unsaved` are those that no checkpoint holds yet, by bucket; `volatile`
-    are those of jobs that are never written: such a key goes with the process, as its job does.
+    """Keys of one kind of a shard. `unsaved` are those that no checkpoint holds yet, by the hour in
+    which they end; `volatile` are those of jobs that are never written: such a key goes with the
+    process, as its job does.
+
+    Times are those of `Shard.aged`. A key whose window has ended is not found; that it still lies
+    here is no state of the shard, so `forget` sweeps it without a fact, a slice at a time.
     """
 
-    __slots__ = ("_buckets", "records", "unsaved", "volatile")
+    __slots__ = ("_minutes", "forgotten_ms", "records", "unsaved", "volatile")
 
     def __init__(self) -> None:
         self.records: dict[bytes, KeyRecord] = {}
-        self._buckets: dict[int, list[bytes]] = {}
+        self._minutes: dict[int, list[bytes]] = {}
+        self.forgotten_ms = 0
+        """Nothing lies here any more whose window ended before this moment."""
         self.unsaved: dict[int, list[bytes]] = {}
         self.volatile: set[bytes] = set()
 
-    def find(self, key_hash: bytes, wall_ms: int) -> KeyRecord | None:
+    def find(self, key_hash: bytes, aged_ms: int) -> KeyRecord | None:
         """The record of a key whose window has not ended."""
         record = self.records.get(key_hash)
-        return record if record is not None and record.expires_ms > wall_ms else None
+        return record if record is not None and record.expires_ms > aged_ms else None
 
     def add(
         self, key_hash: bytes, record: KeyRecord, *, saved: bool = False, volatile: bool = False
-    ) -> None:
-        """Remembers a key. A key whose window had ended is taken over."""
+    ) -> int:
+        """Remembers a key, and returns by how many there are more now. A key whose window had ended
+        is taken over.
+        """
+        before = len(self.records)
         self.records[key_hash] = record
-        bucket = record.expires_ms // limits.KEY_BUCKET_MS
-        self._buckets.setdefault(bucket, []).append(key_hash)
+        self._minutes.setdefault(record.expires_ms // limits.MINUTE_MS, []).append(key_hash)
         if volatile:
             self.volatile.add(key_hash)
-            return
-        self.volatile.discard(key_hash)
-        if not saved:
-            self.unsaved.setdefault(bucket, []).append(key_hash)
+        else:
+            self.volatile.discard(key_hash)
+            if not saved:
+                hour = record.expires_ms // limits.KEY_BUCKET_MS
+                self.unsaved.setdefault(hour, []).append(key_hash)
+        return len(self.records) - before
 
-    def next_expiry_ms(self) -> int | None:
-        """When the oldest bucket has ended as a whole."""
-        oldest = min(self._buckets, default=None)
-        return None if oldest is None else (oldest + 1) * limits.KEY_BUCKET_MS
+    def is_due(self, aged_ms: int) -> bool:
+        """Whether `forget` has something to do."""
+        oldest = min(self._minutes, default=None)
+        return oldest is not None and oldest < aged_ms // limits.MINUTE_MS
 
-    def expire(self, before_ms: int) -> int:
-        """Forgets the buckets that ended before this moment, and says how many keys went."""
+    def forget(self, aged_ms: int, limit: int) -> int:
+        """Forgets up to `limit` keys whose minute has ended, and returns how many went."""
         gone = 0
-        last = before_ms // limits.KEY_BUCKET_MS
-        for bucket in [b for b in self._buckets if b < last]:
-            for key_hash in self._buckets.pop(bucket):
+        while limit > 0 and self.is_due(aged_ms):
+            oldest = min(self._minutes)
+            hashes = self._minutes[oldest]
+            slice_ = hashes[-limit:]
+            for key_hash in slice_:
                 record = self.records.get(key_hash)
-                if record is not None and record.expires_ms // limits.KEY_BUCKET_MS == bucket:
+                if record is not None and record.expires_ms <= aged_ms:
                     del self.records[key_hash]
                     self.volatile.discard(key_hash)
                     gone += 1
-            self.unsaved.pop(bucket, None)
+            del hashes[-limit:]
+            limit -= len(slice_)
+            if not hashes:
+                del self._minutes[oldest]
+        if not self.is_due(aged_ms):
+            self.forgotten_ms = aged_ms // limits.MINUTE_MS * limits.MINUTE_MS
+            for hour in [h for h in self.unsaved if h < aged_ms // limits.KEY_BUCKET_MS]:
+                del self.unsaved[hour]
         return gone

@@ -74,10 +74,13 @@ WINDOW_BYTES_DEFAULT = 64 << 20
 # Idempotency.
 KEY_WINDOW_MS = 24 * HOUR_MS
 REQUEST_WINDOW_MS = 10 * MINUTE_MS
+# What is kept of keys on disk goes by the hour in which they end.
 KEY_BUCKET_MS = 1 * HOUR_MS
-# Keys of all shards together; about 200 bytes of memory each. At the cap, pushes with keys are
-# refused.
+# Job keys of all shards together; about 200 bytes of memory each. At the cap, pushes with job keys
+# are refused.
 KEYS_MAX = 5_000_000
+# Request ids of all shards together, as large and as long-lived as 1,600 calls a second make them.
+REQUEST_IDS_MAX = 1_000_000
 
 # Backpressure: the server as a whole.
 SERVER_WAITING_MAX = 5_000_000
@@ -100,3 +103,5 @@ EMPTY_QUEUE_MS = 1 * HOUR_MS
 
 # Work done in one slice, so that the loop never stands still for more than 20 ms.
 SLICE_ITEMS = 2_000
+# Keys that are forgotten in one slice: some 5 ms.
+SLICE_KEYS = 20_000

@@ -24,7 +24,7 @@ from jobline_server.engine.keys import KeyTable
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.values import JobState, RevokeReason
+from jobline_server.engine.values import JobState, Now, RevokeReason
 
 # Looking a member up on its enum is dear before Python 3.12.
 _ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
@@ -37,9 +37,42 @@ class Load:
     waiting_max: int = limits.SERVER_WAITING_MAX
     waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
     keys_max: int = limits.KEYS_MAX
+    requests_max: int = limits.REQUEST_IDS_MAX
     live_jobs: int = 0
     payload_bytes: int = 0
     keys: int = 0
+    requests: int = 0
+
+
+@dataclass(slots=True)
+class Age:
+    """The time that windows of keys run by: wall time as it would be had nobody set it since the
+    shard was first opened. While the server runs it goes with the monotonic clock; for the time
+    between two runs, of which nobody knows more, with the wall clock. It never goes back.
+
+    `last_ms` and `behind_ms` are those of the newest fact that says them: this time, and by how
+    much the wall clock was ahead of it.
+    """
+
+    last_ms: int = 0
+    behind_ms: int = 0
+    # ----
+    ahead_of_mono_ms: int | None = None
+
+    def start(self, now: Now) -> None:
+        """A run of the server begins."""
+        self.ahead_of_mono_ms = max(self.last_ms, now.wall_ms - self.behind_ms) - now.mono_ms
+
+    def at(self, now: Now) -> int:
+        """This time, in milliseconds since 1970."""
+        if self.ahead_of_mono_ms is None:
+            self.start(now)
+        return now.mono_ms + (self.ahead_of_mono_ms or 0)
+
+    def note(self, at_ms: int, aged_ms: int) -> None:
+        """A fact was decided at this wall time and this time."""
+        if aged_ms >= self.last_ms:
+            self.last_ms, self.behind_ms = aged_ms, at_ms - aged_ms
 
 
 @dataclass(slots=True)
@@ -70,6 +103,8 @@ class Shard:
         self.lots = LotIndex()
         self.jobs: dict[int, Job] = {}
         self.keys = KeyTable()
+        self.requests = KeyTable()
+        self.age = Age()
         # ----
         self.load = load
         self.holders: dict[str, Holder] = {}
@@ -135,6 +170,18 @@ class Shard:
         """Hands over the queues that may have something to hand out."""
         woken, self.woken = self.woken, {}
         return list(woken)
+
+    def holds_keys(self) -> bool:
+        """Whether anything is known by a key, whose window may end."""
+        return bool(self.keys.records or self.requests.records)
+
+    def forget_keys(self, aged_ms: int, limit: int) -> bool:
+        """Sweeps up to `limit` keys of each kind whose window has ended, and says whether more are
+        left. As nobody can find them any more, that is no fact.
+        """
+        self.load.keys -= self.keys.forget(aged_ms, limit)
+        self.load.requests -= self.requests.forget(aged_ms, limit)
+        return self.keys.is_due(aged_ms) or self.requests.is_due(aged_ms)
 
     # Ids and order.
 

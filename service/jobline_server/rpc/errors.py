@@ -34,6 +34,7 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.QUEUE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.SERVER_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.KEYS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.REQUEST_IDS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.DISK_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.TOO_MANY_CALLS: grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -50,6 +51,7 @@ QUOTAS = frozenset(
         RefusalKind.QUEUE_FULL,
         RefusalKind.SERVER_FULL,
         RefusalKind.KEYS_FULL,
+        RefusalKind.REQUEST_IDS_FULL,
         RefusalKind.DISK_FULL,
         RefusalKind.TOO_MANY_CALLS,
     }

@@ -49,7 +49,8 @@ class Looking:
     async def get_job_by_key(self, queue: str, key: str) -> JobView:
         """One job by its idempotency key. Raises `Refused` with JOB_NOT_FOUND."""
         shard = self._core.shard_of_queue(queue)
-        record = shard.keys.find(hash_of(JOB_KEY, queue, key.encode()), self._core.now().wall_ms)
+        aged_ms = shard.age.at(self._core.now())
+        record = shard.keys.find(hash_of(JOB_KEY, queue, key.encode()), aged_ms)
         if record is None:
             message = f"no job of queue {queue} is known by this key"
             raise Refused(RefusalKind.JOB_NOT_FOUND, message, field="job_key.key")

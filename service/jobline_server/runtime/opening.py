@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from jobline_server.engine import limits
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits import Place
@@ -38,7 +38,7 @@ async def open_runtime(
     """
     number = await store.open(shards)
     await finished.open()
-    load = Load(settings.waiting_max, settings.waiting_bytes_max, settings.keys_max)
+    load = settings.load()
     epoch = first_epoch(clock.now())
     replayed = ReplayedTurns(number)
     images: list[ShardImage] = []

@@ -59,7 +59,7 @@ class Upkeep:
         failures: list[Exception] = []
         self._more = False
         for shard in core.shards:
-            if next_deadline(shard, now) is None and not shard.keys.records:
+            if next_deadline(shard, now) is None and not shard.holds_keys():
                 continue
             try:
                 self._more |= tick(shard, now)

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
-from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.keys import KeyRecord, KeyTable
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.codec.stored_jobs import encode_job
 from jobline_server.storage.codec.stored_lots import encode_lot
@@ -80,7 +80,7 @@ class _Taken:
     buried_lots: list[int] = field(default_factory=list)
     buried_jobs: list[int] = field(default_factory=list)
     buried_queues: list[int] = field(default_factory=list)
-    keys: list[tuple[int, list[bytes]]] = field(default_factory=list)
+    keys: list[tuple[KeyTable, int, list[bytes]]] = field(default_factory=list)
     segments: list[int] = field(default_factory=list)
     ended_segments: list[int] = field(default_factory=list)
 
@@ -146,8 +146,8 @@ class Checkpoint:
         changes.buried_lots += taken.buried_lots
         changes.buried_jobs += taken.buried_jobs
         changes.buried_queues += taken.buried_queues
-        for bucket, hashes in taken.keys:
-            shard.keys.unsaved.setdefault(bucket, []).extend(hashes)
+        for table, bucket, hashes in taken.keys:
+            table.unsaved.setdefault(bucket, []).extend(hashes)
         for item_key in taken.segments:
             self._segments.take_back(item_key)
         for item_key in taken.ended_segments:
@@ -167,6 +167,7 @@ class Checkpoint:
             + len(changes.buried_jobs)
             + len(changes.buried_queues)
             + sum(map(len, self._shard.keys.unsaved.values()))
+            + sum(map(len, self._shard.requests.unsaved.values()))
         )
 
     def _cost(self) -> int:
@@ -185,7 +186,8 @@ class Checkpoint:
         self._take_queues(piece)
         self._take_lots(piece)
         self._take_jobs(piece)
-        self._take_keys(piece)
+        self._take_keys(piece, self._shard.keys)
+        self._take_keys(piece, self._shard.requests)
 
     def _take_buried(self, piece: Slice) -> None:
         changes, taken = self._shard.changes, self._taken
@@ -241,8 +243,7 @@ class Checkpoint:
             self._taken.jobs.append(job.id)
             self._add(piece, ItemKind.JOB, job.id, encode_job(job))
 
-    def _take_keys(self, piece: Slice) -> None:
-        keys = self._shard.keys
+    def _take_keys(self, piece: Slice, keys: KeyTable) -> None:
         while keys.unsaved and self._budget > 0:
             bucket = min(keys.unsaved)
             unsaved = keys.unsaved[bucket]
@@ -251,26 +252,20 @@ class Checkpoint:
             del unsaved[-most:]
             if not unsaved:
                 del keys.unsaved[bucket]
-            self._taken.keys.append((bucket, hashes))
-            current = self._current(bucket, hashes)
+            self._taken.keys.append((keys, bucket, hashes))
+            current = _current(keys, bucket, hashes)
             if current:
                 item_key = self._segments.add(bucket)
                 self._taken.segments.append(item_key)
-                self._add(piece, ItemKind.KEYS, item_key, encode_keys(bucket, current))
+                blob = encode_keys(bucket, current, requests=keys is self._shard.requests)
+                self._add(piece, ItemKind.KEYS, item_key, blob)
             self._budget -= len(hashes) / KEYS_AN_ITEM
-
-    def _current(self, bucket: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
-        """Those of these keys that belong to this hour still: others were taken over since, and are
-        noted elsewhere or never written.
-        """
-        keys = self._shard.keys
-        written = [one for one in dict.fromkeys(hashes) if one not in keys.volatile]
-        found = [(one, keys.records[one]) for one in written if one in keys.records]
-        return [pair for pair in found if pair[1].expires_ms // limits.KEY_BUCKET_MS == bucket]
 
     def _end_segments(self, piece: Slice) -> None:
         """Segments of hours that ended are removed."""
-        for bucket, item_keys in self._segments.ended(self._shard.keys.next_expiry_ms()).items():
+        shard = self._shard
+        forgotten_ms = min(shard.keys.forgotten_ms, shard.requests.forgotten_ms)
+        for bucket, item_keys in self._segments.ended(forgotten_ms).items():
             piece.removals += [(ItemKind.KEYS, key) for key in item_keys]
             self._taken.ended_segments += item_keys
             self._segments.forget(bucket)
@@ -278,3 +273,12 @@ class Checkpoint:
     def _add(self, piece: Slice, kind: ItemKind, key: int, blob: bytes) -> None:
         piece.rows.append(ItemRow(self._shard.number, kind, key, blob))
         self._budget -= 1 + len(blob) // BYTES_AN_ITEM
+
+
+def _current(keys: KeyTable, bucket: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
+    """Those of these keys that belong to this hour still: others were taken over since, and are
+    noted elsewhere or never written.
+    """
+    written = [one for one in dict.fromkeys(hashes) if one not in keys.volatile]
+    found = [(one, keys.records[one]) for one in written if one in keys.records]
+    return [pair for pair in found if pair[1].expires_ms // limits.KEY_BUCKET_MS == bucket]

@@ -132,6 +132,8 @@ class Loader:
             shard.next_sequence = counters.next_sequence
             shard.next_order = counters.next_order
             shard.front_order = counters.front_order
+            shard.age.last_ms = counters.aged_ms
+            shard.age.behind_ms = counters.aged_behind_ms
 
     def _take_queues(self, rows: Iterator[ItemRow]) -> None:
         for row in rows:
@@ -176,15 +178,21 @@ class Loader:
                 queue.active += 1
 
     def _take_keys(self, rows: Iterator[ItemRow]) -> None:
-        keys = self.shard.keys
+        shard = self.shard
         for row in rows:
             self.segments.note(row.key)
-            for key_hash, record in decode_keys(row.blob):
-                known = keys.records.get(key_hash)
-                self.shard.load.keys += known is None
+            are_requests, keys = decode_keys(row.blob)
+            table = shard.requests if are_requests else shard.keys
+            added = 0
+            for key_hash, record in keys:
+                known = table.records.get(key_hash)
                 # A key that was taken over after its window stands in two segments.
                 if known is None or known.expires_ms < record.expires_ms:
-                    keys.add(key_hash, record, saved=True)
+                    added += table.add(key_hash, record, saved=True)
+            if are_requests:
+                shard.load.requests += added
+            else:
+                shard.load.keys += added
 
 
 class _At:

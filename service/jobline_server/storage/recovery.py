@@ -124,6 +124,7 @@ class Recovery:
             queue.ended, queue.born_id = dict(ended.get(queue.name, {})), 0
             queue.pushed_total = queue.completed_total = queue.failed_total = 0
             queue.touched_ms = now.wall_ms
+        shard.age.start(now)
         restart_leases(shard, now)
         return shard
 

@@ -48,14 +48,14 @@ class KeySegments:
         counter = item_key & _COUNTER_MASK
         self._given[bucket] = max(self._given.get(bucket, 0), counter + 1)
 
-    def ended(self, next_expiry_ms: int | None) -> dict[int, list[int]]:
-        """Item keys of the hours that ended, by hour; `next_expiry_ms` is when the oldest hour that
-        has not ended does so, None if there is none."""
-        oldest = None if next_expiry_ms is None else next_expiry_ms // limits.KEY_BUCKET_MS - 1
+    def ended(self, forgotten_ms: int) -> dict[int, list[int]]:
+        """Item keys of the hours that ended, by hour; what ended before `forgotten_ms` is
+        forgotten.
+        """
         return {
             bucket: [self._key(bucket, counter) for counter in range(given)]
             for bucket, given in sorted(self._given.items())
-            if oldest is None or bucket < oldest
+            if bucket < forgotten_ms // limits.KEY_BUCKET_MS
         }
 
     def forget(self, bucket: int) -> None:

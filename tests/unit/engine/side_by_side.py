@@ -15,7 +15,7 @@ from jobline_server.engine.decide import timers
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import Fact, JobRecord, JobsLeased
 from jobline_server.engine.holder import Holder
-from jobline_server.engine.image import image_of
+from jobline_server.engine.image import counting_at, image_of
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
 from tests.unit.engine import reference_push
@@ -216,12 +216,7 @@ class SideBySide:
         assert self._image(self.recovered()) == self._image(self.shard)
 
     def _image(self, shard: Shard) -> dict[str, object]:
-        """What is durable, but for keys whose window has ended: one that a volatile job took over
-        is forgotten here and not in the journal."""
-        image = image_of(shard)
-        wall_ms = self.now.wall_ms
-        image["keys"] = {k: key for k, key in image["keys"].items() if key.expires_ms > wall_ms}
-        return image
+        return counting_at(image_of(shard), self.shard.age.at(self.now))
 
 
 def ending_of(kept: tuple[JobState, JobRecord]) -> tuple[object, ...]:

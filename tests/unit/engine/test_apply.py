@@ -7,7 +7,7 @@ import typing
 import pytest
 
 from jobline_server.engine import apply, entries
-from jobline_server.engine.entries import KeysExpired
+from jobline_server.engine.entries import QueuePaused
 
 
 def test_every_fact_has_its_function():
@@ -25,8 +25,8 @@ def test_functions_are_named_after_their_facts():
 
 def test_fact_finds_its_function(world):
     world.row(key="a")
-    apply.apply(world.shard, KeysExpired(0, world.now.wall_ms + 90_000_000_000), 1)
-    assert world.shard.keys.records == {}
+    apply.apply(world.shard, QueuePaused(0, "q", "", ""), 1)
+    assert world.shard.queues["q"].paused
 
 
 def test_what_is_no_fact_is_refused(world):

@@ -10,7 +10,6 @@ from jobline_server.engine.entries import (
     JobsPushed,
     JobsReady,
     JobsRetried,
-    KeysExpired,
     LotPushed,
     QueueChanged,
 )
@@ -95,11 +94,11 @@ def test_volatile_rows_wait_for_no_commit_and_no_checkpoint(shard):
 
 def test_keys_and_requests_are_remembered_and_forgotten(shard):
     first_id = rows(shard, b"1", b"2", job_keys=["a", ""], digests=[7, 0], request_hash=b"r" * 16)
-    assert (shard.jobs[first_id].job_key, shard.load.keys) == ("a", 2)
+    assert (shard.jobs[first_id].job_key, shard.load.keys) == ("a", 1)
     lot(shard, b"3", request_hash=b"r" * 16)
-    assert (shard.keys.records[b"r" * 16].count, shard.load.keys) == (3, 2)
-    shard.emit(KeysExpired(WALL_MS, WALL_MS + 90_000_000_000))
-    assert shard.load.keys == 0
+    assert (shard.requests.records[b"r" * 16].count, shard.load.requests) == (3, 1)
+    shard.forget_keys(WALL_MS + 90_000_000_000, 9)
+    assert (shard.load.keys, shard.load.requests) == (0, 0)
 
 
 def test_ready_lots_go_before_ready_jobs_of_one_fact(world, shard):

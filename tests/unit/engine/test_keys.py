@@ -1,4 +1,4 @@
-"""Keys: found within their window, forgotten by the hour, never evicted before."""
+"""Keys: found within their window, forgotten in slices, never evicted before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobline_server.engine.keys import (
     hash_of,
 )
 
-HOUR = limits.KEY_BUCKET_MS
+HOUR, MINUTE = limits.KEY_BUCKET_MS, limits.MINUTE_MS
 ONE, TWO = b"1" * 16, b"2" * 16
 
 
@@ -45,25 +45,36 @@ def test_key_is_found_till_its_window_ends_and_not_after():
     assert table.find(TWO, 0) is None
 
 
-def test_keys_are_forgotten_a_bucket_at_a_time_and_counted():
+def test_keys_are_forgotten_once_their_minute_has_ended():
     table = KeyTable()
-    table.add(ONE, record(HOUR + 1))
-    table.add(TWO, record(2 * HOUR + 1))
-    assert table.next_expiry_ms() == 2 * HOUR
-    assert table.expire(2 * HOUR) == 1
+    table.add(ONE, record(MINUTE + 1))
+    table.add(TWO, record(2 * MINUTE + 1))
+    assert not table.is_due(2 * MINUTE - 1)
+    assert table.is_due(2 * MINUTE)
+    assert table.forget(2 * MINUTE, 9) == 1
     assert set(table.records) == {TWO}
-    assert table.expire(2 * HOUR) == 0
-    assert table.expire(9 * HOUR) == 1
-    assert table.next_expiry_ms() is None
+    assert table.forget(2 * MINUTE, 9) == 0
+    assert table.forgotten_ms == 2 * MINUTE
+    assert table.forget(9 * MINUTE, 9) == 1
+    assert not table.is_due(99 * MINUTE)
 
 
-def test_key_taken_over_outlives_the_bucket_of_its_first_window():
-    """Its first window ended, and somebody used it again before the bucket went."""
+def test_a_million_keys_are_forgotten_in_slices():
+    """Trial C2: keys of one minute go as many at a time as a slice may cost."""
     table = KeyTable()
-    table.add(ONE, record(HOUR + 1, first_id=1))
-    table.add(ONE, record(5 * HOUR, first_id=2))
-    assert table.expire(3 * HOUR) == 0
-    found = table.find(ONE, 4 * HOUR)
+    for number in range(1_000):
+        table.add(b"%16d" % number, record(MINUTE + number))
+    assert [table.forget(2 * MINUTE, 300) for _ in range(5)] == [300, 300, 300, 100, 0]
+    assert table.forgotten_ms == 2 * MINUTE
+
+
+def test_key_taken_over_outlives_the_minute_of_its_first_window():
+    """Its first window ended, and somebody used it again before it was swept."""
+    table = KeyTable()
+    assert table.add(ONE, record(MINUTE + 1, first_id=1)) == 1
+    assert table.add(ONE, record(5 * MINUTE, first_id=2)) == 0
+    assert table.forget(3 * MINUTE, 9) == 0
+    found = table.find(ONE, 4 * MINUTE)
     assert found is not None
     assert found.first_id == 2
 
@@ -74,7 +85,7 @@ def test_key_is_unsaved_till_a_checkpoint_takes_it():
     table.add(ONE, record(1))
     table.add(TWO, record(2), saved=True)
     assert table.unsaved == {0: [ONE]}
-    table.expire(9 * HOUR)
+    table.forget(9 * HOUR, 9)
     assert table.unsaved == {}
 
 
@@ -85,5 +96,5 @@ def test_volatile_key_is_never_saved_until_a_durable_one_takes_it_over():
     table.add(ONE, record(2))
     assert (table.unsaved, table.volatile) == ({0: [ONE]}, set())
     table.add(TWO, record(3), volatile=True)
-    table.expire(9 * HOUR)
+    table.forget(9 * HOUR, 9)
     assert table.volatile == set()

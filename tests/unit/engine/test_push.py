@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.shard import Load
@@ -26,7 +29,7 @@ def test_repeated_request_of_rows_and_plain_payloads_stands_for_all_of_them(worl
     again = world.push(**call)
     assert (first.count, again.first_id, again.count) == (3, first.first_id, 3)
     assert world.counts() == (0, 3, 0)
-    assert world.shard.load.keys == 2
+    assert (world.shard.load.keys, world.shard.load.requests) == (1, 1)
 
 
 def test_repeated_request_has_the_same_exceptions_as_the_first(world):
@@ -230,9 +233,45 @@ def test_push_that_would_go_beyond_the_bytes_of_the_server_is_refused():
 def test_keys_at_their_cap_are_refused_and_none_is_evicted():
     world = World(Load(keys_max=2))
     known = world.row(key="a")
-    with pytest.raises(Refused, match="the server keeps 1 of 2 idempotency keys") as refused:
-        world.push(jobs=[keyed("b")], request_id=b"r")
+    with pytest.raises(Refused, match="the server keeps 1 of 2 job keys") as refused:
+        world.push(jobs=[keyed("b"), keyed("c")])
     assert refused.value.kind is RefusalKind.KEYS_FULL
     world.row(key="b")
     assert world.plain(b"no key").count == 1
     assert world.push(jobs=[keyed("a")]).exceptions == [(0, DUPLICATE, known)]
+
+
+def test_request_ids_have_a_cap_of_their_own():
+    """Trial C1: they take no room of job keys, nor do job keys of theirs."""
+    world = World(Load(keys_max=1, requests_max=1))
+    first = world.push(payloads=[b"1"], request_id=b"r")
+    world.row(key="a")
+    with pytest.raises(Refused, match="the server keeps 1 of 1 request ids") as refused:
+        world.push(payloads=[b"2"], request_id=b"s")
+    assert refused.value.kind is RefusalKind.REQUEST_IDS_FULL
+    assert world.push(payloads=[b"1"], request_id=b"r") == first
+    world.tick(limits.REQUEST_WINDOW_MS + limits.MINUTE_MS)
+    assert world.shard.load.requests == 0
+    assert world.push(payloads=[b"2"], request_id=b"s").count == 1
+
+
+def test_a_forward_jump_of_the_wall_clock_forgets_no_key(world):
+    """Trial E10: a window ends when it has really passed, wherever the clock was set meanwhile."""
+    known = world.row(key="a")
+    asked = world.push(payloads=[b"1"], request_id=b"r")
+    world.now = replace(world.now, wall_ms=world.now.wall_ms + 3 * 365 * limits.DAY_MS)
+    world.tick(1_000)
+    assert world.push(jobs=[keyed("a")]).exceptions == [(0, DUPLICATE, known)]
+    assert world.push(payloads=[b"1"], request_id=b"r") == asked
+    world.tick(limits.REQUEST_WINDOW_MS)
+    assert world.push(payloads=[b"1"], request_id=b"r").first_id > asked.first_id
+    world.tick(limits.DAY_MS)
+    assert world.push(jobs=[keyed("a")]).count == 1
+
+
+def test_a_backward_jump_of_the_wall_clock_keeps_no_key_longer(world):
+    """Trial E10."""
+    world.row(key="a")
+    world.now = replace(world.now, wall_ms=world.now.wall_ms - 365 * limits.DAY_MS)
+    world.tick(limits.DAY_MS + 2 * limits.MINUTE_MS)
+    assert world.shard.load.keys == 0

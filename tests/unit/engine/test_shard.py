@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobline_server.engine.entries import JobDied, KeysExpired
+from jobline_server.engine.entries import CancelRequested, JobDied
 from jobline_server.engine.shard import Load, Shard
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import AckLevel, EndReason, JobState
@@ -15,8 +15,8 @@ def test_facts_of_a_turn_share_the_next_offset(world):
     shard = world.shard
     assert shard.take_entries() == []
     assert shard.next_offset == 1
-    shard.emit(KeysExpired(1, 1))
-    shard.emit(KeysExpired(2, 2))
+    shard.emit(CancelRequested(1, "q", []))
+    shard.emit(CancelRequested(2, "q", []))
     assert len(shard.take_entries()) == 2
     assert shard.next_offset == 2
 
@@ -24,7 +24,7 @@ def test_facts_of_a_turn_share_the_next_offset(world):
 def test_nothing_is_uncommitted_once_the_disk_has_all_that_was_taken(world):
     shard = world.shard
     assert not shard.has_uncommitted()
-    shard.emit(KeysExpired(1, 1))
+    shard.emit(CancelRequested(1, "q", []))
     assert shard.has_uncommitted()
     shard.take_entries()
     assert shard.has_uncommitted()

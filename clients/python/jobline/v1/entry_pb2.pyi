@@ -236,6 +236,7 @@ class LotPushed(_message.Message):
     REQUEST_HASH_FIELD_NUMBER: _builtins.int
     REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    AGED_MS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -252,6 +253,8 @@ class LotPushed(_message.Message):
     """Output only. Digest of the push, to tell a repeat from a mistake."""
     count: _builtins.int
     """Output only. How many jobs."""
+    aged_ms: _builtins.int
+    """Output only. The time that windows of keys run by, which no setting of the clock moves."""
     def __init__(
         self,
         *,
@@ -263,10 +266,11 @@ class LotPushed(_message.Message):
         request_hash: _builtins.bytes = ...,
         request_digest: _builtins.int = ...,
         count: _builtins.int = ...,
+        aged_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "count", b"count", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -288,6 +292,7 @@ class JobsPushed(_message.Message):
     DIGESTS_FIELD_NUMBER: _builtins.int
     REQUEST_HASH_FIELD_NUMBER: _builtins.int
     REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    AGED_MS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -296,6 +301,8 @@ class JobsPushed(_message.Message):
     """Output only. Hash of the push's request id, 16 bytes, if it has one."""
     request_digest: _builtins.int
     """Output only. Digest of the push, to tell a repeat from a mistake."""
+    aged_ms: _builtins.int
+    """Output only. The time that windows of keys run by, which no setting of the clock moves."""
     @_builtins.property
     def options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. Distinct options, each a JobOptions as bytes."""
@@ -333,10 +340,11 @@ class JobsPushed(_message.Message):
         digests: _abc.Iterable[_builtins.int] | None = ...,
         request_hash: _builtins.bytes = ...,
         request_digest: _builtins.int = ...,
+        aged_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digests", b"digests", "first_id", b"first_id", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "digests", b"digests", "first_id", b"first_id", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -981,7 +989,7 @@ Global___QueueDeleted: _TypeAlias = QueueDeleted  # noqa: Y015
 
 @_typing.final
 class KeysExpired(_message.Message):
-    """Keys whose window ended before this moment are forgotten."""
+    """Keys whose window ended before this moment are forgotten. Earlier versions wrote it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

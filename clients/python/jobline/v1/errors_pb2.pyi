@@ -47,7 +47,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SERVER_FULL: _ErrorReason.ValueType  # 11
     """RESOURCE_EXHAUSTED: the server has as many waiting jobs or bytes as it may."""
     ERROR_REASON_KEYS_FULL: _ErrorReason.ValueType  # 12
-    """RESOURCE_EXHAUSTED: the server keeps as many idempotency keys as it may."""
+    """RESOURCE_EXHAUSTED: the server keeps as many job keys as it may."""
     ERROR_REASON_DISK_FULL: _ErrorReason.ValueType  # 13
     """RESOURCE_EXHAUSTED: the server's disk is full; acks go on."""
     ERROR_REASON_TOO_LARGE: _ErrorReason.ValueType  # 14
@@ -68,6 +68,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE: the outcome is unknown because the server's disk failed; it stops."""
     ERROR_REASON_QUEUE_NOT_CREATED: _ErrorReason.ValueType  # 22
     """FAILED_PRECONDITION: creating queues at first use is off, and the queue does not exist."""
+    ERROR_REASON_REQUEST_IDS_FULL: _ErrorReason.ValueType  # 40
+    """RESOURCE_EXHAUSTED: the server keeps as many request ids as it may."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -99,7 +101,7 @@ ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 10
 ERROR_REASON_SERVER_FULL: ErrorReason.ValueType  # 11
 """RESOURCE_EXHAUSTED: the server has as many waiting jobs or bytes as it may."""
 ERROR_REASON_KEYS_FULL: ErrorReason.ValueType  # 12
-"""RESOURCE_EXHAUSTED: the server keeps as many idempotency keys as it may."""
+"""RESOURCE_EXHAUSTED: the server keeps as many job keys as it may."""
 ERROR_REASON_DISK_FULL: ErrorReason.ValueType  # 13
 """RESOURCE_EXHAUSTED: the server's disk is full; acks go on."""
 ERROR_REASON_TOO_LARGE: ErrorReason.ValueType  # 14
@@ -120,4 +122,6 @@ ERROR_REASON_STORAGE_FAILED: ErrorReason.ValueType  # 21
 """UNAVAILABLE: the outcome is unknown because the server's disk failed; it stops."""
 ERROR_REASON_QUEUE_NOT_CREATED: ErrorReason.ValueType  # 22
 """FAILED_PRECONDITION: creating queues at first use is off, and the queue does not exist."""
+ERROR_REASON_REQUEST_IDS_FULL: ErrorReason.ValueType  # 40
+"""RESOURCE_EXHAUSTED: the server keeps as many request ids as it may."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

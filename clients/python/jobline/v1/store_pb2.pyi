@@ -470,10 +470,13 @@ class StoredKeys(_message.Message):
     COUNTS_FIELD_NUMBER: _builtins.int
     DIGESTS_FIELD_NUMBER: _builtins.int
     EXPIRES_MS_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
     bucket: _builtins.int
     """Output only. Number of the hour in which their window ends."""
     hashes: _builtins.bytes
     """Output only. 16 bytes a key."""
+    requests: _builtins.bool
+    """Output only. They are request ids; job keys otherwise."""
     @_builtins.property
     def first_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. The first job of each."""
@@ -499,10 +502,11 @@ class StoredKeys(_message.Message):
         counts: _abc.Iterable[_builtins.int] | None = ...,
         digests: _abc.Iterable[_builtins.int] | None = ...,
         expires_ms: _abc.Iterable[_builtins.int] | None = ...,
+        requests: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bucket", b"bucket", "counts", b"counts", "digests", b"digests", "expires_ms", b"expires_ms", "first_ids", b"first_ids", "hashes", b"hashes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bucket", b"bucket", "counts", b"counts", "digests", b"digests", "expires_ms", b"expires_ms", "first_ids", b"first_ids", "hashes", b"hashes", "requests", b"requests"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -517,22 +521,30 @@ class StoredShard(_message.Message):
     NEXT_SEQUENCE_FIELD_NUMBER: _builtins.int
     NEXT_ORDER_FIELD_NUMBER: _builtins.int
     FRONT_ORDER_FIELD_NUMBER: _builtins.int
+    AGED_MS_FIELD_NUMBER: _builtins.int
+    AGED_BEHIND_MS_FIELD_NUMBER: _builtins.int
     next_sequence: _builtins.int
     """Output only. The next free sequence number."""
     next_order: _builtins.int
     """Output only. Order given to the next job at the tail of a lane."""
     front_order: _builtins.int
     """Output only. Order given to the next job at the front of a lane."""
+    aged_ms: _builtins.int
+    """Output only. The time that windows of keys run by, at the newest fact that says it."""
+    aged_behind_ms: _builtins.int
+    """Output only. By how much the wall clock was ahead of that time then."""
     def __init__(
         self,
         *,
         next_sequence: _builtins.int = ...,
         next_order: _builtins.int = ...,
         front_order: _builtins.int = ...,
+        aged_ms: _builtins.int = ...,
+        aged_behind_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["front_order", b"front_order", "next_order", b"next_order", "next_sequence", b"next_sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_behind_ms", b"aged_behind_ms", "aged_ms", b"aged_ms", "front_order", b"front_order", "next_order", b"next_order", "next_sequence", b"next_sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -22,7 +22,6 @@ _APPLY: dict[type, Callable[[Shard, Any, int], None]] = {
     entries.JobsPushed: pushes.apply_jobs_pushed,
     entries.JobsReady: pushes.apply_jobs_ready,
     entries.JobsRetried: pushes.apply_jobs_retried,
-    entries.KeysExpired: pushes.apply_keys_expired,
     entries.JobsLeased: leases.apply_jobs_leased,
     entries.JobFailed: leases.apply_job_failed,
     entries.JobsStalled: leases.apply_jobs_stalled,

@@ -11,7 +11,6 @@ from jobline_server.engine.entries import (
     JobsPushed,
     JobsReady,
     JobsRetried,
-    KeysExpired,
     LotPushed,
 )
 from jobline_server.engine.job import Details, Job
@@ -55,6 +54,7 @@ def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
         lot.order = shard.tail_order()
         queue.put(lot, count)
         shard.wake(queue)
+    _note_age(shard, fact)
     if fact.request_hash:
         _remember_request(shard, fact, count)
     mark_lot(shard, lot)
@@ -82,6 +82,7 @@ def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
     ready = _put_off(shard, jobs, fact.run_at_ms) if fact.run_at_ms else jobs
     put_at_tail(shard, queue, ready, offset)
     queue.pushed_total += count
+    _note_age(shard, fact)
     if fact.job_keys:
         _remember_keys(shard, fact)
     if fact.request_hash:
@@ -121,8 +122,13 @@ def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> Non
     shard.wake(queue)
 
 
+def _note_age(shard: Shard, fact: LotPushed | JobsPushed) -> None:
+    if not fact.volatile:
+        shard.age.note(fact.at_ms, fact.aged_ms)
+
+
 def _remember_keys(shard: Shard, fact: JobsPushed) -> None:
-    expires_ms = fact.at_ms + limits.KEY_WINDOW_MS
+    expires_ms = fact.aged_ms + limits.KEY_WINDOW_MS
     for index, key in enumerate(fact.job_keys):
         if not key:
             continue
@@ -130,27 +136,18 @@ def _remember_keys(shard: Shard, fact: JobsPushed) -> None:
         shard.jobs[job_id].job_key = key
         record = KeyRecord(job_id, 1, fact.digests[index], expires_ms)
         key_hash = hash_of(JOB_KEY, fact.queue, key.encode())
-        _remember(shard, key_hash, record, volatile=fact.volatile)
+        shard.load.keys += shard.keys.add(key_hash, record, volatile=fact.volatile)
 
 
 def _remember_request(shard: Shard, fact: LotPushed | JobsPushed, count: int) -> None:
-    first_id, expires_ms = fact.first_id, fact.at_ms + limits.REQUEST_WINDOW_MS
-    known = shard.keys.find(fact.request_hash, fact.at_ms)
+    first_id, expires_ms = fact.first_id, fact.aged_ms + limits.REQUEST_WINDOW_MS
+    known = shard.requests.find(fact.request_hash, fact.aged_ms)
     if known is not None:
         # A push of rows and plain payloads is two facts, and the second one comes here.
         first_id, count = known.first_id, known.count + count
     record = KeyRecord(first_id, count, fact.request_digest, expires_ms)
-    _remember(shard, fact.request_hash, record, volatile=fact.volatile)
-
-
-def _remember(shard: Shard, key_hash: bytes, record: KeyRecord, *, volatile: bool) -> None:
-    shard.load.keys += key_hash not in shard.keys.records
-    shard.keys.add(key_hash, record, volatile=volatile)
-
-
-def apply_keys_expired(shard: Shard, fact: KeysExpired, _offset: int) -> None:
-    """Keys are forgotten by the hour."""
-    shard.load.keys -= shard.keys.expire(fact.before_ms)
+    added = shard.requests.add(fact.request_hash, record, volatile=fact.volatile)
+    shard.load.requests += added
 
 
 def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:

@@ -18,17 +18,17 @@ Exceptions = list[tuple[int, PushOutcome, int]]
 def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
     """Stores jobs; the ids of those created are consecutive, in the order of the push.
 
-    Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL or IDEMPOTENCY_MISMATCH; nothing is
-    stored then.
+    Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL, REQUEST_IDS_FULL or
+    IDEMPOTENCY_MISMATCH; nothing is stored then.
     """
     queue = shard.queues.get(command.queue)
     level = _level(queue, command.level)
     request_hash = b""
     if command.request_id:
         request_hash = hash_of(REQUEST_ID, command.queue, command.request_id)
-        record = shard.keys.find(request_hash, now.wall_ms)
+        record = shard.requests.find(request_hash, shard.age.at(now))
         if record is not None:
-            level = AckLevel.MEMORY if request_hash in shard.keys.volatile else level
+            level = AckLevel.MEMORY if request_hash in shard.requests.volatile else level
             return _repeated(shard, now, command, record, level)
     exceptions: Exceptions = []
     rows = command.rows
@@ -89,7 +89,7 @@ class _Known(NamedTuple):
 
 def _known_key(shard: Shard, now: Now, queue: str, key: str) -> _Known | None:
     key_hash = hash_of(JOB_KEY, queue, key.encode())
-    record = shard.keys.find(key_hash, now.wall_ms)
+    record = shard.keys.find(key_hash, shard.age.at(now))
     if record is None:
         return None
     return _Known(record.first_id, record.digest, key_hash in shard.keys.volatile)
@@ -166,11 +166,17 @@ def _check_room(shard: Shard, queue: Queue | None, command: Push, rows: Rows) ->
             retry_after_ms=1_000,
         )
     keys = rows.job_keys
-    wanted = len(keys) - keys.count("") + bool(command.request_id)
+    wanted = len(keys) - keys.count("")
     if wanted and load.keys + wanted > load.keys_max:
         raise Refused(
             RefusalKind.KEYS_FULL,
-            f"the server keeps {load.keys} of {load.keys_max} idempotency keys",
+            f"the server keeps {load.keys} of {load.keys_max} job keys",
+            retry_after_ms=60_000,
+        )
+    if command.request_id and load.requests >= load.requests_max:
+        raise Refused(
+            RefusalKind.REQUEST_IDS_FULL,
+            f"the server keeps {load.requests} of {load.requests_max} request ids",
             retry_after_ms=60_000,
         )
 
@@ -199,6 +205,7 @@ def _emit_jobs(
         ],
         request_hash=request_hash,
         request_digest=command.request_digest,
+        aged_ms=shard.age.at(now),
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)
@@ -223,6 +230,7 @@ def _emit_lot(shard: Shard, now: Now, command: Push, level: AckLevel, request_ha
         run_at_ms=_later(command.run_at_ms, now),
         request_hash=request_hash,
         request_digest=command.request_digest,
+        aged_ms=shard.age.at(now),
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)

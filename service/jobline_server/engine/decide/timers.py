@@ -14,7 +14,6 @@ from jobline_server.engine.entries import (
     JobsCancelled,
     JobsReady,
     JobsStalled,
-    KeysExpired,
 )
 from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
@@ -27,9 +26,7 @@ def tick(shard: Shard, now: Now) -> bool:
     """Does what is due, at most a slice of it, and says whether more is due at once."""
     more = _make_due_ready(shard, now)
     more |= _expire_due(shard, now)
-    expiry = shard.keys.next_expiry_ms()
-    if expiry is not None and expiry <= now.wall_ms:
-        shard.emit(KeysExpired(now.wall_ms, expiry))
+    more |= shard.forget_keys(shard.age.at(now), limits.SLICE_KEYS)
     return more
 
 

@@ -25,7 +25,6 @@ _ENCODERS: dict[type, Callable[[entry_pb2.Entry, Any], None]] = {
     entries.JobsPushed: pushes.fill_jobs_pushed,
     entries.JobsReady: pushes.fill_jobs_ready,
     entries.JobsRetried: pushes.fill_jobs_retried,
-    entries.KeysExpired: pushes.fill_keys_expired,
     entries.JobsLeased: leases.fill_jobs_leased,
     entries.JobFailed: leases.fill_job_failed,
     entries.JobsStalled: leases.fill_jobs_stalled,
@@ -48,7 +47,6 @@ _DECODERS: dict[str, Callable[[int, Any], Fact]] = {
     "jobs_pushed": pushes.jobs_pushed,
     "jobs_ready": pushes.jobs_ready,
     "jobs_retried": pushes.jobs_retried,
-    "keys_expired": pushes.keys_expired,
     "jobs_leased": leases.jobs_leased,
     "job_failed": leases.job_failed,
     "jobs_stalled": leases.jobs_stalled,
@@ -65,6 +63,9 @@ _DECODERS: dict[str, Callable[[int, Any], Fact]] = {
     "queue_resumed": queues.queue_resumed,
     "queue_deleted": queues.queue_deleted,
 }
+
+# Earlier versions wrote that keys had passed their window; now each key knows that by itself.
+_NO_FACTS = frozenset({"keys_expired"})
 
 
 def encode_batch(facts: Sequence[Fact]) -> bytes:
@@ -85,5 +86,6 @@ def decode_batch(blob: bytes) -> list[Fact]:
         name = entry.WhichOneof("fact")
         if name is None:
             raise UnknownFact("the journal holds a fact of a newer version of jobline-server")
-        facts.append(_DECODERS[name](entry.at_ms, getattr(entry, name)))
+        if name not in _NO_FACTS:
+            facts.append(_DECODERS[name](entry.at_ms, getattr(entry, name)))
     return facts

@@ -11,7 +11,6 @@ from jobline_server.engine.entries import (
     JobsPushed,
     JobsReady,
     JobsRetried,
-    KeysExpired,
     LotPushed,
 )
 from jobline_server.engine.values import JobOptions, JobState
@@ -28,6 +27,7 @@ def fill_lot_pushed(entry: entry_pb2.Entry, fact: LotPushed) -> None:
     message.options = serialized_options(fact.options)
     message.payload_block = fact.payloads.block
     message.count = len(fact.payloads)
+    message.aged_ms = fact.aged_ms
     if fact.run_at_ms:
         message.run_at_ms = fact.run_at_ms
     if fact.request_hash:
@@ -46,6 +46,7 @@ def lot_pushed(at_ms: int, message: entry_pb2.LotPushed) -> LotPushed:
         run_at_ms=message.run_at_ms,
         request_hash=message.request_hash,
         request_digest=message.request_digest,
+        aged_ms=message.aged_ms or at_ms,
     )
 
 
@@ -59,6 +60,7 @@ def fill_jobs_pushed(entry: entry_pb2.Entry, fact: JobsPushed) -> None:
     message.run_at_ms.extend(fact.run_at_ms)
     message.job_keys.extend(fact.job_keys)
     message.digests.extend(fact.digests)
+    message.aged_ms = fact.aged_ms
     if fact.request_hash:
         message.request_hash = fact.request_hash
         message.request_digest = fact.request_digest
@@ -89,6 +91,7 @@ def jobs_pushed(at_ms: int, message: entry_pb2.JobsPushed) -> JobsPushed:
         digests=list(message.digests),
         request_hash=message.request_hash,
         request_digest=message.request_digest,
+        aged_ms=message.aged_ms or at_ms,
     )
 
 
@@ -128,15 +131,3 @@ def jobs_retried(at_ms: int, message: entry_pb2.JobsRetried) -> JobsRetried:
         jobs=list(map(record_from_stored, message.jobs)),
         states=[JobState(state) for state in message.states],
     )
-
-
-def fill_keys_expired(entry: entry_pb2.Entry, fact: KeysExpired) -> None:
-    """Writes it into an entry."""
-    message = entry.keys_expired
-    message.SetInParent()
-    message.before_ms = fact.before_ms
-
-
-def keys_expired(at_ms: int, message: entry_pb2.KeysExpired) -> KeysExpired:
-    """Reads it."""
-    return KeysExpired(at_ms=at_ms, before_ms=message.before_ms)

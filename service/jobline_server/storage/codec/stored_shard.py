@@ -20,6 +20,8 @@ class Counters(NamedTuple):
     next_sequence: int
     next_order: int
     front_order: int
+    aged_ms: int
+    aged_behind_ms: int
 
 
 def encode_queue(queue: Queue) -> bytes:
@@ -47,9 +49,12 @@ def decode_queue(blob: bytes) -> Queue:
     return queue
 
 
-def encode_keys(bucket: int, keys: Iterable[tuple[bytes, KeyRecord]]) -> bytes:
-    """Keys of one bucket, in columns."""
+def encode_keys(
+    bucket: int, keys: Iterable[tuple[bytes, KeyRecord]], *, requests: bool = False
+) -> bytes:
+    """Keys of one bucket and kind, in columns."""
     message = store_pb2.StoredKeys()
+    message.requests = requests
     message.bucket = bucket
     pairs = list(keys)
     message.hashes = b"".join([key_hash for key_hash, _ in pairs])
@@ -60,9 +65,13 @@ def encode_keys(bucket: int, keys: Iterable[tuple[bytes, KeyRecord]]) -> bytes:
     return message.SerializeToString()
 
 
-def decode_keys(blob: bytes) -> Iterator[tuple[bytes, KeyRecord]]:
-    """The keys in a blob, in the order in which they were made."""
+def decode_keys(blob: bytes) -> tuple[bool, Iterator[tuple[bytes, KeyRecord]]]:
+    """Whether the keys in a blob are request ids, and they themselves."""
     message = store_pb2.StoredKeys.FromString(blob)
+    return message.requests, _keys_of(message)
+
+
+def _keys_of(message: store_pb2.StoredKeys) -> Iterator[tuple[bytes, KeyRecord]]:
     hashes = message.hashes
     starts = range(0, len(hashes), KEY_HASH_BYTES)
     columns = (message.first_ids, message.counts, message.digests, message.expires_ms)
@@ -76,10 +85,18 @@ def encode_counters(shard: Shard) -> bytes:
     message.next_sequence = shard.next_sequence
     message.next_order = shard.next_order
     message.front_order = shard.front_order
+    message.aged_ms = shard.age.last_ms
+    message.aged_behind_ms = shard.age.behind_ms
     return message.SerializeToString()
 
 
 def decode_counters(blob: bytes) -> Counters:
     """What a shard counted."""
     message = store_pb2.StoredShard.FromString(blob)
-    return Counters(message.next_sequence, message.next_order, message.front_order)
+    return Counters(
+        message.next_sequence,
+        message.next_order,
+        message.front_order,
+        message.aged_ms,
+        message.aged_behind_ms,
+    )
