@@ -116,6 +116,24 @@ async def test_a_broken_connection_keeps_the_jobs_for_the_session(
     again.cancel()
 
 
+async def test_the_older_of_two_streams_of_a_session_is_told_why_it_ends(
+    server: RunningServer, channel: aio.Channel
+) -> None:
+    """Trial A5: one worker has the leases at any time."""
+    stub = JobServiceStub(channel)
+    older, first = await opened(stub)
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+    job = (await older.read()).jobs[0]
+
+    newer, second = await opened(stub, session=first.session)
+
+    assert (second.session, list(second.held_ids)) == (first.session, [job.id])
+    with pytest.raises(aio.AioRpcError) as caught:
+        await read_to_the_end(older)
+    assert refusal_of(caught.value).reason == "SESSION_TAKEN"
+    newer.cancel()
+
+
 async def test_what_a_broken_stream_did_not_take_goes_on_at_once(
     server: RunningServer, channel: aio.Channel
 ) -> None:

@@ -65,6 +65,10 @@ class Session:
         self.is_open = False
         self._must_open = False
 
+    def handle_taken(self) -> None:
+        """Another stream has the session, and its leases: the next one is of a new session."""
+        self.session = ""
+
     def handle_refusal(self) -> None:
         """The server refused something that was said. It would refuse it again, so it is
         forgotten; the next stream finds the leases that nobody here knows any more, and gives them

@@ -44,6 +44,8 @@ class Session:
         self.tally = Tally()
         self.window = Window(jobs=0)
         self.connected_ms = now.wall_ms
+        self.opened_ms = now.mono_ms
+        self._close_ms: int | None = None
         self.heard_ms = now.mono_ms
         self.heard_wall_ms = now.wall_ms
         self.half_closed = False
@@ -122,8 +124,14 @@ class Session:
         self._out.revokes.append((job_id, delivery, reason))
         self._has_out = True
 
-    def goaway(self, goaway: Goaway) -> None:
-        """Asks the worker to move; it gets no more jobs here."""
+    def goaway(self, goaway: Goaway, now: Now) -> None:
+        """Asks the worker to move; it gets no more jobs here, and the stream ends at the time that
+        it is told, or at an earlier one that it was told before. Until then the wall clock may be
+        set: it does not matter.
+        """
+        close_ms = now.mono_ms + max(goaway.close_ms - now.wall_ms, 0)
+        if self._close_ms is None or close_ms < self._close_ms:
+            self._close_ms = close_ms
         self._out.goaway = goaway
         self._has_out = True
         if self.phase is Phase.OPEN:
@@ -157,10 +165,15 @@ class Session:
         return frame
 
     def next_deadline(self) -> int:
-        """When to look again, in monotonic milliseconds: for a heartbeat, or a worker gone
-        silent.
+        """When to look again, in monotonic milliseconds: for a heartbeat, a worker gone silent, or
+        the end that it was told.
         """
-        return min(self._sent_ms + self.heartbeat_ms, self._silent_ms())
+        deadline = min(self._sent_ms + self.heartbeat_ms, self._silent_ms())
+        return deadline if self._close_ms is None else min(deadline, self._close_ms)
+
+    def is_time_up(self, now: Now) -> bool:
+        """Whether the moment has come that the worker was told by a goaway."""
+        return self._close_ms is not None and now.mono_ms >= self._close_ms
 
     def is_silent(self, now: Now) -> bool:
         """Whether the worker has said nothing for so long that the stream must be dead."""

@@ -41,6 +41,7 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.DRAINING: grpc.StatusCode.UNAVAILABLE,
     RefusalKind.OFFSET_GONE: grpc.StatusCode.OUT_OF_RANGE,
     RefusalKind.PROTOCOL_MISTAKE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.SESSION_TAKEN: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.DATA_LOSS: grpc.StatusCode.DATA_LOSS,
     RefusalKind.STORAGE_FAILED: grpc.StatusCode.UNAVAILABLE,
 }

@@ -55,6 +55,7 @@ class StreamPort:
         self._wake = asyncio.Event()
         self._wake.set()
         self._ended = False
+        self._taken = False
         self._confirming: set[asyncio.Task[None]] = set()
 
     # As a taker.
@@ -91,7 +92,7 @@ class StreamPort:
 
     def goaway(self, goaway: Goaway) -> None:
         """The worker should move."""
-        self.session.goaway(goaway)
+        self.session.goaway(goaway, self._core.now())
         self._dispatcher.leave(self)
         self._wake.set()
 
@@ -100,6 +101,9 @@ class StreamPort:
     def receive(self, frame: WorkerFrame) -> None:
         """Takes a frame: settles, reports, then the window, so that room is used at once."""
         session = self.session
+        if session.phase is Phase.ENDED:
+            # Its leases may be another stream's by now; what is not confirmed is said again there.
+            return
         now = self._core.now()
         session.handle_any(now)
         for holder in self.holders.values():
@@ -135,10 +139,15 @@ class StreamPort:
         self._wake.set()
 
     async def next_frame(self) -> ServerFrame | None:
-        """Waits for something to send; None when the stream is over, and OK."""
+        """Waits for something to send; None when the stream is over, and OK. Raises `Refused` with
+        PROTOCOL_MISTAKE for a worker gone silent, SESSION_TAKEN if it is on another stream.
+        """
         while not self._ended:
             self._wake.clear()
             now = self._core.now()
+            if self.session.is_time_up(now):
+                # With a last frame, if there is one.
+                self.end()
             frame = self.session.frame_to_send(now)
             if frame is not None:
                 return frame
@@ -151,6 +160,8 @@ class StreamPort:
         # The server ends the stream: the worker said no goodbye, and comes back with its session,
         # after a restart too.
         self._leave(goodbye=False)
+        if self._taken:
+            raise Refused(RefusalKind.SESSION_TAKEN, "a newer stream took up the session")
         return None
 
     async def _pause(self, milliseconds: int) -> None:
@@ -168,6 +179,12 @@ class StreamPort:
         """The server ends the stream."""
         self._ended = True
         self._wake.set()
+
+    def give_way(self) -> None:
+        """A newer stream takes up the session: this one ends, and leaves the leases to it."""
+        self._taken = True
+        self.disconnect()
+        self.end()
 
     def disconnect(self) -> None:
         """The connection broke: the leases wait for the worker to return."""

@@ -88,7 +88,7 @@ class Runtime:
             self.returns,
             heartbeat_ms=settings.heartbeat_ms,
             grace_ms=settings.grace_ms,
-            new_session=new_name,
+            new_name=new_name,
         )
         self.waits = Waits(core, self.ended)
         self.feed = Feed(core, kept)

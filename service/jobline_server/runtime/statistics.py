@@ -12,7 +12,7 @@ from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.listing import page_by_name, worker_bytes
 from jobline_server.runtime.port import StreamPort
-from jobline_server.runtime.streams import Streams
+from jobline_server.runtime.streams import Streams, shown_name
 from jobline_server.runtime.views import ServerView, ShardView, WorkerView
 
 
@@ -77,14 +77,15 @@ class Statistics:
         may end early, with one worker at least, for the bytes that it shows.
         """
         ports, lost = self._streams.ports, {} if queue else self._lost()
-        sessions = (
-            session
+        sessions = {
+            name: session
             for session in chain(ports, lost)
-            if session > page_token
-            and (not queue or any(name == queue for name, _ in ports[session].queues))
-        )
+            if (name := shown_name(session)) > page_token
+            and (not queue or any(taken == queue for taken, _ in ports[session].queues))
+        }
 
-        def show(session: str) -> WorkerView:
+        def show(name: str) -> WorkerView:
+            session = sessions[name]
             port = ports.get(session)
             return self._shown(lost[session]) if port is None else _shown(port)
 
@@ -103,7 +104,7 @@ class Statistics:
         heard_ms = max(holder.heard_ms for holder in holders)
         leases = (lease for holder in holders for lease in holder.leases.values())
         return WorkerView(
-            session=holders[0].session,
+            session=shown_name(holders[0].session),
             worker=Worker(id=holders[0].worker),
             queues=(),
             handlers=(),
@@ -119,7 +120,7 @@ class Statistics:
 def _shown(port: StreamPort) -> WorkerView:
     session = port.session
     return WorkerView(
-        session=session.session,
+        session=shown_name(session.session),
         worker=session.open.worker,
         queues=session.open.queues,
         handlers=session.open.handlers,

@@ -19,6 +19,14 @@ from jobline_server.runtime.settles import Settles
 
 # How long a worker that was asked to move has for it.
 GOAWAY_MS = 60_000
+# What stands between the name of a session, which operators see, and its secret: who has both may
+# take it up.
+SECRET_MARK = "."
+
+
+def shown_name(session_id: str) -> str:
+    """The part of a session's id that may be shown."""
+    return session_id.partition(SECRET_MARK)[0]
 
 
 class Streams:
@@ -33,7 +41,7 @@ class Streams:
         *,
         heartbeat_ms: int,
         grace_ms: int,
-        new_session: Callable[[], str],
+        new_name: Callable[[], str],
     ) -> None:
         self._core = core
         self._dispatcher = dispatcher
@@ -41,20 +49,21 @@ class Streams:
         self._returns = returns
         self._heartbeat_ms = heartbeat_ms
         self._grace_ms = grace_ms
-        self._new_session = new_session
+        self._new_name = new_name
         self.ports: dict[str, StreamPort] = {}
         self._changed = asyncio.Event()
 
     def open_stream(self, first: Open) -> StreamPort:
-        """Opens a stream; a session that still holds leases is resumed."""
+        """Opens a stream. A session that is known is resumed, and an older stream of it ends; one
+        that is not gets a new id: sessions are the server's to name.
+        """
         if self._core.draining:
             raise Refused(RefusalKind.DRAINING, "the server is draining; connect again later")
-        session_id = first.session or self._new_session()
+        session_id = first.session if self._is_known(first.session) else self._new_session()
         earlier = self.ports.get(session_id)
         if earlier is not None:
             # The worker came back before the server saw its connection break.
-            earlier.disconnect()
-            earlier.end()
+            earlier.give_way()
         now = self._core.now()
         session = Session(first, session_id, now, heartbeat_ms=self._heartbeat_ms)
         port = StreamPort(
@@ -71,6 +80,18 @@ class Streams:
         self.ports[session_id] = port
         self._dispatcher.join(port)
         return port
+
+    def _is_known(self, session_id: str) -> bool:
+        """Whether a session was given by this server, before a restart perhaps, and has not
+        expired: it has a stream, or leases that wait for one.
+        """
+        if session_id in self.ports:
+            return True
+        return any(session_id in shard.holders for shard in self._core.shards)
+
+    def _new_session(self) -> str:
+        """A session that nobody can guess, whose name may be shown."""
+        return f"{self._new_name()}{SECRET_MARK}{self._new_name()}"
 
     def _resume(self, port: StreamPort) -> list[tuple[int, int]]:
         """Takes up the leases of the session's earlier stream; returns (id, delivery) of each."""
@@ -109,12 +130,17 @@ class Streams:
 
     def send_away_old(self, max_age_ms: int) -> int:
         """Streams older than this, give or take a tenth, are asked to move, so that load spreads
-        over servers; returns how many were.
+        over servers; returns how many were. Those that were asked before and whose time is up end,
+        also where a worker does not read.
         """
         now = self._core.now()
         sent_away = 0
         for port in list(self.ports.values()):
-            age_ms = now.wall_ms - port.session.connected_ms
+            if port.session.is_time_up(now):
+                port.disconnect()
+                port.end()
+                continue
+            age_ms = now.mono_ms - port.session.opened_ms
             spread = crc32(port.session.session.encode()) % 200 - 100
             if port.session.phase is Phase.OPEN and age_ms * 1_000 > max_age_ms * (1_000 + spread):
                 close_ms = now.wall_ms + GOAWAY_MS

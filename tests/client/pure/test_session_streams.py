@@ -54,6 +54,18 @@ def test_unconfirmed_settles_are_sent_again_with_their_numbers(session):
     assert session.is_confirmed
 
 
+def test_a_session_that_another_stream_took_is_not_asked_for_again(session):
+    """Trial A5: its leases are lost, and the worker goes on under a new one."""
+    session.handle_frame(0.0, jobs((1, 5)))
+    session.handle_taken()
+    session.disconnect()
+    session.connect(1.0)
+    (first,) = session.frames_to_send(1.0)
+    assert not first.open.session
+    received = session.handle_frame(1.0, opened())
+    assert received.lost == [LostLease(1, 5, RevokeReason.LEASE_LOST)]
+
+
 def test_leases_that_the_server_does_not_hold_any_more_are_dropped(session):
     """Its grace ended before the worker came back."""
     session.handle_frame(0.0, jobs((1, 5), (2, 5)))

@@ -57,7 +57,7 @@ def test_a_stream_that_ends_gets_no_more_jobs(end: str) -> None:
     session.handle_window(Window(jobs=10))
     {
         "drain": session.handle_drain,
-        "goaway": lambda: session.goaway(Goaway("moving", 0, 0)),
+        "goaway": lambda: session.goaway(Goaway("moving", 0, 0), at(0)),
         "half-close": session.handle_half_close,
     }[end]()
     assert session.room() == (0, 0)
@@ -89,7 +89,7 @@ def test_stream_that_has_ended_stays_ended() -> None:
     session.phase = Phase.ENDED
     session.handle_drain()
     session.handle_half_close()
-    session.goaway(Goaway("moving", 0, 0))
+    session.goaway(Goaway("moving", 0, 0), at(0))
     assert session.phase is Phase.ENDED
 
 

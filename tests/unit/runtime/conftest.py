@@ -31,7 +31,7 @@ async def opened(path: Path, clock: Clock, *, shards: int = 1) -> AsyncIterator[
         shards=shards,
         clock=clock,
         settings=RuntimeSettings(),
-        new_name=lambda: f"name-{next(names)}",
+        new_name=lambda: f"name-{next(names):02}",
         report=nothing_is_damaged,
     )
     try:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from jobline_server.dispatch.frames import Open, Settle, Window, Worker, WorkerFrame
-from jobline_server.engine.commands import FailItem, Push, ReleaseItem
+from jobline_server.engine.commands import FailItem, Push, Refused, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.limits import LEASE_MS_DEFAULT
 from jobline_server.engine.payloads import Payloads
@@ -70,7 +70,8 @@ async def test_the_end_of_an_earlier_stream_takes_nothing_from_the_worker_that_i
     later = runtime.open_stream(Open(Worker("w"), earlier.queues, session=earlier.session.session))
     assert held(later) == leases
     earlier.half_close()
-    assert await earlier.next_frame() is None
+    with pytest.raises(Refused):
+        await earlier.next_frame()
     assert held(later) == leases
     assert [holder.lost_ms for holder in later.holders.values()] == [None]
 

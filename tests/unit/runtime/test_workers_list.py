@@ -8,6 +8,7 @@ from jobline_server.rpc.convert.statistics import fill_worker
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.listing import PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.streams import shown_name
 from jobline_server.runtime.views import WorkerView
 from tests.unit.runtime.test_port import a_stream
 
@@ -36,14 +37,16 @@ async def test_a_worker_whose_stream_broke_is_listed_as_long_as_it_has_jobs(
     heard_ms = clock.wall_ms - 1_000
     port.disconnect()
     shown = {view.session: view for view in listed(runtime, size=1)}
-    lost = shown[port.session.session]
+    lost = shown[shown_name(port.session.session)]
     assert (lost.lost, lost.worker.id, lost.in_flight) == (True, "w", 3)
     assert lost.last_heard_ms == heard_ms
-    assert not shown[other.session.session].lost
-    assert [view.session for view in listed(runtime, queue="mail")] == [other.session.session]
+    assert not shown[shown_name(other.session.session)].lost
+    assert [view.session for view in listed(runtime, queue="mail")] == [
+        shown_name(other.session.session)
+    ]
     ids, deliveries = zip(*leases, strict=True)
     runtime.settles.ack([*ids], [*deliveries], {})
-    assert [view.session for view in listed(runtime)] == [other.session.session]
+    assert [view.session for view in listed(runtime)] == [shown_name(other.session.session)]
 
 
 async def test_a_page_of_workers_ends_when_it_shows_enough_bytes(runtime: Runtime) -> None:
@@ -64,5 +67,5 @@ async def test_a_page_of_workers_ends_when_it_shows_enough_bytes(runtime: Runtim
             fill_worker(response.workers.add(), view)
         assert len(views) == 1 or response.ByteSize() <= PAGE_BYTES_MAX
         pages.append([view.session for view in views])
-    assert [session for page in pages for session in page] == sorted(sessions)
+    assert [session for page in pages for session in page] == sorted(map(shown_name, sessions))
     assert [len(page) for page in pages] == [1, 1, 3, 2, 1]

@@ -233,7 +233,7 @@ class Worker(_message.Message):
     DRAINING_FIELD_NUMBER: _builtins.int
     LOST_FIELD_NUMBER: _builtins.int
     session: _builtins.str
-    """Output only. Its session."""
+    """Output only. The name of its session: the id without the secret that it is resumed with."""
     window: _builtins.int
     """Output only. Its window in jobs."""
     in_flight: _builtins.int

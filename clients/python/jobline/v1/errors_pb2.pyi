@@ -68,6 +68,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE: the outcome is unknown because the server's disk failed; it stops."""
     ERROR_REASON_QUEUE_NOT_CREATED: _ErrorReason.ValueType  # 22
     """FAILED_PRECONDITION: creating queues at first use is off, and the queue does not exist."""
+    ERROR_REASON_SESSION_TAKEN: _ErrorReason.ValueType  # 23
+    """FAILED_PRECONDITION: a newer stream took up this stream's session, and its leases with it."""
     ERROR_REASON_REQUEST_IDS_FULL: _ErrorReason.ValueType  # 40
     """RESOURCE_EXHAUSTED: the server keeps as many request ids as it may."""
 
@@ -122,6 +124,8 @@ ERROR_REASON_STORAGE_FAILED: ErrorReason.ValueType  # 21
 """UNAVAILABLE: the outcome is unknown because the server's disk failed; it stops."""
 ERROR_REASON_QUEUE_NOT_CREATED: ErrorReason.ValueType  # 22
 """FAILED_PRECONDITION: creating queues at first use is off, and the queue does not exist."""
+ERROR_REASON_SESSION_TAKEN: ErrorReason.ValueType  # 23
+"""FAILED_PRECONDITION: a newer stream took up this stream's session, and its leases with it."""
 ERROR_REASON_REQUEST_IDS_FULL: ErrorReason.ValueType  # 40
 """RESOURCE_EXHAUSTED: the server keeps as many request ids as it may."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

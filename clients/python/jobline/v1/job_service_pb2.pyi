@@ -1036,7 +1036,9 @@ class StreamOpen(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     ACCEPTS_RUNS_FIELD_NUMBER: _builtins.int
     session: _builtins.str
-    """Optional. The session to resume, from an earlier `opened`."""
+    """Optional. The session to resume, from an earlier `opened`. One that the server does not know, or no
+    more, is not taken: `opened` names another. An older stream of it is ended (SESSION_TAKEN).
+    """
     accepts_runs: _builtins.bool
     """Optional. Take plain jobs as runs. Unset: every job is a `LeasedJob`."""
     @_builtins.property
@@ -1355,7 +1357,7 @@ class StreamGoaway(_message.Message):
     """Output only. Why, in words."""
     @_builtins.property
     def close_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When the server will end this stream."""
+        """Output only. When the server ends this stream, whatever is under way on it."""
 
     @_builtins.property
     def retry_delay(self) -> _duration_pb2.Duration:

@@ -135,6 +135,11 @@ class Desk:
         with self._lock:
             self._session.handle_refusal()
 
+    def handle_taken(self) -> None:
+        """The session is another stream's now."""
+        with self._lock:
+            self._session.handle_taken()
+
     def handle_frame(self, frame: pb.StreamResponse) -> Received:
         """Takes a frame of the server, and says what it brought."""
         now = time.monotonic()

@@ -35,6 +35,9 @@ logger = logging.getLogger("jobline.worker")
 # Seconds a writer sleeps at most; before `opened` there is no deadline to sleep until.
 PAUSE_MAX = 60.0
 
+# The reason of a refusal: another stream has this worker's session.
+SESSION_TAKEN = "SESSION_TAKEN"
+
 # Refusals of a stream that no second try changes.
 _FATAL = (
     errors.InvalidArgument,
@@ -155,6 +158,8 @@ class Stream:
                         "the server refused what was said; it is not said again: %s", error
                     )
                     self._desk.handle_refusal()
+                if error is not None and error.reason == SESSION_TAKEN:
+                    self._desk.handle_taken()
                 self._pause(error, tries)
         except Exception as error:
             logger.exception("the stream's thread broke")

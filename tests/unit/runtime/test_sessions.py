@@ -1,0 +1,143 @@
+"""Who may take a session up, and when a stream ends that was told to move."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from jobline_server.dispatch.frames import Goaway, Open, Settle, Window, Worker, WorkerFrame
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.limits import DISCONNECT_GRACE_MS
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.port import StreamPort
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.streams import GOAWAY_MS, shown_name
+from tests.unit.runtime.conftest import opened as opened_at
+from tests.unit.runtime.test_port import a_stream, held
+
+HOUR_MS = 3_600_000
+
+
+def clock_of(runtime: Runtime) -> ManualClock:
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    return clock
+
+
+def opened(runtime: Runtime, session: str) -> StreamPort:
+    return runtime.open_stream(Open(Worker("w"), (("mail", 1),), session=session))
+
+
+async def answer(port: StreamPort) -> tuple[str, bool]:
+    """The session, and whether it was resumed."""
+    frame = await port.next_frame()
+    assert frame is not None
+    assert frame.opened is not None
+    return frame.opened.session, frame.opened.resumed
+
+
+@pytest.mark.parametrize("is_broken", [False, True], ids=["connected", "broken"])
+async def test_a_session_that_the_server_did_not_give_is_not_taken(
+    runtime: Runtime, *, is_broken: bool
+) -> None:
+    """Trial A5: neither a name of the client's own, nor what operators are shown of one."""
+    port, leases = await a_stream(runtime)
+    if is_broken:
+        port.disconnect()
+    for name in ("mine", shown_name(port.session.session)):
+        session, resumed = await answer(opened(runtime, name))
+        assert shown_name(session) not in {name, shown_name(port.session.session)}
+        assert not resumed
+    assert held(port) == leases
+
+
+async def test_a_session_outlives_a_restart(tmp_path: Path) -> None:
+    """Trial A5: the server knows it by the leases that it holds."""
+    async with opened_at(tmp_path, ManualClock()) as runtime:
+        port, leases = await a_stream(runtime)
+        await runtime.core.commits.commit_once()
+    async with opened_at(tmp_path, ManualClock()) as runtime:
+        again = opened(runtime, port.session.session)
+        assert await answer(again) == (port.session.session, True)
+        assert held(again) == leases
+
+
+async def test_a_session_that_has_expired_gets_a_new_id(runtime: Runtime) -> None:
+    """Trial A5: its leases are over, and so is its name."""
+    port, _ = await a_stream(runtime)
+    port.disconnect()
+    clock_of(runtime).advance(DISCONNECT_GRACE_MS + 2_000)
+    runtime.look()
+    session, resumed = await answer(opened(runtime, port.session.session))
+    assert session != port.session.session
+    assert not resumed
+
+
+async def test_the_older_of_two_streams_of_a_session_ends_with_a_reason(runtime: Runtime) -> None:
+    """Trial A5: the leases are the newer one's, and what the older still says changes nothing."""
+    older, leases = await a_stream(runtime)
+    newer = opened(runtime, older.session.session)
+    assert await answer(newer) == (older.session.session, True)
+    with pytest.raises(Refused) as refused:
+        await older.next_frame()
+    assert refused.value.kind is RefusalKind.SESSION_TAKEN
+    ((job_id, delivery),) = leases
+    older.receive(WorkerFrame(settles=[Settle(1, [job_id], [delivery])], window=Window(9)))
+    clock_of(runtime).advance(1_000)
+    older.receive(WorkerFrame())
+    older.disconnect()
+    assert held(newer) == leases
+    (holder,) = newer.holders.values()
+    assert holder.lost_ms is None
+    assert holder.heard_ms == clock_of(runtime).mono_ms - 1_000
+    assert runtime.streams.ports == {older.session.session: newer}
+
+
+@pytest.mark.parametrize("jump_ms", [-HOUR_MS, 0, HOUR_MS])
+async def test_a_stream_ends_at_the_time_that_its_goaway_says(
+    runtime: Runtime, jump_ms: int
+) -> None:
+    """Trial B5: its leases wait for its worker; a clock that is set meanwhile changes nothing."""
+    port, leases = await a_stream(runtime)
+    clock = clock_of(runtime)
+    runtime.streams.goaway_all(Goaway("moving", clock.wall_ms + 5_000, 0))
+    assert await port.next_frame() is not None
+    clock.wall_ms += jump_ms
+    clock.advance(4_999)
+    port.receive(WorkerFrame())
+    assert not port.session.is_time_up(clock.now())
+    assert port.session.next_deadline() == clock.mono_ms + 1
+    clock.advance(1)
+    async with asyncio.timeout(20):
+        while await port.next_frame() is not None:
+            pass
+    assert runtime.streams.ports == {}
+    assert held(port) == leases
+    assert await answer(opened(runtime, port.session.session)) == (port.session.session, True)
+
+
+async def test_a_stream_whose_worker_does_not_read_ends_at_that_time_too(
+    runtime: Runtime,
+) -> None:
+    """Trial B5: nobody asks for its next frame, as the one before is still on its way."""
+    port, leases = await a_stream(runtime)
+    clock = clock_of(runtime)
+    clock.advance(HOUR_MS)
+    assert runtime.streams.send_away_old(HOUR_MS // 2) == 1
+    clock.advance(GOAWAY_MS)
+    assert runtime.streams.send_away_old(HOUR_MS // 2) == 0
+    assert runtime.streams.ports == {}
+    assert held(port) == leases
+
+
+async def test_the_wall_clock_sends_no_stream_away(runtime: Runtime) -> None:
+    """Trial B5: set an hour ahead it made every stream an old one at once."""
+    await a_stream(runtime)
+    clock = clock_of(runtime)
+    clock.wall_ms += HOUR_MS
+    assert runtime.streams.send_away_old(HOUR_MS // 2) == 0
+    clock.wall_ms -= 2 * HOUR_MS
+    clock.advance(HOUR_MS)
+    assert runtime.streams.send_away_old(HOUR_MS // 2) == 1
