@@ -162,7 +162,7 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class JobEnd:
     """How one job ended. `state` is COMPLETED, DEAD, CANCELLED or EXPIRED; UNSPECIFIED if
-    `not_found`.
+    `not_found`, with a `reason` if it was deleted while somebody waited.
     """
 
     id: int
@@ -213,6 +213,10 @@ class JobEnd:
     def exception(self) -> JobNotDone | JobNotFound:
         """The error that says how it ended other than well."""
         if self.not_found:
+            if self.reason is EndReason.DELETED:
+                return JobNotFound(f"job {self.id} was deleted before it ended")
+            if self.reason is EndReason.QUEUE_DELETED:
+                return JobNotFound(f"job {self.id} was deleted with its queue before it ended")
             return JobNotFound(f"there is no job {self.id}, or its retention has passed")
         kind = _ENDS.get(self.state, JobNotDone)
         why = f": {self.error.type}: {self.error.message}" if self.error is not None else ""

@@ -236,10 +236,10 @@ class ExtendItem:
 
 @dataclass(slots=True)
 class Ended:
-    """How a job ended, told to those who wait for it."""
+    """How a job ended, told to those who wait for it. `state` None: it was deleted before."""
 
     id: int
-    state: JobState
+    state: JobState | None
     ended_ms: int
     reason: EndReason = EndReason.NONE
     result: bytes = b""

@@ -84,9 +84,11 @@ class EndedChange:
 
 @dataclass(slots=True)
 class QueueGone:
-    """All ended jobs of a queue are deleted."""
+    """All jobs of a queue are deleted: what was kept of it, and `live` jobs, as runs of ids."""
 
     queue: str
+    at_ms: int = 0
+    live: list[tuple[int, int]] = field(default_factory=list)
 
 
 Ending = EndedRuns | EndedJobs | EndedChange | QueueGone

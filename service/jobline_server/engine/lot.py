@@ -263,6 +263,11 @@ class Lot:
             index, count = self.stretch_from(index + count, len(self.payloads))
         return runs
 
+    def live_runs(self) -> list[tuple[int, int]]:
+        """All that has not ended, as runs of ids."""
+        leased = [(job_id, 1) for lease in self.leases for job_id in lease.open_ids()]
+        return leased + self.waiting_runs()
+
     def lease_at(self, index: int) -> RunLease | None:
         """The lease that covers this index, settled or not, if it is not settled as a whole."""
         leases = self.leases

@@ -75,6 +75,8 @@ class EndReason(IntEnum):
     DEPENDENCY_FAILED = 8
     EXPIRED = 9
     CANCELLED = 10
+    DELETED = 11
+    QUEUE_DELETED = 12
 
 
 class LeaseReason(IntEnum):

@@ -106,10 +106,12 @@ class JobService:
         self, request: job_service_pb2.WaitRequest, _context: Context
     ) -> AsyncGenerator[job_service_pb2.WaitResponse, None]:
         """Tells how jobs ended, as each one ends."""
-        ids = events.waited_ids(request)
         timeout_ms = events.wait_timeout_ms(request)
+        waits = self._runtime.wait(events.waited_ids(request), timeout_ms)
+        # Ten thousand ids, and as long as an hour.
+        del request
         with self._admission.waiters.entered():
-            async with aclosing(self._runtime.wait(ids, timeout_ms)) as waiting:
+            async with aclosing(waits) as waiting:
                 async for ended in waiting:
                     for job_id, end in ended:
                         yield wait_response(job_id, end)

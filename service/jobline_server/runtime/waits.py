@@ -1,35 +1,44 @@
-"""Waits: callers that want to know how jobs end, told after the commit that ended them."""
+"""Waits: callers that want to know how jobs end, told after the commit that ended them, or that
+deleted them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from array import array
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from itertools import chain
 
 from jobline_server.engine.commands import Ended
 from jobline_server.engine.endings import EndedJobs as JobsEnding
-from jobline_server.engine.endings import EndedRuns
-from jobline_server.engine.values import EndReason, JobState
+from jobline_server.engine.endings import EndedRuns, Happened, QueueGone
+from jobline_server.engine.entries import JobsDeleted
+from jobline_server.engine.values import WAITING_STATES, EndReason, JobState
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.damage import damaged
 from jobline_server.runtime.ended import EndedJobs, Kept
+from jobline_server.runtime.wait_index import WaitIndex
 
 Told = tuple[int, Ended | None]
 
 
 class _Waiter:
-    """One caller and what it has not heard of yet."""
+    """One caller and what it has not been told yet; `ids` are all that it asked for."""
+
+    __slots__ = ("arrived", "ids", "missing", "told")
 
     def __init__(self, ids: Sequence[int]) -> None:
-        self.missing = set(ids)
+        self.ids = array("Q", ids)
+        self.missing = len(ids)
         self.told: list[Told] = []
         self.arrived = asyncio.Event()
 
     def tell(self, job_id: int, ended: Ended | None) -> None:
-        if job_id in self.missing:
-            self.missing.remove(job_id)
-            self.told.append((job_id, ended))
-            self.arrived.set()
+        """The caller counts as told of this job; it is not in the index any more."""
+        self.missing -= 1
+        self.told.append((job_id, ended))
+        self.arrived.set()
 
     def take_told(self) -> list[Told]:
         """Hands over what was told since the last time."""
@@ -43,11 +52,11 @@ class Waits:
     def __init__(self, core: Core, ended: EndedJobs) -> None:
         self._core = core
         self._ended = ended
-        self._by_id: dict[int, list[_Waiter]] = {}
+        self._waiting: WaitIndex[_Waiter] = WaitIndex()
 
     def told(self, turns: Sequence[Turn]) -> None:
-        """Tells those who wait for what ended."""
-        if not self._by_id:
+        """Tells those who wait for what ended, or is deleted."""
+        if not self._waiting:
             return
         for turn in turns:
             for ending in turn.endings:
@@ -55,10 +64,13 @@ class Waits:
                     self._tell_jobs(ending)
                 elif isinstance(ending, EndedRuns):
                     self._tell_runs(ending)
+                elif isinstance(ending, QueueGone):
+                    self._tell_gone(ending.live, EndReason.QUEUE_DELETED, ending.at_ms)
+            self._tell_deleted(chain(turn.happened, turn.volatile))
 
     def _tell_jobs(self, ending: JobsEnding) -> None:
         for job in ending.jobs:
-            if job.id in self._by_id:
+            for waiter in self._waiting.take(job.id):
                 ended = Ended(
                     id=job.id,
                     state=ending.state,
@@ -67,23 +79,28 @@ class Waits:
                     result=ending.results.get(job.id, b""),
                     error=ending.error,
                 )
-                self._tell(ended)
+                waiter.tell(job.id, ended)
 
     def _tell_runs(self, ending: EndedRuns) -> None:
-        waited = self._by_id
         cancelled = ending.state is JobState.CANCELLED
         reason = EndReason.CANCELLED if cancelled else EndReason.NONE
         for first_id, count in zip(ending.starts, ending.counts, strict=True):
-            # Whichever is shorter is walked: the run, or the list of those who are waited for.
-            if count <= len(waited):
-                hits = [job_id for job_id in range(first_id, first_id + count) if job_id in waited]
-            else:
-                hits = [job_id for job_id in waited if first_id <= job_id < first_id + count]
-            for job_id in hits:
+            for job_id in self._waiting.within(first_id, count):
                 self._tell(Ended(job_id, ending.state, ending.ended_ms, reason))
 
+    def _tell_deleted(self, happened: Iterable[Happened]) -> None:
+        for fact, _ in happened:
+            if isinstance(fact, JobsDeleted) and fact.state in WAITING_STATES:
+                runs = zip(fact.starts, fact.counts, strict=True)
+                self._tell_gone(runs, EndReason.DELETED, fact.at_ms)
+
+    def _tell_gone(self, runs: Iterable[tuple[int, int]], why: EndReason, at_ms: int) -> None:
+        for first_id, count in runs:
+            for job_id in self._waiting.within(first_id, count):
+                self._tell(Ended(job_id, None, at_ms, why))
+
     def _tell(self, ended: Ended) -> None:
-        for waiter in self._by_id.get(ended.id, ()):
+        for waiter in self._waiting.take(ended.id):
             waiter.tell(ended.id, ended)
 
     async def wait(self, ids: Sequence[int], timeout_ms: int) -> AsyncGenerator[list[Told], None]:
@@ -91,11 +108,11 @@ class Waits:
         were told, or the time is over.
         """
         waiter = _Waiter(ids)
-        for job_id in waiter.missing:
-            self._by_id.setdefault(job_id, []).append(waiter)
+        del ids
+        self._waiting.add(waiter.ids, waiter)
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1_000
         try:
-            async for _ in self._tell_ended_before(waiter, ids):
+            async for _ in self._tell_ended_before(waiter):
                 # What is told already is not kept until the last one has been looked up.
                 yield waiter.take_told()
             while waiter.missing or waiter.told:
@@ -104,41 +121,35 @@ class Waits:
                 elif not await _arrives(waiter, deadline):
                     break
         finally:
-            self._forget(waiter, ids)
+            self._waiting.remove(waiter.ids, waiter)
 
-    async def _tell_ended_before(self, waiter: _Waiter, ids: Sequence[int]) -> AsyncIterator[None]:
+    async def _tell_ended_before(self, waiter: _Waiter) -> AsyncIterator[None]:
         """Looks up what was not live when the wait began, and yields after each part. What ended a
         moment ago is told by its own commit, so that is waited for first.
         """
-        gone = sorted(job_id for job_id in ids if not self._is_live(job_id))
+        gone = sorted(job_id for job_id in waiter.ids if not self._is_live(job_id))
         if not gone:
             return
         await self._core.commits.wait()
-        async for look in self._ended.look_up([one for one in gone if one in waiter.missing]):
+        waiting = self._waiting
+        async for look in self._ended.look_up([one for one in gone if waiting.has(one, waiter)]):
             for job_id in look.ids:
                 kept = look.kept.get(job_id)
-                if kept is not None:
-                    waiter.tell(job_id, ended_from(kept))
-                elif job_id in look.damaged:
+                if kept is None and job_id in look.damaged:
                     raise damaged(job_id)
-                elif not self._is_live(job_id):
-                    # Else it was put back by hand meanwhile.
-                    waiter.tell(job_id, None)
+                # If it is live, it was put back by hand meanwhile.
+                if kept is not None or not self._is_live(job_id):
+                    self._tell_one(waiter, job_id, ended_from(kept) if kept else None)
             yield
+
+    def _tell_one(self, waiter: _Waiter, job_id: int, ended: Ended | None) -> None:
+        if self._waiting.has(job_id, waiter):
+            self._waiting.remove([job_id], waiter)
+            waiter.tell(job_id, ended)
 
     def _is_live(self, job_id: int) -> bool:
         shard = self._core.shard_of_id(job_id)
         return shard is not None and shard.state_of(job_id) is not None
-
-    def _forget(self, waiter: _Waiter, ids: Sequence[int]) -> None:
-        for job_id in ids:
-            waiters = self._by_id.get(job_id)
-            if waiters is None:
-                continue
-            if waiter in waiters:
-                waiters.remove(waiter)
-            if not waiters:
-                del self._by_id[job_id]
 
 
 async def _arrives(waiter: _Waiter, deadline: float) -> bool:

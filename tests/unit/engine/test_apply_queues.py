@@ -63,6 +63,6 @@ def test_stored_lot_of_a_deleted_queue_is_buried(world):
 def test_deleted_empty_queue_leaves_word(world):
     world.shard.emit(QueueChanged(WALL_MS, "q", DEFAULT_SETTINGS, created_number=1))
     world.shard.emit(QueueDeleted(WALL_MS, "q"))
-    assert world.shard.take_ended() == [QueueGone("q")]
+    assert world.shard.take_ended() == [QueueGone("q", WALL_MS)]
     assert world.shard.changes.queues == set()
     assert world.shard.changes.buried_queues == []

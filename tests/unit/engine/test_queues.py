@@ -99,7 +99,7 @@ def test_queue_with_active_jobs_is_deleted_only_by_force(world):
 def test_ended_jobs_go_with_their_queue_and_count(world):
     world.ack([(world.row(), world.one().delivery)])
     assert decide_delete_queue(world.shard, world.now, "q", force=False) == 1
-    assert QueueGone("q") in world.shard.take_ended()
+    assert QueueGone("q", world.now.wall_ms) in world.shard.take_ended()
 
 
 def test_queue_with_settings_or_paused_does_not_vanish(world):

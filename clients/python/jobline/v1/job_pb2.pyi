@@ -213,6 +213,10 @@ class _EndReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EndReason.V
     """Its TTL passed."""
     END_REASON_CANCELLED: _EndReason.ValueType  # 10
     """Somebody cancelled it."""
+    END_REASON_DELETED: _EndReason.ValueType  # 11
+    """It was deleted while it waited, or its queue was drained; only `Wait` says so."""
+    END_REASON_QUEUE_DELETED: _EndReason.ValueType  # 12
+    """Its queue was deleted; only `Wait` says so."""
 
 class EndReason(_EndReason, metaclass=_EndReasonEnumTypeWrapper):
     """Why a job ended other than well."""
@@ -239,6 +243,10 @@ END_REASON_EXPIRED: EndReason.ValueType  # 9
 """Its TTL passed."""
 END_REASON_CANCELLED: EndReason.ValueType  # 10
 """Somebody cancelled it."""
+END_REASON_DELETED: EndReason.ValueType  # 11
+"""It was deleted while it waited, or its queue was drained; only `Wait` says so."""
+END_REASON_QUEUE_DELETED: EndReason.ValueType  # 12
+"""Its queue was deleted; only `Wait` says so."""
 Global___EndReason: _TypeAlias = EndReason  # noqa: Y015
 
 class _LeaseReason:

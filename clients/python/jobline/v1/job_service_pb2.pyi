@@ -1484,16 +1484,18 @@ class WaitResponse(_message.Message):
     result: _builtins.bytes
     """Output only. What it returned."""
     reason: _job_pb2.EndReason.ValueType
-    """Output only. Why it ended other than well."""
+    """Output only. Why it ended other than well, or why there is no such job any more."""
     not_found: _builtins.bool
-    """Output only. There is no such job: it never was, or its retention has passed."""
+    """Output only. There is no such job: it never was, its retention has passed, or it was deleted while
+    somebody waited, at once and with a `reason`.
+    """
     @_builtins.property
     def error(self) -> _job_pb2.JobError:
         """Output only. The last error."""
 
     @_builtins.property
     def ended_at(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it ended."""
+        """Output only. When it ended, or was deleted."""
 
     def __init__(
         self,

@@ -47,17 +47,20 @@ def apply_queue_resumed(shard: Shard, fact: QueueResumed, _offset: int) -> None:
 def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
     """A queue goes with all that is in it; workers of active jobs are told."""
     queue = shard.queues.pop(fact.queue)
+    live: list[tuple[int, int]] = []
     if queue.live():
         jobs = [job for job in shard.jobs.values() if job.queue is queue]
+        live += [(job.id, 1) for job in jobs]
         for job in jobs:
             _drop_job(shard, job)
         lots = [lot for lot in shard.lots.lots.values() if lot.queue is queue]
         for lot in lots:
+            live += lot.live_runs()
             _drop_lot(shard, lot)
         shard.unschedule(sum([1 for job in jobs if job.run_at_ms]))
         shard.unschedule(sum([1 for lot in lots if lot.run_at_ms]))
     shard.woken.pop(queue, None)
-    shard.ended.append(QueueGone(fact.queue))
+    shard.ended.append(QueueGone(fact.queue, fact.at_ms, live))
     shard.changes.queues.discard(fact.queue)
     if queue.stored:
         shard.changes.buried_queues.append(queue.number)

@@ -72,12 +72,15 @@ def fill_page(
 
 
 def wait_response(job_id: int, ended: Ended | None) -> job_service_pb2.WaitResponse:
-    """How one job ended; None: there is no such job."""
+    """How one job ended or was deleted; None: there is no such job."""
     response = job_service_pb2.WaitResponse(id=job_id)
     if ended is None:
         response.not_found = True
         return response
-    response.state = job_pb2.JobState.ValueType(ended.state)
+    if ended.state is None:
+        response.not_found = True
+    else:
+        response.state = job_pb2.JobState.ValueType(ended.state)
     response.result = ended.result
     response.reason = job_pb2.EndReason.ValueType(ended.reason)
     fill_moment(response.ended_at, ended.ended_ms)

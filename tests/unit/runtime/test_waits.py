@@ -1,0 +1,129 @@
+"""Waiting for jobs that are deleted, and for many."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from jobline_server.engine.commands import Ended, Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, EndReason
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Audit, Selection
+from jobline_server.runtime.wait_index import WaitIndex
+from tests.unit.runtime.test_many_ids import committed
+from tests.unit.runtime.test_turn import a_pull
+
+AUDIT = Audit("operator", "a test")
+
+
+async def push(runtime: Runtime, jobs: int, level: AckLevel = AckLevel.BUFFERED) -> list[int]:
+    """Jobs of one lot; returns their ids."""
+    payloads = Payloads.of([b"x"] * jobs)
+    pushed = await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=level))
+    await runtime.core.commits.commit_once()
+    return list(range(pushed.first_id, pushed.first_id + jobs))
+
+
+async def delete(runtime: Runtime, ids: list[int]) -> None:
+    """By hand."""
+    await runtime.delete_jobs(Selection(ids=tuple(ids)), dry_run=False, audit=AUDIT)
+
+
+async def drain(runtime: Runtime, _ids: list[int]) -> None:
+    """All that waits."""
+    await runtime.drain_queue("mail", dry_run=False, audit=AUDIT)
+
+
+async def delete_queue(runtime: Runtime, _ids: list[int]) -> None:
+    """With what it holds; what waits is drained first."""
+    await runtime.delete_queue("mail", force=True, dry_run=False, audit=AUDIT)
+
+
+Delete = Callable[[Runtime, list[int]], Awaitable[None]]
+
+
+@pytest.mark.parametrize("deleted", [delete, drain, delete_queue])
+@pytest.mark.parametrize("level", [AckLevel.BUFFERED, AckLevel.MEMORY])
+async def test_a_wait_ends_when_its_jobs_are_deleted(
+    runtime: Runtime, deleted: Delete, level: AckLevel
+) -> None:
+    """Trial B3: told at once, by reason, whichever way they went."""
+    ids = await push(runtime, 3, level)
+    told: list[tuple[int, Ended | None]] = []
+
+    async def wait() -> None:
+        async for part in runtime.wait(ids, 60_000):
+            told.extend(part)
+
+    waiting = asyncio.ensure_future(wait())
+    await asyncio.sleep(0)
+    await committed(runtime, asyncio.ensure_future(deleted(runtime, ids)))
+    async with asyncio.timeout(5):
+        await waiting
+    assert [(job_id, end and (end.state, end.reason)) for job_id, end in told] == [
+        (job_id, (None, EndReason.DELETED)) for job_id in ids
+    ]
+
+
+async def test_a_wait_is_told_that_the_queue_of_an_active_job_is_deleted(runtime: Runtime) -> None:
+    """Trial B3: what its queue takes along is told by that reason."""
+    (job_id,) = await push(runtime, 1)
+    assert (await a_pull(runtime)).count() == 1
+    waiting = asyncio.ensure_future(anext(runtime.wait([job_id], 60_000)))
+    await asyncio.sleep(0)
+    await committed(runtime, asyncio.ensure_future(delete_queue(runtime, [])))
+    ((told_id, end),) = await waiting
+    assert told_id == job_id
+    assert isinstance(end, Ended)
+    assert (end.state, end.reason) == (None, EndReason.QUEUE_DELETED)
+
+
+async def test_an_id_that_is_waited_for_takes_a_hundred_bytes(runtime: Runtime) -> None:
+    """Trial E7: ten thousand ids a caller, ten callers."""
+    first_ids = [(await push(runtime, 10_000))[0] for _ in range(10)]
+    tracemalloc.start()
+    try:
+        waiting = []
+        for first_id in first_ids:
+            waits = runtime.wait(list(range(first_id, first_id + 10_000)), 60_000)
+            waiting.append(asyncio.ensure_future(anext(waits)))
+            await asyncio.sleep(0)
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert taken <= 100 * 100_000
+
+
+class Counted:
+    """A waiter that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+
+def test_a_waiter_costs_the_same_among_many() -> None:
+    """Trial E7: six hundred who wait for the same jobs are not looked through one by one."""
+    index: WaitIndex[Counted] = WaitIndex()
+    ids = range(100)
+    waiters = [Counted() for _ in range(600)]
+    for waiter in waiters:
+        index.add(ids, waiter)
+    for waiter in waiters[:-1]:
+        index.remove(ids, waiter)
+    assert Counted.compared <= 2 * len(ids) * len(waiters)
+    assert index.take(5) == (waiters[-1],)
+    index.remove(ids, waiters[-1])
+    assert len(index) == 0
