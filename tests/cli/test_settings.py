@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import pytest
 
+from jobline import AckLevel, Backoff, BackoffKind, QueueSettings, Retention
 from jobline.cli.exits import Mistake
-from jobline.cli.settings import SETTINGS, change, rows
-from jobline.v1 import job_pb2
-from jobline.v1.queue_pb2 import QueueSettings
+from jobline.cli.settings import SETTINGS, changes, rows
+from jobline.v1 import queue_pb2
 
 
-def test_words_change_the_message_and_name_the_fields():
-    settings = QueueSettings()
+def test_words_become_keywords():
     words = ["lease=90s", "backoff.kind=fixed", "backoff.base=2s", "min_ack_level=buffered"]
-    fields = change(settings, [*words, "non_retryable_error_types=ValueError, KeyError"])
-    assert fields == ["lease", "backoff", "min_ack_level", "non_retryable_error_types"]
-    assert settings.lease.seconds == 90
-    assert settings.backoff.kind == job_pb2.BACKOFF_KIND_FIXED
-    assert settings.non_retryable_error_types == ["ValueError", "KeyError"]
+    words.append("non_retryable_error_types=ValueError, KeyError")
+    assert changes(QueueSettings(), words) == {
+        "lease": 90,
+        "backoff": Backoff(kind=BackoffKind.FIXED, base=2),
+        "min_ack_level": AckLevel.BUFFERED,
+        "non_retryable_error_types": ("ValueError", "KeyError"),
+    }
+
+
+def test_a_part_is_changed_beside_what_the_queue_has():
+    settings = QueueSettings(backoff=Backoff(base=2), retention=Retention(count=5))
+    assert changes(settings, ["backoff.jitter=0.5", "retention.count="]) == {
+        "backoff": Backoff(base=2, jitter=0.5),
+        "retention": None,
+    }
 
 
 def test_an_empty_value_takes_a_setting_back():
     settings = QueueSettings(max_attempts=5)
-    assert change(settings, ["max_attempts="]) == ["max_attempts"]
-    assert not settings.HasField("max_attempts")
+    assert changes(settings, ["max_attempts="]) == {"max_attempts": None}
 
 
 def test_what_is_shown_is_what_was_typed():
@@ -38,9 +46,11 @@ def test_what_is_shown_is_what_was_typed():
         "max_waiting": "1000",
         "non_retryable_error_types": "A,B",
     }
-    settings = QueueSettings()
-    change(settings, [f"{key}={value}" for key, value in words.items()])
-    assert dict(rows(settings)) == words | {"lease": "45 s"}
+    made = QueueSettings(
+        **changes(QueueSettings(), [f"{key}={value}" for key, value in words.items()])
+    )
+    kept = QueueSettings.from_message(made.to_message())
+    assert dict(rows(kept)) == words | {"lease": "45 s"}
 
 
 def test_a_queue_of_defaults_shows_nothing():
@@ -48,7 +58,7 @@ def test_a_queue_of_defaults_shows_nothing():
 
 
 def test_every_setting_of_the_protocol_can_be_typed():
-    fields = {field.name for field in QueueSettings.DESCRIPTOR.fields}
+    fields = {field.name for field in queue_pb2.QueueSettings.DESCRIPTOR.fields}
     assert {key.partition(".")[0] for key in SETTINGS} == fields
 
 
@@ -58,7 +68,7 @@ def test_every_setting_of_the_protocol_can_be_typed():
 )
 def test_what_is_no_setting_is_refused(word):
     with pytest.raises(Mistake):
-        change(QueueSettings(), [word])
+        changes(QueueSettings(), [word])
 
 
 @pytest.mark.parametrize(
@@ -71,4 +81,4 @@ def test_what_is_no_setting_is_refused(word):
 def test_what_is_no_number_is_said_in_words(word, said):
     """And not as Python says it."""
     with pytest.raises(Mistake, match=said):
-        change(QueueSettings(), [word])
+        changes(QueueSettings(), [word])

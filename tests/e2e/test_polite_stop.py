@@ -63,4 +63,4 @@ async def test_stop_with_a_job_in_hand_costs_it_nothing(tmp_path: Path, drain_se
         end = await client.wait_one(job_id)
         job = await client.jobs.get(job_id)
     assert end.state is JobState.COMPLETED
-    assert (job.attempts, job.stalls, job.releases, slow.runs) == (0, 0, 0, 1)
+    assert (job.failed, job.stalls, job.releases, slow.runs) == (0, 0, 0, 1)

@@ -50,7 +50,7 @@ async def test_everything_is_as_it_was(tmp_path: Path) -> None:
         assert (queue.settings.max_waiting, queue.paused) == (7, True)
         assert queue.pause_reason == "migration"
         assert (queue.counts.ready, queue.counts.scheduled) == (1, 1)
-        assert int((await client.jobs.get(later.id)).state) == JobState.SCHEDULED
+        assert (await client.jobs.get(later.id)).state is JobState.SCHEDULED
         assert (await client.wait_one(done.id)).value() == "ok"
         known = await client.push("done", b"done", job_key="k")
         assert (known.id, known.outcome) == (done.id, PushOutcome.DUPLICATE)
@@ -108,7 +108,7 @@ async def test_dead_letters_and_their_retry_outlive_the_process(tmp_path: Path) 
         await client.fail(leased, "broken")
     async with a_life(tmp_path, clock) as client:
         dead = await client.jobs.get(pushed.id)
-        assert int(dead.state) == JobState.DEAD
+        assert dead.state is JobState.DEAD
         assert int(dead.reason) == EndReason.MAX_ATTEMPTS_EXCEEDED
         assert (await client.jobs.retry(pushed.id)).count == 1
     async with a_life(tmp_path, clock) as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,9 @@ import pytest
 
 from jobline import (
     AsyncClient,
-    JobFilter,
     JobNotFound,
     JobOptions,
     JobState,
-    QueueSettings,
     Retention,
 )
 from jobline_server.runtime.clock import ManualClock
@@ -42,7 +41,7 @@ async def retain(server: RunningServer, milliseconds: int = 0) -> None:
 
 async def kept(client: AsyncClient) -> dict[int, JobState]:
     """All jobs that are listed."""
-    return {job.id: JobState(job.state) async for job in client.jobs.list(JobFilter(queue="mail"))}
+    return {job.id: job.state async for job in client.jobs.list(queue="mail")}
 
 
 async def test_ended_jobs_age_and_go(client: AsyncClient, server: RunningServer) -> None:
@@ -51,7 +50,7 @@ async def test_ended_jobs_age_and_go(client: AsyncClient, server: RunningServer)
     await client.jobs.cancel(pushed.id)
     await retain(server, HOUR + 1)
     job = await client.jobs.get(pushed.id)
-    assert (int(job.state), int(job.stale_from)) == (JobState.STALE, JobState.CANCELLED)
+    assert (job.state, job.stale_from) == (JobState.STALE, JobState.CANCELLED)
     assert (await client.wait_one(pushed.id)).state == JobState.CANCELLED
     await retain(server, HOUR + 1)
     with pytest.raises(JobNotFound):
@@ -61,7 +60,7 @@ async def test_ended_jobs_age_and_go(client: AsyncClient, server: RunningServer)
 
 async def test_a_jobs_own_age_is_exact(client: AsyncClient, server: RunningServer) -> None:
     """Whatever its queue says; others are not touched."""
-    await client.queues.update("mail", QueueSettings(retention=Retention(age=3_600).to_message()))
+    await client.queues.update("mail", retention=Retention(age=3_600))
     short = await a_completed_job(client, age=60)
     other = await a_completed_job(client)
     await retain(server, MINUTE - 1)
@@ -91,8 +90,8 @@ async def test_what_a_job_says_itself_is_shown(client: AsyncClient) -> None:
     """With the job, in lists, and where it is explained."""
     job_id = await a_completed_job(client, age=90, count=5)
     shown = (await client.jobs.get(job_id)).options.retention
-    (listed,) = [job async for job in client.jobs.list(JobFilter(queue="mail"))]
-    assert (shown.age.seconds, shown.count) == (90, 5)
+    (listed,) = [job async for job in client.jobs.list(queue="mail")]
+    assert shown == Retention(age=timedelta(seconds=90), count=5)
     assert listed.options.retention == shown
     (obstacle,) = (await client.jobs.explain(job_id)).obstacles
     assert obstacle.message == (

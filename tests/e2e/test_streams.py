@@ -196,7 +196,7 @@ async def test_drain_ends_with_the_last_confirm_and_ok(
     (again,) = await client.pull("mail", wait=5)
     assert again.id == second.id
     job = await client.jobs.get(second.id)
-    assert (job.attempts, job.stalls) == (0, 0)
+    assert (job.failed, job.stalls) == (0, 0)
 
 
 @pytest.mark.parametrize(

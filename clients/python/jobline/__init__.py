@@ -25,12 +25,14 @@ from jobline.context import CancelReason, Context
 from jobline.declare import job
 from jobline.enums import (
     AckLevel,
+    AttemptOutcome,
     BackoffKind,
     EndReason,
     EventKind,
     FailAction,
     JobState,
     LeaseReason,
+    ObstacleKind,
     PushOutcome,
     ReleaseReason,
     RevokeReason,
@@ -76,17 +78,35 @@ from jobline.errors import (
     WaitTimeout,
     WrongState,
 )
+from jobline.filters import DeadFilter, JobFilter
 from jobline.job_type import JobType
+from jobline.job_values import (
+    Attempt,
+    BulkResult,
+    DeadCount,
+    DeadStats,
+    Explanation,
+    Job,
+    JobPage,
+    Obstacle,
+)
 from jobline.leased import LeasedJob
 from jobline.options import Backoff, JobOptions, NewJob, Retention
 from jobline.outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
 from jobline.outgoing import Outgoing, PushMiddleware
+from jobline.queue_values import PriorityCount, Queue, QueueCounts, QueueSettings
+from jobline.server_values import (
+    ConnectedWorker,
+    Event,
+    ServerStats,
+    ShardStats,
+    WatchedEvent,
+    WorkerDescription,
+    WorkerHandler,
+)
 from jobline.status import error_from_rpc
-from jobline.times import Seconds
-from jobline.v1.dead_letter_service_pb2 import DeadFilter
-from jobline.v1.job_admin_service_pb2 import JobFilter
-from jobline.v1.queue_pb2 import QueueSettings
-from jobline.values import Failed, JobEnd, JobError, Pushed, PushedLot, QueueWeight, WatchedEvent
+from jobline.times import Moment, Seconds
+from jobline.values import Failed, JobEnd, JobError, Pushed, PushedLot, QueueWeight
 from jobline.version import __version__
 from jobline.worker.house import WorkerStats
 from jobline.worker.middleware import Middleware
@@ -99,29 +119,38 @@ __all__ = [
     "AckLevel",
     "AlreadyExists",
     "AsyncClient",
+    "Attempt",
+    "AttemptOutcome",
     "Backoff",
     "BackoffKind",
     "BatchItem",
     "BufferFull",
+    "BulkResult",
     "Cancel",
     "CancelReason",
     "Client",
     "ClientClosed",
     "CodecError",
+    "ConnectedWorker",
     "Context",
     "DataLoss",
     "Dead",
+    "DeadCount",
     "DeadFilter",
+    "DeadStats",
     "DeadlineExceeded",
     "DiskFull",
     "EndReason",
+    "Event",
     "EventKind",
+    "Explanation",
     "FailAction",
     "Failed",
     "FailedPrecondition",
     "IdempotencyMismatch",
     "Internal",
     "InvalidArgument",
+    "Job",
     "JobCancelled",
     "JobDead",
     "JobEnd",
@@ -131,6 +160,7 @@ __all__ = [
     "JobNotDone",
     "JobNotFound",
     "JobOptions",
+    "JobPage",
     "JobState",
     "JobType",
     "JoblineError",
@@ -138,22 +168,28 @@ __all__ = [
     "LeaseReason",
     "LeasedJob",
     "Middleware",
+    "Moment",
     "NewJob",
     "NotConnected",
     "NotFound",
     "NotServed",
+    "Obstacle",
+    "ObstacleKind",
     "OffsetGone",
     "OutOfRange",
     "Outcome",
     "OutcomeUnknown",
     "Outgoing",
     "PermissionDenied",
+    "PriorityCount",
     "ProtocolMistake",
     "PushMiddleware",
     "PushOutcome",
     "Pushed",
     "PushedLot",
+    "Queue",
     "QueueActive",
+    "QueueCounts",
     "QueueFull",
     "QueueNotCreated",
     "QueueNotFound",
@@ -166,7 +202,9 @@ __all__ = [
     "RevokeReason",
     "Seconds",
     "ServerFull",
+    "ServerStats",
     "SettleOutcome",
+    "ShardStats",
     "Snooze",
     "Stopped",
     "TooLarge",
@@ -176,6 +214,8 @@ __all__ = [
     "WaitTimeout",
     "WatchedEvent",
     "Worker",
+    "WorkerDescription",
+    "WorkerHandler",
     "WorkerStats",
     "WrongState",
     "__version__",

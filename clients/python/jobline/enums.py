@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Literal, TypeVar
 
@@ -99,6 +100,49 @@ class JobState(IntEnum):
     STALE = 9
 
 
+JobStateName = (
+    JobState
+    | Literal[
+        "scheduled",
+        "blocked",
+        "ready",
+        "active",
+        "completed",
+        "dead",
+        "cancelled",
+        "expired",
+        "stale",
+    ]
+)
+"""A state of a job, or its name."""
+
+
+class AttemptOutcome(IntEnum):
+    """How one attempt went."""
+
+    UNSPECIFIED = 0
+    FAILED = 1
+    STALLED = 2
+    RELEASED = 3
+    COMPLETED = 4
+    CANCELLED = 5
+
+
+class ObstacleKind(IntEnum):
+    """What keeps a job from running."""
+
+    UNSPECIFIED = 0
+    NOT_DUE = 1
+    QUEUE_PAUSED = 2
+    NO_WORKER = 3
+    UNHANDLED_NAME = 4
+    JOBS_AHEAD = 5
+    RUNNING = 6
+    ENDED = 7
+    NOT_DURABLE = 8
+    WORKERS_BUSY = 9
+
+
 class LeaseReason(IntEnum):
     """Why a job is handed out."""
 
@@ -128,6 +172,24 @@ class EndReason(IntEnum):
     QUEUE_DELETED = 12
 
 
+EndReasonName = (
+    EndReason
+    | Literal[
+        "explicit_fail",
+        "max_attempts_exceeded",
+        "retry_until_passed",
+        "timeout",
+        "stalled",
+        "worker_lost",
+        "interrupted",
+        "dependency_failed",
+        "expired",
+        "cancelled",
+    ]
+)
+"""Why a job ended, or its name."""
+
+
 class RevokeReason(IntEnum):
     """Why a lease is taken away from a worker."""
 
@@ -139,8 +201,9 @@ class RevokeReason(IntEnum):
 
 
 class EventKind(IntEnum):
-    """What happened, for watchers."""
+    """What happened, for watchers. `UNSPECIFIED` stands for one this client does not know."""
 
+    UNSPECIFIED = 0
     PUSHED = 1
     READY = 2
     LEASED = 3
@@ -164,6 +227,34 @@ class EventKind(IntEnum):
     DEAD_EVICTED = 21
 
 
+EventKindName = (
+    EventKind
+    | Literal[
+        "pushed",
+        "ready",
+        "leased",
+        "released",
+        "progress",
+        "completed",
+        "retrying",
+        "stalled",
+        "dead",
+        "cancelled",
+        "cancel_requested",
+        "promoted",
+        "retried",
+        "stale",
+        "deleted",
+        "queue_created",
+        "queue_changed",
+        "queue_paused",
+        "queue_resumed",
+        "queue_deleted",
+    ]
+)
+"""A kind of event, or its name."""
+
+
 def known(kind: type[E], number: int) -> E:
     """The enum's member, or its `UNSPECIFIED` for a number that a newer server made up."""
     try:
@@ -185,3 +276,9 @@ def named(kind: type[E], value: E | int | str) -> E:
         return kind(value)
     except (KeyError, ValueError):
         raise InvalidArgument(f"{value!r} is not one of {', '.join(names)}") from None
+
+
+def all_named(kind: type[E], values: Iterable[E | int | str] | E | int | str) -> tuple[E, ...]:
+    """The members that one value or several are, or are the names of. Raises InvalidArgument."""
+    several = [values] if isinstance(values, (str, int)) else values
+    return tuple(named(kind, value) for value in several)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from jobline import codec, shapes
 from jobline.enums import LeaseReason, known
+from jobline.options import JobOptions
 from jobline.times import from_timestamp
 from jobline.v1 import job_pb2
 
@@ -15,7 +16,7 @@ class LeasedJob:
     """A job handed to a worker. `(id, delivery)` is the lease; `delivery` only grows, so it serves
     as a fencing token downstream.
 
-    `options` is the protocol's message. `attempt` counts from 1. `lease`: how long the worker may
+    `attempt` counts from 1. `lease`: how long the worker may
     stay silent. `checkpoint`: what an earlier attempt left.
     """
 
@@ -27,7 +28,7 @@ class LeasedJob:
         "id",
         "job_key",
         "lease_ms",
-        "options",
+        "options_message",
         "payload",
         "queue",
         "reason",
@@ -51,7 +52,7 @@ class LeasedJob:
         self.id = id
         self.delivery = delivery
         self.queue = queue
-        self.options = options
+        self.options_message = options
         self.payload = payload
         self.lease_ms = lease_ms
         self.attempt = attempt
@@ -88,19 +89,24 @@ class LeasedJob:
         ]
 
     @property
+    def options(self) -> JobOptions:
+        """What it was pushed with."""
+        return JobOptions.from_message(self.options_message)
+
+    @property
     def name(self) -> str:
         """The kind of work."""
-        return self.options.name
+        return self.options_message.name
 
     @property
     def headers(self) -> dict[str, str]:
         """The headers it was pushed with."""
-        return dict(self.options.headers)
+        return dict(self.options_message.headers)
 
     @property
     def content_type(self) -> str:
         """What the payload is."""
-        return self.options.content_type
+        return self.options_message.content_type
 
     @property
     def lease(self) -> timedelta:

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from jobline.enums import JobState
+from jobline.enums import JobState, JobStateName, all_named
+from jobline.errors import InvalidArgument
+from jobline.filters import DeadFilter, JobFilter, chosen
+from jobline.keywords import refuse_unknown
+from jobline.queue_values import QueueSettings, SettingsHow
 from jobline.times import Seconds, to_duration
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2
 from jobline.v1 import queue_service_pb2 as queues
-from jobline.v1.dead_letter_service_pb2 import DeadFilter
-from jobline.v1.job_admin_service_pb2 import JobFilter, JobSelection
-from jobline.v1.queue_pb2 import QueueSettings
+from jobline.v1.job_admin_service_pb2 import JobSelection
 
 PAGE_SIZE = 100
 
 
-def selection(ids: Sequence[int], where: JobFilter | None, *, everything: bool) -> JobSelection:
+def selection(
+    which: Sequence[int | str | JobFilter],
+    conditions: Mapping[str, Any],
+    *,
+    everything: bool,
+    function: str,
+) -> JobSelection:
     """Jobs by id or by filter; `everything` allows a filter without conditions."""
+    ids = [one for one in which if isinstance(one, int)]
+    wheres = [one for one in which if not isinstance(one, int)]
+    if len(wheres) > 1 or (ids and (wheres or conditions)):
+        raise InvalidArgument(f"{function}() takes ids, or one filter: words, JobFilter, keywords")
+    where = chosen(JobFilter, wheres[0] if wheres else None, conditions, function)
     if where is None and everything and not ids:
         where = JobFilter()
-    return JobSelection(ids=ids, filter=where, all=everything)
+    return JobSelection(
+        ids=ids, filter=None if where is None else where.to_message(), all=everything
+    )
 
 
 def get_job(id_: int) -> job_admin_service_pb2.GetJobRequest:
@@ -40,7 +56,7 @@ def list_jobs(
 ) -> job_admin_service_pb2.ListJobsRequest:
     """Asks for a page of jobs."""
     return job_admin_service_pb2.ListJobsRequest(
-        filter=where,
+        filter=None if where is None else where.to_message(),
         page_size=page_size,
         page_token=page_token,
         include_payloads=include_payloads,
@@ -52,7 +68,7 @@ def list_dead_jobs(
 ) -> dead_letter_service_pb2.ListDeadJobsRequest:
     """Asks for a page of dead jobs."""
     return dead_letter_service_pb2.ListDeadJobsRequest(
-        filter=where,
+        filter=None if where is None else where.to_message(),
         page_size=page_size,
         page_token=page_token,
         include_payloads=include_payloads,
@@ -64,33 +80,38 @@ def purge_dead_jobs(
 ) -> dead_letter_service_pb2.PurgeDeadJobsRequest:
     """Asks to delete dead jobs."""
     return dead_letter_service_pb2.PurgeDeadJobsRequest(
-        filter=where, all=everything, dry_run=dry_run, reason=reason
+        filter=None if where is None else where.to_message(),
+        all=everything,
+        dry_run=dry_run,
+        reason=reason,
     )
 
 
 def update_queue(
-    queue: str, settings: QueueSettings, *, fields: Iterable[str] | None, reason: str
+    queue: str, settings: QueueSettings | None, changes: SettingsHow, *, reason: str
 ) -> queues.UpdateQueueRequest:
-    """Asks to change settings: only `fields`, or all."""
-    mask = None if fields is None else FieldMask(paths=fields)
-    return queues.UpdateQueueRequest(
-        queue=queue, settings=settings, update_mask=mask, reason=reason
-    )
+    """Asks to change settings: all of them, or those that are among `changes`."""
+    refuse_unknown(changes, SettingsHow.__annotations__, "update")
+    if (settings is None) is not bool(changes):
+        raise InvalidArgument("update() takes a QueueSettings, or settings as keywords")
+    mask = FieldMask(paths=sorted(changes)) if changes else None
+    message = (settings or QueueSettings(**changes)).to_message()
+    return queues.UpdateQueueRequest(queue=queue, settings=message, update_mask=mask, reason=reason)
 
 
 def clean_queue(
     queue: str,
     *,
-    states: Iterable[JobState],
-    older_than: Seconds | None,
+    state: JobStateName | Iterable[JobStateName],
+    older: Seconds | None,
     dry_run: bool,
     reason: str,
 ) -> queues.CleanQueueRequest:
     """Asks to delete ended jobs."""
     return queues.CleanQueueRequest(
         queue=queue,
-        states=[job_pb2.JobState.ValueType(state) for state in states],
-        older_than=None if older_than is None else to_duration(older_than),
+        states=[job_pb2.JobState.ValueType(one) for one in all_named(JobState, state)],
+        older_than=None if older is None else to_duration(older),
         dry_run=dry_run,
         reason=reason,
     )

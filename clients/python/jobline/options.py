@@ -16,8 +16,10 @@ from typing import Any, Self, TypedDict
 from jobline.enums import BackoffKind, BackoffKindName, named
 from jobline.errors import ErrorFacts, InvalidArgument
 from jobline.keywords import refuse_unknown
-from jobline.times import Seconds, to_duration
+from jobline.times import Seconds, from_duration, to_duration
 from jobline.v1 import job_pb2
+
+_BACKOFF_KINDS: dict[int, BackoffKind] = {int(kind): kind for kind in BackoffKind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,17 @@ class Backoff:
     base: Seconds | None = None
     max_delay: Seconds | None = None
     jitter: float | None = None
+
+    @classmethod
+    def from_message(cls, message: job_pb2.Backoff) -> Self:
+        """The value of the protocol's message; pauses are timedeltas."""
+        has = message.HasField
+        return cls(
+            kind=_BACKOFF_KINDS.get(message.kind),
+            base=from_duration(message.base) if has("base") else None,
+            max_delay=from_duration(message.max_delay) if has("max_delay") else None,
+            jitter=message.jitter if has("jitter") else None,
+        )
 
     def to_message(self) -> job_pb2.Backoff:
         """The message of the protocol."""
@@ -59,6 +72,17 @@ class Retention:
     remove_on_fail: bool | None = None
     age: Seconds | None = None
     count: int | None = None
+
+    @classmethod
+    def from_message(cls, message: job_pb2.Retention) -> Self:
+        """The value of the protocol's message; the age is a timedelta."""
+        has = message.HasField
+        return cls(
+            remove_on_complete=message.remove_on_complete if has("remove_on_complete") else None,
+            remove_on_fail=message.remove_on_fail if has("remove_on_fail") else None,
+            age=from_duration(message.age) if has("age") else None,
+            count=message.count if has("count") else None,
+        )
 
     def to_message(self) -> job_pb2.Retention:
         """The message of the protocol."""
@@ -122,6 +146,22 @@ class JobOptions:
 
     def __hash__(self) -> int:
         return self._hash
+
+    @classmethod
+    def from_message(cls, message: job_pb2.JobOptions) -> Self:
+        """The value of the protocol's message; None for what it does not say."""
+        has = message.HasField
+        return cls(
+            name=message.name or None,
+            content_type=message.content_type or None,
+            headers=dict(message.headers) or None,
+            priority=message.priority if has("priority") else None,
+            lease=from_duration(message.lease) if has("lease") else None,
+            max_attempts=message.max_attempts if has("max_attempts") else None,
+            backoff=Backoff.from_message(message.backoff) if has("backoff") else None,
+            max_stalls=message.max_stalls if has("max_stalls") else None,
+            retention=Retention.from_message(message.retention) if has("retention") else None,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Made anew where it is unpickled: hashes differ between processes, and the view of the

@@ -8,21 +8,24 @@ from typing import Any
 from jobline import codec
 from jobline.enums import (
     EventKind,
+    EventKindName,
     FailAction,
     FailActionName,
     JobState,
     ReleaseReason,
     ReleaseReasonName,
     SettleOutcome,
+    all_named,
     known,
     named,
 )
 from jobline.errors import WaitTimeout
 from jobline.leased import LeasedJob
+from jobline.server_values import WatchedEvent
 from jobline.times import Seconds, from_timestamp, seconds_of, to_duration
 from jobline.v1 import event_pb2
 from jobline.v1 import job_service_pb2 as pb
-from jobline.values import Failed, JobEnd, JobError, QueueWeight, WatchedEvent
+from jobline.values import Failed, JobEnd, JobError, QueueWeight
 from jobline.watched import watched_events
 
 Lease = LeasedJob | tuple[int, int]
@@ -188,13 +191,13 @@ class Watching:
         *,
         queues: Iterable[str],
         job_id: int | None,
-        kinds: Iterable[EventKind],
+        kinds: Iterable[EventKindName],
         resume_token: str,
     ) -> None:
         self._request = pb.WatchRequest(
             queues=queues,
             job_id=job_id or 0,
-            kinds=[event_pb2.EventKind.ValueType(kind) for kind in kinds],
+            kinds=[event_pb2.EventKind.ValueType(kind) for kind in all_named(EventKind, kinds)],
             resume_token=resume_token,
             accepts_runs=True,
         )

@@ -15,6 +15,9 @@ from jobline.errors import InvalidArgument
 Seconds = float | timedelta | str
 """A span of time: seconds, a timedelta, or text such as `"250ms"`, `"90s"`, `"1h30m"`, `"2d"`."""
 
+Moment = datetime | str
+"""A moment: an aware datetime, or ISO 8601 text, which is local time without a zone."""
+
 _UNITS = {
     "ms": 0.001,
     "s": 1.0,
@@ -63,6 +66,16 @@ def seconds_of(span: Seconds) -> float:
     return float(span)
 
 
+def moment_of(moment: Moment) -> datetime:
+    """The moment as a datetime. Raises InvalidArgument for text that is no moment."""
+    if isinstance(moment, datetime):
+        return moment
+    try:
+        return parse_moment(moment)
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
+
+
 def to_duration(span: Seconds) -> Duration:
     """The span as a message; raises InvalidArgument if it is not finite or out of all bounds."""
     seconds = seconds_of(span)
@@ -78,8 +91,9 @@ def from_duration(duration: Duration) -> timedelta:
     return timedelta(seconds=duration.seconds, microseconds=duration.nanos / 1_000)
 
 
-def to_timestamp(moment: datetime) -> Timestamp:
+def to_timestamp(moment: Moment) -> Timestamp:
     """The moment as a message; raises InvalidArgument if it has no time zone."""
+    moment = moment_of(moment)
     if moment.tzinfo is None:
         raise InvalidArgument(
             f"{moment.isoformat()} has no time zone: use datetime.now(UTC) or .astimezone()"

@@ -27,7 +27,7 @@ from jobline.errors import (
     JobNotFound,
 )
 from jobline.times import from_timestamp
-from jobline.v1 import event_pb2, job_pb2, job_service_pb2
+from jobline.v1 import job_pb2, job_service_pb2
 
 # The server cuts at these sizes anyway; what is cut here need not travel.
 TEXT_BYTES_MAX = 4 << 10
@@ -229,10 +229,3 @@ _ENDS: dict[JobState, type[JobNotDone]] = {
     JobState.CANCELLED: JobCancelled,
     JobState.EXPIRED: JobExpired,
 }
-
-
-class WatchedEvent(NamedTuple):
-    """Something that happened, and the token that resumes a watch after it."""
-
-    event: event_pb2.Event
-    resume_token: str

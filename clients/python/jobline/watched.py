@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jobline.v1.event_pb2 import Event, EventRun
+from jobline.reading import read
+from jobline.server_values import Event, WatchedEvent
+from jobline.v1.event_pb2 import EventRun
 from jobline.v1.job_service_pb2 import WatchResponse
-from jobline.values import WatchedEvent
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def watched_events(response: WatchResponse) -> Iterator[WatchedEvent]:
     """The events of an answer, each with the token to resume after it."""
     for event in response.events:
         # Of a server that knows no runs: its tokens stand for whole answers.
-        yield WatchedEvent(event, response.resume_token)
+        yield WatchedEvent(read(Event, event), response.resume_token)
     for run in response.runs:
-        for told, event in enumerate(events_of(run), start=1):
-            yield WatchedEvent(event, f"{run.resume_token}+{told}")
+        for told, event_of_run in enumerate(events_of(run), start=1):
+            yield WatchedEvent(event_of_run, f"{run.resume_token}+{told}")
 
 
 def events_of(run: EventRun) -> Iterator[Event]:
     """The events of a run, in order."""
+    shared = read(Event, run.shared)
     if not run.starts:
-        yield run.shared
+        yield shared
         return
     counts: Sequence[int] = run.counts or [1] * len(run.starts)
     for index, (start, count) in enumerate(zip(run.starts, counts, strict=True)):
-        shared = _own(run, index)
+        own = replace(shared, **_own(run, index))
         for job_id in range(start, start + count):
-            event = Event()
-            event.CopyFrom(shared)
-            event.job_id = job_id
-            yield event
+            yield replace(own, job_id=job_id)
 
 
-def _own(run: EventRun, index: int) -> Event:
-    """What the events of one run of ids have in common."""
+def _own(run: EventRun, index: int) -> dict[str, Any]:
+    """What the events of one run of ids have in common, beside what all have."""
     own: dict[str, Any] = {}
     for field, column in (
         ("name", run.names),
@@ -46,9 +49,6 @@ def _own(run: EventRun, index: int) -> Event:
     ):
         if column:
             own[field] = column[index]
-    event = Event()
-    event.CopyFrom(run.shared)
-    event.MergeFrom(Event(**own))
     if run.run_at_ms and run.run_at_ms[index]:
-        event.run_at.FromMilliseconds(run.run_at_ms[index])
-    return event
+        own["run_at"] = _EPOCH + timedelta(milliseconds=run.run_at_ms[index])
+    return own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -173,10 +174,10 @@ async def test_operators_see_and_change_jobs(client, queue):
     """By id or by filter, with counts before anything is done."""
     ids = [entry.id for entry in await client("push_many", queue, [b"1", b"2", b"3"], delay=3600)]
     where = JobFilter(queue=queue)
-    assert (await client("jobs.promote", where=where, dry_run=True)).count == 3
+    assert (await client("jobs.promote", where, dry_run=True)).count == 3
     assert (await client("jobs.promote", ids[0])).count == 1
     explained = await client("jobs.explain", ids[1])
-    assert explained.state == job_pb2.JOB_STATE_SCHEDULED
+    assert explained.state is JobState.SCHEDULED
     assert (await client("jobs.cancel", ids[1], reason="test")).count == 1
     assert (await client("jobs.retry", ids[1])).count == 1
     assert (await client("jobs.delete", ids[2])).count == 1
@@ -190,9 +191,12 @@ async def test_operators_see_and_change_jobs(client, queue):
 
 async def test_operators_see_and_change_queues(client, queue):
     """Settings, pause, drain, clean, delete."""
-    settings = QueueSettings(max_attempts=7)
-    changed = await client("queues.update", queue, settings, fields=["max_attempts"])
-    assert changed.settings.max_attempts == 7
+    changed = await client("queues.update", queue, max_attempts=7, lease="1m")
+    assert changed.settings == QueueSettings(max_attempts=7, lease=timedelta(minutes=1))
+    changed = await client("queues.update", queue, lease=None)
+    assert changed.settings == QueueSettings(max_attempts=7)
+    changed = await client("queues.update", queue, QueueSettings(max_waiting=9))
+    assert changed.settings == QueueSettings(max_waiting=9)
     assert (await client("queues.pause", queue, reason="test")).paused
     assert not (await client("queues.resume", queue)).paused
     await client("push_many", queue, [b"1", b"2"])
@@ -200,7 +204,7 @@ async def test_operators_see_and_change_queues(client, queue):
     assert queue in [entry.name for entry in await client("queues.list", queue[:4], page_size=2)]
     assert (await client("queues.drain", queue, dry_run=True)).count == 2
     assert (await client("queues.drain", queue)).count == 2
-    await client("queues.clean", queue, states=[JobState.COMPLETED], older_than=60)
+    await client("queues.clean", queue, state="completed", older="1m")
     assert (await client("queues.delete", queue)).count >= 0
 
 

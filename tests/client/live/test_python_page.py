@@ -12,8 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from jobline import AsyncClient, JobFilter, Worker
-from jobline.v1 import job_pb2
+from jobline import AsyncClient, JobState, Worker
 from jobline_server.testing import running_server
 from tests.client.live.either import in_thread
 
@@ -21,14 +20,14 @@ PAGE = Path(__file__).parents[3] / "docs" / "python.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN_ADDRESS = "localhost:7070"
 
-WAITING = [job_pb2.JOB_STATE_READY, job_pb2.JOB_STATE_SCHEDULED, job_pb2.JOB_STATE_ACTIVE]
+WAITING = [JobState.READY, JobState.SCHEDULED, JobState.ACTIVE]
 
 
 async def serve_until_done(worker: Worker, address: str) -> None:
     """Runs a worker until every job that waits has ended."""
     serving = asyncio.create_task(worker.serve())
     async with AsyncClient(address) as client:
-        waiting = [job.id async for job in client.jobs.list(JobFilter(states=WAITING))]
+        waiting = [job.id async for job in client.jobs.list(state=WAITING)]
         async for end in client.wait(*waiting, timeout=30):
             assert end.ok, end
     worker.stop()

@@ -4,11 +4,23 @@ is another one, and an unused `type: ignore` if a mistake is not found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, assert_type
 
-from jobline import AsyncClient, Client, JobType, Pushed, job
+from jobline import (
+    AsyncClient,
+    BulkResult,
+    Client,
+    Job,
+    JobError,
+    JobState,
+    JobType,
+    Pushed,
+    Queue,
+    QueueSettings,
+    job,
+)
 
 
 @dataclass
@@ -51,8 +63,25 @@ def types_of_pushes(client: Client) -> None:
     client.push_many("q", [b""], max_atempts=5)  # type: ignore[call-arg]  # a typing mistake
 
 
+async def types_of_operators(client: Client, awaited: AsyncClient) -> None:
+    for found in client.jobs.list(queue="mail", state=["dead", JobState.CANCELLED], older="1h"):
+        assert_type(found, Job)
+        assert_type(found.state, JobState)
+        assert_type(found.ended_at, datetime | None)
+    async for found in awaited.jobs.list("queue:mail state:dead"):
+        assert_type(found.error, JobError | None)
+    assert_type(client.jobs.cancel(1, 2), BulkResult)
+    assert_type(await awaited.jobs.retry(queue="mail", dry_run=True), BulkResult)
+    assert_type(client.queues.update("mail", max_attempts=5, lease="2m").counts.ready, int)
+    assert_type(client.queues.update("mail", QueueSettings(max_waiting=9)), Queue)
+    assert_type([worker.description.host for worker in client.admin.workers()], list[str])
+    assert_type((await awaited.admin.stats()).loop_lag, timedelta | None)
+    client.jobs.list(stat="dead")  # type: ignore[call-arg]  # a typing mistake
+    client.jobs.list(state="gone")  # type: ignore[arg-type]  # no state
+    client.queues.update("mail", max_atempts=5)  # type: ignore[call-overload]  # a typing mistake
+
+
 def test_types_are_those_of_the_declaration():
     """Trial D6: `JobType(payload=…)` is of that type, for type checkers as at run time."""
-    checked: list[Callable[..., Any]] = [types_of_declared_jobs, types_of_pushes]
-    assert len(checked) == 2
+    assert all(map(callable, [types_of_declared_jobs, types_of_pushes, types_of_operators]))
     assert (RESIZE.payload, RESIZE.result) == (Resize, Resized)

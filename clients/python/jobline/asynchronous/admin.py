@@ -1,4 +1,4 @@
-"""The operators' services, awaited: typed arguments in, the protocol's messages out.
+"""The operators' services, awaited: typed arguments in, dataclasses out.
 
 Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` says why:
 a paused queue shows it, for other calls servers do not keep it yet. `dry_run` answers with the
@@ -10,11 +10,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from functools import cached_property
+from typing import Unpack, overload
 
 from jobline import operating
 from jobline.asynchronous.pages import Link, pages_of
-from jobline.enums import JobState
+from jobline.enums import JobStateName
+from jobline.filters import DeadConditions, DeadFilter, chosen
+from jobline.job_values import BulkResult, DeadStats, Job, JobPage
+from jobline.keywords import spelled_out
 from jobline.operating import PAGE_SIZE
+from jobline.queue_values import Queue, QueueSettings, SettingsHow
+from jobline.reading import read
+from jobline.server_values import ConnectedWorker, ServerStats
 from jobline.times import Seconds
 from jobline.v1 import (
     admin_service_pb2,
@@ -24,9 +31,6 @@ from jobline.v1 import (
     queue_service_pb2,
     queue_service_pb2_grpc,
 )
-from jobline.v1.dead_letter_service_pb2 import DeadFilter
-from jobline.v1.job_pb2 import Job
-from jobline.v1.queue_pb2 import Queue, QueueSettings
 
 
 class QueueApi:
@@ -50,71 +54,83 @@ class QueueApi:
             )
         ):
             for queue in page.queues:
-                yield queue
+                yield Queue.from_message(queue)
 
     async def get(self, queue: str) -> Queue:
         """One queue with its settings and counts. Raises QueueNotFound."""
         request = queue_service_pb2.GetQueueRequest(queue=queue)
-        return (await self._link().read(self._stub.GetQueue, request)).queue
+        return Queue.from_message((await self._link().read(self._stub.GetQueue, request)).queue)
 
+    @overload
+    async def update(self, queue: str, settings: QueueSettings, *, reason: str = "") -> Queue: ...
+    @overload
+    async def update(
+        self, queue: str, *, reason: str = "", **changes: Unpack[SettingsHow]
+    ) -> Queue: ...
+    @spelled_out(SettingsHow)
     async def update(
         self,
         queue: str,
-        settings: QueueSettings,
+        settings: QueueSettings | None = None,
         *,
-        fields: Iterable[str] | None = None,
         reason: str = "",
+        **changes: Unpack[SettingsHow],
     ) -> Queue:
-        """Changes these `fields` of the settings (all, if None); creates the queue if need be."""
-        request = operating.update_queue(queue, settings, fields=fields, reason=reason)
-        return (await self._link().write(self._stub.UpdateQueue, request)).queue
+        """Changes the settings given as keywords, None taking one back to its default:
+        `update("mail", max_attempts=5, lease="2m")`; or all of them, to those of a
+        `QueueSettings`. Creates the queue if need be.
+        """
+        request = operating.update_queue(queue, settings, changes, reason=reason)
+        return Queue.from_message((await self._link().write(self._stub.UpdateQueue, request)).queue)
 
     async def pause(self, queue: str, *, reason: str = "") -> Queue:
         """Stops handing out; pushes go on. Raises QueueNotFound."""
         request = queue_service_pb2.PauseQueueRequest(queue=queue, reason=reason)
-        return (await self._link().write(self._stub.PauseQueue, request)).queue
+        return Queue.from_message((await self._link().write(self._stub.PauseQueue, request)).queue)
 
     async def resume(self, queue: str, *, reason: str = "") -> Queue:
         """Hands out again. Raises QueueNotFound."""
         request = queue_service_pb2.ResumeQueueRequest(queue=queue, reason=reason)
-        return (await self._link().write(self._stub.ResumeQueue, request)).queue
+        return Queue.from_message((await self._link().write(self._stub.ResumeQueue, request)).queue)
 
-    async def drain(
-        self, queue: str, *, dry_run: bool = False, reason: str = ""
-    ) -> queue_service_pb2.DrainQueueResponse:
+    async def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:
         """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
         request = queue_service_pb2.DrainQueueRequest(queue=queue, dry_run=dry_run, reason=reason)
-        return await self._link().write(self._stub.DrainQueue, request)
+        return BulkResult.from_message(await self._link().write(self._stub.DrainQueue, request))
 
     async def clean(
         self,
         queue: str,
         *,
-        states: Iterable[JobState] = (),
-        older_than: Seconds | None = None,
+        state: JobStateName | Iterable[JobStateName] = (),
+        older: Seconds | None = None,
         dry_run: bool = False,
         reason: str = "",
-    ) -> queue_service_pb2.CleanQueueResponse:
-        """Deletes jobs that ended in these states (default: all but DEAD), at least `older_than`
-        ago.
+    ) -> BulkResult:
+        """Deletes jobs that ended in this state or these (default: all but DEAD), at least `older`
+        ago: `clean("mail", state="completed", older="1h")`.
         """
         request = operating.clean_queue(
-            queue, states=states, older_than=older_than, dry_run=dry_run, reason=reason
+            queue, state=state, older=older, dry_run=dry_run, reason=reason
         )
-        return await self._link().write(self._stub.CleanQueue, request)
+        return BulkResult.from_message(await self._link().write(self._stub.CleanQueue, request))
 
     async def delete(
         self, queue: str, *, force: bool = False, dry_run: bool = False, reason: str = ""
-    ) -> queue_service_pb2.DeleteQueueResponse:
+    ) -> BulkResult:
         """Deletes a queue with all its jobs; with active ones only if `force` is set (else
         QueueActive).
         """
         request = operating.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
-        return await self._link().write(self._stub.DeleteQueue, request)
+        return BulkResult.from_message(await self._link().write(self._stub.DeleteQueue, request))
 
 
 class DeadLetterApi:
-    """`client.dead`: jobs that could not be done. `client.jobs.retry` puts them back."""
+    """`client.dead`: jobs that could not be done. `client.jobs.retry` puts them back.
+
+    They are chosen by the fields of a `DeadFilter` as keywords (`queue="mail", newer="1d"`), by the
+    words of `jobline dead` (`"queue:mail reason:stalled"`), or by a `DeadFilter`.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -123,54 +139,70 @@ class DeadLetterApi:
     def _stub(self) -> dead_letter_service_pb2_grpc.DeadLetterServiceAsyncStub:
         return dead_letter_service_pb2_grpc.DeadLetterServiceStub(self._link().channel)
 
+    @spelled_out(DeadConditions)
     async def list_page(
         self,
-        where: DeadFilter | None = None,
+        where: str | DeadFilter | None = None,
         *,
         page_size: int = PAGE_SIZE,
         page_token: str = "",
         include_payloads: bool = False,
-    ) -> dead_letter_service_pb2.ListDeadJobsResponse:
-        """One page of dead jobs by id, and the token of the next one."""
-        request = operating.list_dead_jobs(
-            where, page_size=page_size, page_token=page_token, include_payloads=include_payloads
-        )
-        return await self._link().read(self._stub.ListDeadJobs, request)
+        **conditions: Unpack[DeadConditions],
+    ) -> JobPage:
+        """One page of dead jobs by id, and the token of the next one.
 
+        All pages need the same filter: make a `DeadFilter` first where it has `older` or `newer`.
+        """
+        request = operating.list_dead_jobs(
+            chosen(DeadFilter, where, conditions, "list_page"),
+            page_size=page_size,
+            page_token=page_token,
+            include_payloads=include_payloads,
+        )
+        return read(JobPage, await self._link().read(self._stub.ListDeadJobs, request))
+
+    @spelled_out(DeadConditions)
     async def list(
         self,
-        where: DeadFilter | None = None,
+        where: str | DeadFilter | None = None,
         *,
         include_payloads: bool = False,
         page_size: int = PAGE_SIZE,
+        **conditions: Unpack[DeadConditions],
     ) -> AsyncIterator[Job]:
-        """All dead jobs by id."""
+        """Dead jobs by id, all those that are chosen. Payloads are left out unless asked for."""
+        found = chosen(DeadFilter, where, conditions, "list")
         async for page in pages_of(
             lambda token: self.list_page(
-                where, page_size=page_size, page_token=token, include_payloads=include_payloads
+                found, page_size=page_size, page_token=token, include_payloads=include_payloads
             )
         ):
             for job in page.jobs:
                 yield job
 
-    async def stats(self, queue: str = "") -> dead_letter_service_pb2.GetDeadLetterStatsResponse:
+    async def stats(self, queue: str = "") -> DeadStats:
         """Counts by queue, name, reason and error type, most first."""
         request = dead_letter_service_pb2.GetDeadLetterStatsRequest(queue=queue)
-        return await self._link().read(self._stub.GetDeadLetterStats, request)
+        return read(DeadStats, await self._link().read(self._stub.GetDeadLetterStats, request))
 
+    @spelled_out(DeadConditions)
     async def purge(
         self,
-        where: DeadFilter | None = None,
+        where: str | DeadFilter | None = None,
         *,
         everything: bool = False,
         dry_run: bool = False,
         reason: str = "",
-    ) -> dead_letter_service_pb2.PurgeDeadJobsResponse:
-        """Deletes dead jobs; a filter without conditions needs `everything=True`."""
+        **conditions: Unpack[DeadConditions],
+    ) -> BulkResult:
+        """Deletes dead jobs; without any condition it needs `everything=True`."""
         request = operating.purge_dead_jobs(
-            where, everything=everything, dry_run=dry_run, reason=reason
+            chosen(DeadFilter, where, conditions, "purge"),
+            everything=everything,
+            dry_run=dry_run,
+            reason=reason,
         )
-        return await self._link().write(self._stub.PurgeDeadJobs, request)
+        return BulkResult.from_message(await self._link().write(self._stub.PurgeDeadJobs, request))
 
 
 class AdminApi:
@@ -183,13 +215,14 @@ class AdminApi:
     def _stub(self) -> admin_service_pb2_grpc.AdminServiceAsyncStub:
         return admin_service_pb2_grpc.AdminServiceStub(self._link().channel)
 
-    async def stats(self) -> admin_service_pb2.GetStatsResponse:
+    async def stats(self) -> ServerStats:
         """Counts and health of the server."""
-        return await self._link().read(self._stub.GetStats, admin_service_pb2.GetStatsRequest())
+        request = admin_service_pb2.GetStatsRequest()
+        return read(ServerStats, await self._link().read(self._stub.GetStats, request))
 
     async def workers(
         self, queue: str = "", *, page_size: int = PAGE_SIZE
-    ) -> AsyncIterator[admin_service_pb2.Worker]:
+    ) -> AsyncIterator[ConnectedWorker]:
         """All connected workers by session, or those that take from `queue`."""
         async for page in pages_of(
             lambda token: self._link().read(
@@ -200,4 +233,4 @@ class AdminApi:
             )
         ):
             for worker in page.workers:
-                yield worker
+                yield read(ConnectedWorker, worker)

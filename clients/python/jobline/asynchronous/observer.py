@@ -13,11 +13,12 @@ from grpc import aio
 
 from jobline.asynchronous.connection import Connection, typed_errors
 from jobline.backoff import RETRY
-from jobline.enums import EventKind
+from jobline.enums import EventKindName
 from jobline.errors import JoblineError
 from jobline.requests import Waiting, Watching
+from jobline.server_values import WatchedEvent
 from jobline.times import Seconds
-from jobline.values import JobEnd, WatchedEvent
+from jobline.values import JobEnd
 
 Message = TypeVar("Message")
 
@@ -71,7 +72,7 @@ class Observer:
         *,
         queues: Iterable[str] = (),
         job_id: int | None = None,
-        kinds: Iterable[EventKind] = (),
+        kinds: Iterable[EventKindName] = (),
         resume_token: str = "",
     ) -> AsyncGenerator[WatchedEvent, None]:
         """What happens, from now on or after a resume token, without end.

@@ -1,4 +1,4 @@
-"""The operators' services, blocking: typed arguments in, the protocol's messages out.
+"""The operators' services, blocking: typed arguments in, dataclasses out.
 
 Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` says why:
 a paused queue shows it, for other calls servers do not keep it yet. `dry_run` answers with the
@@ -9,12 +9,19 @@ writes OutcomeUnknown where no definite answer came.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Unpack, overload
 
 from jobline import operating
 from jobline.blocking.connection import Connection
 from jobline.blocking.pages import pages_of
-from jobline.enums import JobState
+from jobline.enums import JobStateName
+from jobline.filters import DeadConditions, DeadFilter, chosen
+from jobline.job_values import BulkResult, DeadStats, Job, JobPage
+from jobline.keywords import spelled_out
 from jobline.operating import PAGE_SIZE
+from jobline.queue_values import Queue, QueueSettings, SettingsHow
+from jobline.reading import read
+from jobline.server_values import ConnectedWorker, ServerStats
 from jobline.times import Seconds
 from jobline.v1 import (
     admin_service_pb2,
@@ -24,9 +31,6 @@ from jobline.v1 import (
     queue_service_pb2,
     queue_service_pb2_grpc,
 )
-from jobline.v1.dead_letter_service_pb2 import DeadFilter
-from jobline.v1.job_pb2 import Job
-from jobline.v1.queue_pb2 import Queue, QueueSettings
 
 
 class QueueApi:
@@ -34,10 +38,7 @@ class QueueApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-
-    @property
-    def _stub(self) -> queue_service_pb2_grpc.QueueServiceStub:
-        return self._connection.stub(queue_service_pb2_grpc.QueueServiceStub)
+        self._stub = queue_service_pb2_grpc.QueueServiceStub(connection.channel)
 
     def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> Iterator[Queue]:
         """All queues by name, or those whose name starts with `prefix`."""
@@ -49,126 +50,150 @@ class QueueApi:
                 ),
             )
         ):
-            yield from page.queues
+            for queue in page.queues:
+                yield Queue.from_message(queue)
 
     def get(self, queue: str) -> Queue:
         """One queue with its settings and counts. Raises QueueNotFound."""
         request = queue_service_pb2.GetQueueRequest(queue=queue)
-        return self._connection.read(self._stub.GetQueue, request).queue
+        return Queue.from_message((self._connection.read(self._stub.GetQueue, request)).queue)
 
+    @overload
+    def update(self, queue: str, settings: QueueSettings, *, reason: str = "") -> Queue: ...
+    @overload
+    def update(self, queue: str, *, reason: str = "", **changes: Unpack[SettingsHow]) -> Queue: ...
+    @spelled_out(SettingsHow)
     def update(
         self,
         queue: str,
-        settings: QueueSettings,
+        settings: QueueSettings | None = None,
         *,
-        fields: Iterable[str] | None = None,
         reason: str = "",
+        **changes: Unpack[SettingsHow],
     ) -> Queue:
-        """Changes these `fields` of the settings (all, if None); creates the queue if need be."""
-        request = operating.update_queue(queue, settings, fields=fields, reason=reason)
-        return self._connection.write(self._stub.UpdateQueue, request).queue
+        """Changes the settings given as keywords, None taking one back to its default:
+        `update("mail", max_attempts=5, lease="2m")`; or all of them, to those of a
+        `QueueSettings`. Creates the queue if need be.
+        """
+        request = operating.update_queue(queue, settings, changes, reason=reason)
+        return Queue.from_message((self._connection.write(self._stub.UpdateQueue, request)).queue)
 
     def pause(self, queue: str, *, reason: str = "") -> Queue:
         """Stops handing out; pushes go on. Raises QueueNotFound."""
         request = queue_service_pb2.PauseQueueRequest(queue=queue, reason=reason)
-        return self._connection.write(self._stub.PauseQueue, request).queue
+        return Queue.from_message((self._connection.write(self._stub.PauseQueue, request)).queue)
 
     def resume(self, queue: str, *, reason: str = "") -> Queue:
         """Hands out again. Raises QueueNotFound."""
         request = queue_service_pb2.ResumeQueueRequest(queue=queue, reason=reason)
-        return self._connection.write(self._stub.ResumeQueue, request).queue
+        return Queue.from_message((self._connection.write(self._stub.ResumeQueue, request)).queue)
 
-    def drain(
-        self, queue: str, *, dry_run: bool = False, reason: str = ""
-    ) -> queue_service_pb2.DrainQueueResponse:
+    def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:
         """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
         request = queue_service_pb2.DrainQueueRequest(queue=queue, dry_run=dry_run, reason=reason)
-        return self._connection.write(self._stub.DrainQueue, request)
+        return BulkResult.from_message(self._connection.write(self._stub.DrainQueue, request))
 
     def clean(
         self,
         queue: str,
         *,
-        states: Iterable[JobState] = (),
-        older_than: Seconds | None = None,
+        state: JobStateName | Iterable[JobStateName] = (),
+        older: Seconds | None = None,
         dry_run: bool = False,
         reason: str = "",
-    ) -> queue_service_pb2.CleanQueueResponse:
-        """Deletes jobs that ended in these states (default: all but DEAD), at least `older_than`
-        ago.
+    ) -> BulkResult:
+        """Deletes jobs that ended in this state or these (default: all but DEAD), at least `older`
+        ago: `clean("mail", state="completed", older="1h")`.
         """
         request = operating.clean_queue(
-            queue, states=states, older_than=older_than, dry_run=dry_run, reason=reason
+            queue, state=state, older=older, dry_run=dry_run, reason=reason
         )
-        return self._connection.write(self._stub.CleanQueue, request)
+        return BulkResult.from_message(self._connection.write(self._stub.CleanQueue, request))
 
     def delete(
         self, queue: str, *, force: bool = False, dry_run: bool = False, reason: str = ""
-    ) -> queue_service_pb2.DeleteQueueResponse:
+    ) -> BulkResult:
         """Deletes a queue with all its jobs; with active ones only if `force` is set (else
         QueueActive).
         """
         request = operating.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
-        return self._connection.write(self._stub.DeleteQueue, request)
+        return BulkResult.from_message(self._connection.write(self._stub.DeleteQueue, request))
 
 
 class DeadLetterApi:
-    """`client.dead`: jobs that could not be done. `client.jobs.retry` puts them back."""
+    """`client.dead`: jobs that could not be done. `client.jobs.retry` puts them back.
+
+    They are chosen by the fields of a `DeadFilter` as keywords (`queue="mail", newer="1d"`), by the
+    words of `jobline dead` (`"queue:mail reason:stalled"`), or by a `DeadFilter`.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._stub = dead_letter_service_pb2_grpc.DeadLetterServiceStub(connection.channel)
 
-    @property
-    def _stub(self) -> dead_letter_service_pb2_grpc.DeadLetterServiceStub:
-        return self._connection.stub(dead_letter_service_pb2_grpc.DeadLetterServiceStub)
-
+    @spelled_out(DeadConditions)
     def list_page(
         self,
-        where: DeadFilter | None = None,
+        where: str | DeadFilter | None = None,
         *,
         page_size: int = PAGE_SIZE,
         page_token: str = "",
         include_payloads: bool = False,
-    ) -> dead_letter_service_pb2.ListDeadJobsResponse:
-        """One page of dead jobs by id, and the token of the next one."""
-        request = operating.list_dead_jobs(
-            where, page_size=page_size, page_token=page_token, include_payloads=include_payloads
-        )
-        return self._connection.read(self._stub.ListDeadJobs, request)
+        **conditions: Unpack[DeadConditions],
+    ) -> JobPage:
+        """One page of dead jobs by id, and the token of the next one.
 
+        All pages need the same filter: make a `DeadFilter` first where it has `older` or `newer`.
+        """
+        request = operating.list_dead_jobs(
+            chosen(DeadFilter, where, conditions, "list_page"),
+            page_size=page_size,
+            page_token=page_token,
+            include_payloads=include_payloads,
+        )
+        return read(JobPage, self._connection.read(self._stub.ListDeadJobs, request))
+
+    @spelled_out(DeadConditions)
     def list(
         self,
-        where: DeadFilter | None = None,
+        where: str | DeadFilter | None = None,
         *,
         include_payloads: bool = False,
         page_size: int = PAGE_SIZE,
+        **conditions: Unpack[DeadConditions],
     ) -> Iterator[Job]:
-        """All dead jobs by id."""
+        """Dead jobs by id, all those that are chosen. Payloads are left out unless asked for."""
+        found = chosen(DeadFilter, where, conditions, "list")
         for page in pages_of(
             lambda token: self.list_page(
-                where, page_size=page_size, page_token=token, include_payloads=include_payloads
+                found, page_size=page_size, page_token=token, include_payloads=include_payloads
             )
         ):
             yield from page.jobs
 
-    def stats(self, queue: str = "") -> dead_letter_service_pb2.GetDeadLetterStatsResponse:
+    def stats(self, queue: str = "") -> DeadStats:
         """Counts by queue, name, reason and error type, most first."""
         request = dead_letter_service_pb2.GetDeadLetterStatsRequest(queue=queue)
-        return self._connection.read(self._stub.GetDeadLetterStats, request)
+        return read(DeadStats, self._connection.read(self._stub.GetDeadLetterStats, request))
 
+    @spelled_out(DeadConditions)
     def purge(
         self,
-        where: DeadFilter | None = None,
+        where: str | DeadFilter | None = None,
         *,
         everything: bool = False,
         dry_run: bool = False,
         reason: str = "",
-    ) -> dead_letter_service_pb2.PurgeDeadJobsResponse:
-        """Deletes dead jobs; a filter without conditions needs `everything=True`."""
+        **conditions: Unpack[DeadConditions],
+    ) -> BulkResult:
+        """Deletes dead jobs; without any condition it needs `everything=True`."""
         request = operating.purge_dead_jobs(
-            where, everything=everything, dry_run=dry_run, reason=reason
+            chosen(DeadFilter, where, conditions, "purge"),
+            everything=everything,
+            dry_run=dry_run,
+            reason=reason,
         )
-        return self._connection.write(self._stub.PurgeDeadJobs, request)
+        return BulkResult.from_message(self._connection.write(self._stub.PurgeDeadJobs, request))
 
 
 class AdminApi:
@@ -176,18 +201,14 @@ class AdminApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._stub = admin_service_pb2_grpc.AdminServiceStub(connection.channel)
 
-    @property
-    def _stub(self) -> admin_service_pb2_grpc.AdminServiceStub:
-        return self._connection.stub(admin_service_pb2_grpc.AdminServiceStub)
-
-    def stats(self) -> admin_service_pb2.GetStatsResponse:
+    def stats(self) -> ServerStats:
         """Counts and health of the server."""
-        return self._connection.read(self._stub.GetStats, admin_service_pb2.GetStatsRequest())
+        request = admin_service_pb2.GetStatsRequest()
+        return read(ServerStats, self._connection.read(self._stub.GetStats, request))
 
-    def workers(
-        self, queue: str = "", *, page_size: int = PAGE_SIZE
-    ) -> Iterator[admin_service_pb2.Worker]:
+    def workers(self, queue: str = "", *, page_size: int = PAGE_SIZE) -> Iterator[ConnectedWorker]:
         """All connected workers by session, or those that take from `queue`."""
         for page in pages_of(
             lambda token: self._connection.read(
@@ -197,4 +218,5 @@ class AdminApi:
                 ),
             )
         ):
-            yield from page.workers
+            for worker in page.workers:
+                yield read(ConnectedWorker, worker)

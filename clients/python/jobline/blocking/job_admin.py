@@ -3,121 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Unpack
 
 from jobline import operating
 from jobline.blocking.connection import Connection
 from jobline.blocking.pages import pages_of
+from jobline.filters import JobConditions, JobFilter, chosen
+from jobline.job_values import BulkResult, Explanation, Job, JobPage
+from jobline.keywords import spelled_out
 from jobline.operating import PAGE_SIZE
+from jobline.reading import read
 from jobline.v1 import job_admin_service_pb2, job_admin_service_pb2_grpc
-from jobline.v1.job_admin_service_pb2 import JobFilter
-from jobline.v1.job_pb2 import Job
 
 
 class JobApi:
-    """`client.jobs`: what operators do with jobs. Many are chosen by ids (≤ 10,000) or by a
-    filter; a filter without conditions needs `everything=True`.
+    """`client.jobs`: what operators do with jobs.
+
+    Jobs are chosen by the fields of a `JobFilter` as keywords (`queue="mail", state="dead"`), by
+    the words of the command line (`"queue:mail state:dead older:1h"`), or by a `JobFilter`. Calls
+    that change many take ids too (≤ 10,000), and without any condition they need
+    `everything=True`.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-
-    @property
-    def _stub(self) -> job_admin_service_pb2_grpc.JobAdminServiceStub:
-        return self._connection.stub(job_admin_service_pb2_grpc.JobAdminServiceStub)
+        self._stub = job_admin_service_pb2_grpc.JobAdminServiceStub(connection.channel)
 
     def get(self, id_: int) -> Job:
         """One job, live or ended, with payload, result and attempts. Raises JobNotFound."""
-        return self._connection.read(self._stub.GetJob, operating.get_job(id_)).job
+        request = operating.get_job(id_)
+        return Job.from_message((self._connection.read(self._stub.GetJob, request)).job)
 
     def get_by_key(self, queue: str, job_key: str) -> Job:
         """The job that was pushed with this idempotency key. Raises JobNotFound."""
         request = operating.get_job_by_key(queue, job_key)
-        return self._connection.read(self._stub.GetJob, request).job
+        return Job.from_message((self._connection.read(self._stub.GetJob, request)).job)
 
+    @spelled_out(JobConditions)
     def list_page(
         self,
-        where: JobFilter | None = None,
+        where: str | JobFilter | None = None,
         *,
         page_size: int = PAGE_SIZE,
         page_token: str = "",
         include_payloads: bool = False,
-    ) -> job_admin_service_pb2.ListJobsResponse:
-        """One page of jobs by id, `page_size` 1 … 1,000, and the token of the next one."""
-        request = operating.list_jobs(
-            where, page_size=page_size, page_token=page_token, include_payloads=include_payloads
-        )
-        return self._connection.read(self._stub.ListJobs, request)
+        **conditions: Unpack[JobConditions],
+    ) -> JobPage:
+        """One page of jobs by id, `page_size` 1 … 1,000, and the token of the next one.
 
+        All pages need the same filter: make a `JobFilter` first where it has `older` or `newer`.
+        """
+        request = operating.list_jobs(
+            chosen(JobFilter, where, conditions, "list_page"),
+            page_size=page_size,
+            page_token=page_token,
+            include_payloads=include_payloads,
+        )
+        return read(JobPage, self._connection.read(self._stub.ListJobs, request))
+
+    @spelled_out(JobConditions)
     def list(
         self,
-        where: JobFilter | None = None,
+        where: str | JobFilter | None = None,
         *,
         include_payloads: bool = False,
         page_size: int = PAGE_SIZE,
+        **conditions: Unpack[JobConditions],
     ) -> Iterator[Job]:
-        """All jobs by id."""
+        """Jobs by id, all those that are chosen: `list(queue="mail", state="dead")`,
+        `list("queue:mail state:dead older:1h")`. Payloads are left out unless asked for.
+        """
+        found = chosen(JobFilter, where, conditions, "list")
         for page in pages_of(
             lambda token: self.list_page(
-                where, page_size=page_size, page_token=token, include_payloads=include_payloads
+                found, page_size=page_size, page_token=token, include_payloads=include_payloads
             )
         ):
             yield from page.jobs
 
-    def explain(self, id_: int) -> job_admin_service_pb2.ExplainJobResponse:
+    def explain(self, id_: int) -> Explanation:
         """Why a job is not running, the first obstacle first. Raises JobNotFound."""
         request = job_admin_service_pb2.ExplainJobRequest(id=id_)
-        return self._connection.read(self._stub.ExplainJob, request)
+        return read(Explanation, self._connection.read(self._stub.ExplainJob, request))
 
+    @spelled_out(JobConditions)
     def promote(
         self,
-        *ids: int,
-        where: JobFilter | None = None,
+        *which: int | str | JobFilter,
         everything: bool = False,
         dry_run: bool = False,
         reason: str = "",
-    ) -> job_admin_service_pb2.PromoteJobsResponse:
+        **conditions: Unpack[JobConditions],
+    ) -> BulkResult:
         """Makes scheduled jobs ready now."""
-        jobs = operating.selection(ids, where, everything=everything)
+        jobs = operating.selection(which, conditions, everything=everything, function="promote")
         request = job_admin_service_pb2.PromoteJobsRequest(
             jobs=jobs, dry_run=dry_run, reason=reason
         )
-        return self._connection.write(self._stub.PromoteJobs, request)
+        return BulkResult.from_message(self._connection.write(self._stub.PromoteJobs, request))
 
+    @spelled_out(JobConditions)
     def cancel(
         self,
-        *ids: int,
-        where: JobFilter | None = None,
+        *which: int | str | JobFilter,
         everything: bool = False,
         dry_run: bool = False,
         reason: str = "",
-    ) -> job_admin_service_pb2.CancelJobsResponse:
+        **conditions: Unpack[JobConditions],
+    ) -> BulkResult:
         """Cancels jobs: waiting ones at once, active ones when their worker settles them."""
-        jobs = operating.selection(ids, where, everything=everything)
+        jobs = operating.selection(which, conditions, everything=everything, function="cancel")
         request = job_admin_service_pb2.CancelJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
-        return self._connection.write(self._stub.CancelJobs, request)
+        return BulkResult.from_message(self._connection.write(self._stub.CancelJobs, request))
 
+    @spelled_out(JobConditions)
     def retry(
         self,
-        *ids: int,
-        where: JobFilter | None = None,
+        *which: int | str | JobFilter,
         everything: bool = False,
         dry_run: bool = False,
         reason: str = "",
-    ) -> job_admin_service_pb2.RetryJobsResponse:
+        **conditions: Unpack[JobConditions],
+    ) -> BulkResult:
         """Puts ended jobs back, dead, cancelled, expired and completed ones alike."""
-        jobs = operating.selection(ids, where, everything=everything)
+        jobs = operating.selection(which, conditions, everything=everything, function="retry")
         request = job_admin_service_pb2.RetryJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
-        return self._connection.write(self._stub.RetryJobs, request)
+        return BulkResult.from_message(self._connection.write(self._stub.RetryJobs, request))
 
+    @spelled_out(JobConditions)
     def delete(
         self,
-        *ids: int,
-        where: JobFilter | None = None,
+        *which: int | str | JobFilter,
         everything: bool = False,
         dry_run: bool = False,
         reason: str = "",
-    ) -> job_admin_service_pb2.DeleteJobsResponse:
+        **conditions: Unpack[JobConditions],
+    ) -> BulkResult:
         """Deletes jobs that wait or have ended."""
-        jobs = operating.selection(ids, where, everything=everything)
+        jobs = operating.selection(which, conditions, everything=everything, function="delete")
         request = job_admin_service_pb2.DeleteJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
-        return self._connection.write(self._stub.DeleteJobs, request)
+        return BulkResult.from_message(self._connection.write(self._stub.DeleteJobs, request))

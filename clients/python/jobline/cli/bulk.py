@@ -6,9 +6,9 @@ out in slices of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import typer
 
@@ -16,30 +16,11 @@ from jobline.cli.command import Cli
 from jobline.cli.exits import Exit
 from jobline.cli.output import counted
 from jobline.cli.selection import Chosen
+from jobline.job_values import BulkResult
 
 # The protocol takes 10,000 ids a call; smaller slices make the bar move.
 SLICE = 1_000
 _SKIPPED_SHOWN = 10
-
-
-class Answer(Protocol):
-    """What the calls on many jobs have in common."""
-
-    @property
-    def count(self) -> int:
-        """How many it was done to."""
-
-    @property
-    def operation_id(self) -> str:
-        """Names the operation in the log of the server."""
-
-    @property
-    def skipped_ids(self) -> Sequence[int]:
-        """Ids that were asked for and left as they are."""
-
-    @property
-    def not_found_ids(self) -> Sequence[int]:
-        """Those of them that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +29,7 @@ class Verb:
 
     name: str
     done: str
-    call: Callable[..., Answer]
+    call: Callable[..., BulkResult]
     destructive: bool = False
 
 
@@ -62,10 +43,10 @@ class Tally:
     not_found: list[int] = field(default_factory=list)
     operations: list[str] = field(default_factory=list)
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: BulkResult) -> None:
         """Counts one answer in."""
         self.count += answer.count
-        self.requested += getattr(answer, "requested", 0)
+        self.requested += answer.requested
         self.skipped += answer.skipped_ids
         self.not_found += answer.not_found_ids
         if answer.operation_id:
@@ -118,7 +99,8 @@ def _run(cli: Cli, verb: Verb, chosen: Chosen, *, dry_run: bool, reason: str) ->
     if not chosen.ids:
         where = chosen.where
         with cli.out.progress(verb.name, None):
-            tally.add(verb.call(where=where, everything=where is None, **said))
+            which = () if where is None else (where,)
+            tally.add(verb.call(*which, everything=where is None, **said))
         return tally
     with cli.out.progress(verb.name, len(chosen.ids)) as advance:
         for start in range(0, len(chosen.ids), SLICE):

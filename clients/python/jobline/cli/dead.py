@@ -11,15 +11,14 @@ from jobline.cli import options as option
 from jobline.cli.bulk import Verb, carry_out
 from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Mistake
-from jobline.cli.filters import Filter, parse
-from jobline.cli.job_view import bytes_text, error_text, moment_of
+from jobline.cli.job_view import bytes_text, error_text
 from jobline.cli.output import Column, counted
 from jobline.cli.plain import plain
 from jobline.cli.selection import Chosen, choose, dead_filter, needs_ids, reason_name
 from jobline.cli.spans import show_ago
 from jobline.enums import JobState
-from jobline.v1.dead_letter_service_pb2 import DeadCount, DeadFilter
-from jobline.v1.job_pb2 import Job
+from jobline.filter_words import parse
+from jobline.job_values import DeadCount, Job
 
 _PAGE = 500
 _ERROR_SHOWN = 80
@@ -46,7 +45,7 @@ def ls(
     payloads: option.Payloads = False,
 ) -> None:
     """List dead jobs; `older:` and `newer:` mean their death."""
-    where = _where(parse(words or [], cli.now()))
+    where = dead_filter(parse(words or [], cli.now()))
     page = min(limit, _PAGE) or _PAGE
     found = cli.client.dead.list(where, include_payloads=payloads, page_size=page)
     shown = islice(found, limit or None)
@@ -93,7 +92,7 @@ def purge(
     chosen = choose(words, everything=everything, now=cli.now())
     if chosen.ids:
         raise Mistake("purge takes filter words; for ids use `jobline job rm`")
-    where = None if everything else _where(chosen.words)
+    where = dead_filter(chosen.words)
     if not dry_run and not yes:
         count = cli.client.dead.purge(where, everything=everything, dry_run=True).count
         cli.confirm(f"Delete {counted(count, 'dead job')}?", yes=not count)
@@ -103,10 +102,6 @@ def purge(
     cli.out.document(value, f"{counted(answer.count, 'dead job')} {would}deleted")
 
 
-def _where(words: Filter) -> DeadFilter | None:
-    return None if words.is_empty() else dead_filter(words)
-
-
 def _narrowed(cli: Cli, chosen: Chosen) -> Chosen | None:
     """The same choice among dead jobs only: retrying takes a filter of jobs, which knows no reasons
     and no times of death, so those are looked up and become ids. None: there are none.
@@ -114,26 +109,24 @@ def _narrowed(cli: Cli, chosen: Chosen) -> Chosen | None:
     if chosen.ids:
         return chosen
     if not needs_ids(chosen.words):
-        words = chosen.words
-        dead_filter(words)  # refuses what dead jobs cannot be asked for
-        words.states = [JobState.DEAD]
-        return Chosen((), words)
+        dead_filter(chosen.words)  # refuses what dead jobs cannot be asked for
+        return Chosen((), chosen.words | {"state": [JobState.DEAD]})
     found = cli.client.dead.list(dead_filter(chosen.words), page_size=_PAGE)
     ids = tuple(job.id for job in found)
     if not ids:
         cli.out.document({"count": 0, "skipped_ids": []}, "No such dead jobs.")
         return None
-    return Chosen(ids, Filter())
+    return Chosen(ids, {})
 
 
 def _columns(now: datetime, payloads: bool) -> list[Column[Job]]:
     shown: list[Column[Job]] = [
         Column("id", lambda job: str(job.id), right=True),
         Column("queue", lambda job: job.queue),
-        Column("name", lambda job: job.options.name),
+        Column("name", lambda job: job.name),
         Column("reason", lambda job: reason_name(job.reason)),
-        Column("tries", lambda job: str(job.attempts), right=True),
-        Column("died", lambda job: show_ago(moment_of(job, "ended_at"), now)),
+        Column("attempts", lambda job: str(job.attempts), right=True),
+        Column("died", lambda job: show_ago(job.ended_at, now)),
         Column("error", lambda job: bytes_text(error_text(job).encode(), _ERROR_SHOWN)),
     ]
     if payloads:
@@ -148,6 +141,6 @@ def _counts(now: datetime) -> list[Column[DeadCount]]:
         Column("name", lambda one: one.name),
         Column("reason", lambda one: reason_name(one.reason)),
         Column("error", lambda one: one.error_type),
-        Column("first", lambda one: show_ago(moment_of(one, "oldest_at"), now)),
-        Column("last", lambda one: show_ago(moment_of(one, "newest_at"), now)),
+        Column("first", lambda one: show_ago(one.oldest_at, now)),
+        Column("last", lambda one: show_ago(one.newest_at, now)),
     ]

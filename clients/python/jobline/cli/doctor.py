@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import timedelta
 from importlib.metadata import version
 
 import google.protobuf
@@ -26,9 +27,8 @@ from jobline.cli.findings import Finding, Health, failed, fine, worrying
 from jobline.cli.output import counted, printable
 from jobline.cli.spans import show_span
 from jobline.errors import JoblineError
+from jobline.server_values import ServerStats
 from jobline.status import error_from_rpc
-from jobline.times import from_duration
-from jobline.v1.admin_service_pb2 import GetStatsResponse
 
 _ROUNDS = 20
 # A disk whose fsync takes longer than this makes every lone push feel slow.
@@ -87,7 +87,7 @@ def examine(cli: Cli, *, read_only: bool) -> Iterator[Finding]:
         yield from probe(cli)
 
 
-def _of_stats(stats: GetStatsResponse) -> list[Finding]:
+def _of_stats(stats: ServerStats) -> list[Finding]:
     return [_disk(stats), _fsync(stats), _lag(stats), _workers(stats), _dead(stats)]
 
 
@@ -111,7 +111,7 @@ def _health(channel: grpc.Channel) -> Finding:
     return fine("health", "SERVING")
 
 
-def _versions(stats: GetStatsResponse) -> Finding:
+def _versions(stats: ServerStats) -> Finding:
     ours, theirs = version("jobline"), stats.version
     said = f"jobline-server {theirs}, transport {stats.transport}"
     if ours.split(".")[:2] != theirs.split(".")[:2]:
@@ -129,14 +129,14 @@ def _round_trip(cli: Cli) -> Finding:
     return fine("round trip", f"{show_span(statistics.median(times))}, slowest {slowest}")
 
 
-def _disk(stats: GetStatsResponse) -> Finding:
+def _disk(stats: ServerStats) -> Finding:
     if stats.disk_full:
         return failed("disk", "full: pushes are refused", "Make room where --data points to.")
     return fine("disk", "has room")
 
 
-def _fsync(stats: GetStatsResponse) -> Finding:
-    seconds = from_duration(stats.commit_time).total_seconds()
+def _fsync(stats: ServerStats) -> Finding:
+    seconds = _seconds(stats.commit_time)
     said = f"{show_span(seconds)} a commit, fsync included, over the last ones"
     if not stats.commits:
         return fine("fsync", "nothing was committed since the start")
@@ -145,22 +145,26 @@ def _fsync(stats: GetStatsResponse) -> Finding:
     return fine("fsync", said)
 
 
-def _lag(stats: GetStatsResponse) -> Finding:
-    seconds = from_duration(stats.loop_lag).total_seconds()
+def _seconds(span: timedelta | None) -> float:
+    return 0.0 if span is None else span.total_seconds()
+
+
+def _lag(stats: ServerStats) -> Finding:
+    seconds = _seconds(stats.loop_lag)
     said = f"the loop stood still for {show_span(seconds)} at most in the last minute"
     if seconds > _LAG_SECONDS_FINE:
         return worrying("loop", said, "The server is short of processor time.")
     return fine("loop", said)
 
 
-def _workers(stats: GetStatsResponse) -> Finding:
+def _workers(stats: ServerStats) -> Finding:
     said = f"{stats.workers:,} connected, {counted(stats.ready, 'job')} ready"
     if stats.ready and not stats.workers:
         return worrying("workers", said, "Nobody works: start one with `jobline work QUEUE …`.")
     return fine("workers", said)
 
 
-def _dead(stats: GetStatsResponse) -> Finding:
+def _dead(stats: ServerStats) -> Finding:
     if stats.dead:
         found = counted(stats.dead, "job")
         return worrying("dead letters", found, "Look: `jobline dead stats`.")

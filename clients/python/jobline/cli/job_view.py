@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -13,8 +11,8 @@ from jobline.cli.output import Column, pairs, printable, table
 from jobline.cli.plain import text_of
 from jobline.cli.selection import reason_name, state_name
 from jobline.cli.spans import show_ago, show_moment, show_span
-from jobline.times import from_duration, from_timestamp
-from jobline.v1.job_pb2 import Attempt, AttemptOutcome, Job
+from jobline.job_values import Attempt, Job
+from jobline.values import JobError
 
 _PAYLOAD_SHOWN = 60
 
@@ -24,10 +22,10 @@ def columns(now: datetime, payloads: bool) -> list[Column[Job]]:
     shown: list[Column[Job]] = [
         Column("id", lambda job: str(job.id), right=True),
         Column("queue", lambda job: job.queue),
-        Column("name", lambda job: job.options.name),
+        Column("name", lambda job: job.name),
         Column("state", lambda job: state_name(job.state)),
-        Column("tries", lambda job: str(job.attempts), right=True),
-        Column("pushed", lambda job: show_ago(moment_of(job, "pushed_at"), now)),
+        Column("attempts", lambda job: str(job.attempts), right=True),
+        Column("pushed", lambda job: show_ago(job.pushed_at, now)),
         Column("worker", lambda job: job.worker),
         Column("what", _what),
     ]
@@ -39,24 +37,24 @@ def columns(now: datetime, payloads: bool) -> list[Column[Job]]:
 def full(job: Job, now: datetime) -> RenderableType:
     """Everything about one job."""
     options = job.options
-    headers = "  ".join(f"{key}={options.headers[key]}" for key in sorted(options.headers))
+    headers = "  ".join(f"{key}={value}" for key, value in sorted((options.headers or {}).items()))
     rows = [
         ("id", str(job.id)),
         ("queue", job.queue),
-        ("name", options.name),
+        ("name", job.name),
         ("state", " ".join(filter(None, [state_name(job.state), reason_name(job.reason)]))),
         ("cancel", "asked for; its worker has not settled it yet" if job.cancel_requested else ""),
         ("key", job.job_key),
-        ("priority", str(options.priority) if options.HasField("priority") else ""),
-        ("attempts", f"{job.attempts} failed, {job.stalls} stalled, {job.releases} released"),
-        ("pushed", _when(job, "pushed_at", now)),
-        ("runs", _when(job, "run_at", now)),
+        ("priority", "" if options.priority is None else str(options.priority)),
+        ("attempts", _attempts(job)),
+        ("pushed", _when(job.pushed_at, now)),
+        ("runs", _when(job.run_at, now)),
         ("worker", job.worker),
         ("delivery", str(job.delivery) if job.delivery else ""),
-        ("lease until", _when(job, "lease_until", now)),
+        ("lease until", _when(job.lease_until, now)),
         ("progress", _progress(job)),
-        ("ended", _when(job, "ended_at", now)),
-        ("content", f"{job.payload_bytes:,} bytes {options.content_type}".rstrip()),
+        ("ended", _when(job.ended_at, now)),
+        ("content", f"{job.payload_bytes:,} bytes {job.content_type}".rstrip()),
         ("headers", headers),
         ("payload", bytes_text(job.payload)),
         ("checkpoint", bytes_text(job.checkpoint)),
@@ -66,24 +64,14 @@ def full(job: Job, now: datetime) -> RenderableType:
     parts: list[RenderableType] = [pairs(rows)]
     if job.history:
         parts += ["", table(job.history, _ATTEMPTS)]
-    if job.error.stack:
+    if job.error is not None and job.error.stack:
         parts += ["", Text(printable(job.error.stack.rstrip()), style="dim")]
     return Group(*parts)
 
 
-def moment_of(message: Message, field: str) -> datetime | None:
-    """A moment of a message, None where it is not set."""
-    if not message.HasField(field):
-        return None
-    value = getattr(message, field)
-    return from_timestamp(value) if isinstance(value, Timestamp) else None
-
-
-def span_text(message: Message, field: str) -> str:
-    """A span of a message, "" where it is not set."""
-    if not message.HasField(field):
-        return ""
-    return show_span(from_duration(getattr(message, field)).total_seconds())
+def span_text(span: timedelta | None) -> str:
+    """A span as people read it, "" where there is none."""
+    return "" if span is None else show_span(span.total_seconds())
 
 
 def bytes_text(data: bytes, most: int = 2_000) -> str:
@@ -98,11 +86,22 @@ def bytes_text(data: bytes, most: int = 2_000) -> str:
 
 def error_text(job: Job) -> str:
     """The last error in one line."""
-    return ": ".join(filter(None, [job.error.type, job.error.message]))
+    return _in_a_line(job.error)
+
+
+def _in_a_line(error: JobError | None) -> str:
+    return "" if error is None else ": ".join(filter(None, [error.type, error.message]))
+
+
+def _attempts(job: Job) -> str:
+    """How many there were, and how those went that did not simply complete."""
+    went = [(job.failed, "failed"), (job.stalls, "stalled"), (job.releases, "released")]
+    said = ", ".join(f"{count:,} {how}" for count, how in went if count)
+    return f"{job.attempts:,} ({said})" if said else f"{job.attempts:,}"
 
 
 def _what(job: Job) -> str:
-    if job.HasField("error"):
+    if job.error is not None:
         return bytes_text(error_text(job).encode(), _PAYLOAD_SHOWN)
     return _progress(job)
 
@@ -113,13 +112,12 @@ def _progress(job: Job) -> str:
     return f"{job.progress:.0f} % {job.progress_message}".rstrip()
 
 
-def _when(job: Job, field: str, now: datetime) -> str:
-    moment = moment_of(job, field)
+def _when(moment: datetime | None, now: datetime) -> str:
     return "" if moment is None else f"{show_moment(moment)} ({show_ago(moment, now)})"
 
 
 def _took(attempt: Attempt) -> str:
-    begun, ended = moment_of(attempt, "leased_at"), moment_of(attempt, "ended_at")
+    begun, ended = attempt.leased_at, attempt.ended_at
     return "" if begun is None or ended is None else show_span((ended - begun).total_seconds())
 
 
@@ -127,10 +125,10 @@ _ATTEMPTS: list[Column[Attempt]] = [
     Column("attempt", lambda one: str(one.attempt), right=True),
     Column(
         "how",
-        lambda one: AttemptOutcome.Name(one.outcome).removeprefix("ATTEMPT_OUTCOME_").lower(),
+        lambda one: one.outcome.name.lower(),
     ),
     Column("worker", lambda one: one.worker),
-    Column("began", lambda one: show_moment(moment_of(one, "leased_at"))),
+    Column("began", lambda one: show_moment(one.leased_at)),
     Column("took", _took, right=True),
-    Column("error", lambda one: ": ".join(filter(None, [one.error.type, one.error.message]))),
+    Column("error", lambda one: _in_a_line(one.error)),
 ]

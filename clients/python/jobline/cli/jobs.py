@@ -12,10 +12,10 @@ from jobline.cli import options as option
 from jobline.cli.bulk import Verb, carry_out
 from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Exit, Mistake
-from jobline.cli.filters import parse
 from jobline.cli.plain import plain, text_of
 from jobline.cli.selection import choose, id_of, job_filter, state_name
 from jobline.cli.spans import show_moment
+from jobline.filter_words import parse
 
 if TYPE_CHECKING:
     from jobline import JobEnd
@@ -60,8 +60,7 @@ def ls(
     payloads: option.Payloads = False,
 ) -> None:
     """List jobs, oldest first, chosen by filter words."""
-    chosen = parse(words or [], cli.now())
-    where = None if chosen.is_empty() else job_filter(chosen)
+    where = job_filter(parse(words or [], cli.now()))
     page = min(limit, _PAGE) or _PAGE
     found = cli.client.jobs.list(where, include_payloads=payloads, page_size=page)
     shown = islice(found, limit or None)

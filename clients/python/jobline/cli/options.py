@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from jobline.cli import filters, settings
+from jobline.cli import settings
 from jobline.cli.exits import Mistake
 from jobline.cli.selection import id_of
+from jobline.filter_words import HELP as FILTER_HELP
 from jobline.times import parse_span
 
 
@@ -75,7 +76,7 @@ Looks = Annotated[
     int, typer.Option("--limit", "-n", min=0, metavar="N", help="End after so many; 0: never.")
 ]
 Payloads = Annotated[bool, _flag("--payloads", help="With payloads and results.")]
-Words = Annotated[list[str] | None, typer.Argument(metavar="WORD", help=_lines(filters.HELP))]
+Words = Annotated[list[str] | None, typer.Argument(metavar="WORD", help=_lines(FILTER_HELP))]
 EndStates = Annotated[
     list[str] | None,
     typer.Argument(
@@ -84,7 +85,7 @@ EndStates = Annotated[
 ]
 Selection = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID|WORD", help=_lines(f"Ids, or a filter. {filters.HELP}")),
+    typer.Argument(metavar="ID|WORD", help=_lines(f"Ids, or a filter. {FILTER_HELP}")),
 ]
 Everything = Annotated[bool, _flag("--all", help="All of them, without a filter.")]
 

@@ -12,14 +12,13 @@ from jobline.cli import options as option
 from jobline.cli import settings as words_of
 from jobline.cli.command import QUEUES, Cli, command
 from jobline.cli.exits import Mistake
-from jobline.cli.filters import Filter, parse
-from jobline.cli.job_view import moment_of
 from jobline.cli.output import Column, counted, pairs
 from jobline.cli.plain import plain
 from jobline.cli.spans import show_ago, show_moment
 from jobline.enums import JobState
 from jobline.errors import QueueNotFound
-from jobline.v1.queue_pb2 import Queue, QueueSettings
+from jobline.filter_words import Conditions, parse
+from jobline.queue_values import Queue, QueueSettings
 
 
 def register(app: typer.Typer) -> None:
@@ -51,14 +50,13 @@ def set_(
     cli: Cli, queue: option.QueueName, words: option.Settings, *, reason: option.Why = ""
 ) -> None:
     """Change settings of a queue; creates it if it does not exist."""
-    settings = QueueSettings()
-    words_of.change(settings, words)  # what is mistyped is refused before anybody is asked
+    words_of.changes(QueueSettings(), words)  # mistyped ones are refused before anybody is asked
     try:
         settings = cli.client.queues.get(queue).settings
     except QueueNotFound:
         settings = QueueSettings()
-    fields = words_of.change(settings, words)
-    _show(cli, cli.client.queues.update(queue, settings, fields=fields, reason=reason))
+    changed = words_of.changes(settings, words)
+    _show(cli, cli.client.queues.update(queue, **changed, reason=reason))
 
 
 def pause(cli: Cli, queue: option.QueueName, *, reason: option.Why = "") -> None:
@@ -99,7 +97,7 @@ def clean(
 ) -> None:
     """Delete jobs that have ended, all but dead ones or those in the states you name."""
     chosen = _states(parse(words or [], cli.now()))
-    said: dict[str, Any] = {"states": chosen, "older_than": older, "reason": reason}
+    said: dict[str, Any] = {"state": chosen, "older": older, "reason": reason}
     if not dry_run and not yes:
         count = cli.client.queues.clean(queue, dry_run=True, **said).count
         cli.confirm(f"Delete {counted(count, 'ended job')} of {queue}?", yes=not count)
@@ -134,7 +132,7 @@ def columns(now: datetime) -> list[Column[Queue]]:
         Column("active", lambda queue: f"{queue.counts.active:,}", right=True),
         Column("completed", lambda queue: f"{queue.counts.completed:,}", right=True),
         Column("dead", lambda queue: f"{queue.counts.dead:,}", right=True),
-        Column("oldest", lambda queue: show_ago(moment_of(queue, "oldest_ready_at"), now)),
+        Column("oldest", lambda queue: show_ago(queue.oldest_ready_at, now)),
         Column("", remarks),
     ]
 
@@ -150,10 +148,11 @@ def remarks(queue: Queue) -> str:
     return ", ".join(said)
 
 
-def _states(chosen: Filter) -> list[JobState]:
-    if chosen != Filter(states=chosen.states):
+def _states(chosen: Conditions) -> list[JobState]:
+    if chosen.keys() - {"state"}:
         raise Mistake("clean takes state:… only; for other words use `jobline job rm`")
-    return chosen.states
+    states: list[JobState] = chosen.get("state", [])
+    return states
 
 
 _COUNTS = (
@@ -182,8 +181,8 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
         ("queue", queue.name),
         ("shard", str(queue.shard)),
         ("paused", paused if queue.paused else ""),
-        ("created", show_moment(moment_of(queue, "created_at"))),
-        ("oldest ready", show_ago(moment_of(queue, "oldest_ready_at"), now)),
+        ("created", show_moment(queue.created_at)),
+        ("oldest ready", show_ago(queue.oldest_ready_at, now)),
         (
             "since start",
             f"{queue.pushed_total:,} pushed, {queue.completed_total:,} completed, {failed}",

@@ -1,7 +1,4 @@
-"""Which jobs a command means: ids or filter words, as the protocol's messages.
-
-Knows the filters of the protocol; nothing of how they are carried out.
-"""
+"""Which jobs a command means: ids or filter words."""
 
 from __future__ import annotations
 
@@ -9,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from jobline.cli import filters
+from jobline import filter_words
 from jobline.cli.exits import Mistake
-from jobline.cli.filters import Filter
 from jobline.enums import EndReason, JobState
-from jobline.times import to_timestamp
-from jobline.v1 import job_pb2
-from jobline.v1.dead_letter_service_pb2 import DeadFilter
-from jobline.v1.job_admin_service_pb2 import JobFilter
+from jobline.filter_words import Conditions
+from jobline.filters import DeadFilter, JobFilter
 
 _ID_MAX = (1 << 53) - 1
 
@@ -26,12 +20,12 @@ class Chosen:
     """Jobs by id, or by a filter; neither means all."""
 
     ids: tuple[int, ...]
-    words: Filter
+    words: Conditions
 
     @property
     def where(self) -> JobFilter | None:
-        """The filter for the protocol; None with ids or for all."""
-        return None if self.ids or self.words.is_empty() else job_filter(self.words)
+        """The filter of jobs; None with ids or for all."""
+        return None if self.ids else job_filter(self.words)
 
 
 def choose(words: Sequence[str] | None, *, everything: bool, now: datetime) -> Chosen:
@@ -42,9 +36,9 @@ def choose(words: Sequence[str] | None, *, everything: bool, now: datetime) -> C
         raise Mistake("ids and filter words do not go together: give one kind")
     chosen = Chosen(
         ids=tuple(dict.fromkeys(map(id_of, numbers))),
-        words=Filter() if numbers else filters.parse(words, now),
+        words={} if numbers else filter_words.parse(words, now),
     )
-    said_nothing = not chosen.ids and chosen.words.is_empty()
+    said_nothing = not chosen.ids and not chosen.words
     if said_nothing and not everything:
         raise Mistake("which jobs? Give ids, filter words, or --all")
     if everything and not said_nothing:
@@ -59,56 +53,26 @@ def id_of(word: str) -> int:
     return int(word)
 
 
-def job_filter(words: Filter) -> JobFilter:
-    """The protocol's filter of jobs. Raises Mistake for what only dead jobs have."""
-    if words.reasons:
-        raise Mistake("reason: is a word for dead jobs: use `jobline dead …`")
-    message = JobFilter(
-        queue=words.queue,
-        name=words.name,
-        states=[job_pb2.JobState.ValueType(state) for state in words.states],
-        headers=words.headers,
-        error_type=words.error_type,
-        error_contains=words.error_contains,
-    )
-    if words.after is not None:
-        message.pushed_after.CopyFrom(to_timestamp(words.after))
-    if words.before is not None:
-        message.pushed_before.CopyFrom(to_timestamp(words.before))
-    return message
+def job_filter(words: Conditions) -> JobFilter | None:
+    """The filter of jobs that words make, None if there are none. Raises InvalidArgument."""
+    return JobFilter(**filter_words.of_jobs(words)) if words else None
 
 
-def dead_filter(words: Filter) -> DeadFilter:
-    """The protocol's filter of dead jobs. Raises Mistake for what dead jobs cannot be asked for."""
-    if words.headers:
-        raise Mistake("header.…: is not a word for dead jobs")
-    if set(words.states) - {JobState.DEAD}:
-        raise Mistake("these commands are about dead jobs; use `jobline job …` for other states")
-    message = DeadFilter(
-        queue=words.queue,
-        name=words.name,
-        reasons=[job_pb2.EndReason.ValueType(reason) for reason in words.reasons],
-        error_type=words.error_type,
-        error_contains=words.error_contains,
-    )
-    if words.after is not None:
-        message.dead_after.CopyFrom(to_timestamp(words.after))
-    if words.before is not None:
-        message.dead_before.CopyFrom(to_timestamp(words.before))
-    return message
+def dead_filter(words: Conditions) -> DeadFilter | None:
+    """The filter of dead jobs that words make, None if there are none. Raises InvalidArgument."""
+    return DeadFilter(**filter_words.of_dead(words)) if words else None
 
 
-def needs_ids(words: Filter) -> bool:
-    """Whether a filter of dead jobs says what a filter of jobs cannot."""
-    return bool(words.reasons or words.after or words.before)
+def needs_ids(words: Conditions) -> bool:
+    """Whether words about dead jobs say what a filter of jobs cannot."""
+    return not words.keys().isdisjoint({"end_reason", "after", "before"})
 
 
-def state_name(state: int) -> str:
-    """A state as people read it."""
-    return JobState(state).name if state in JobState.__members__.values() else str(state)
+def state_name(state: JobState) -> str:
+    """A state as people read it; one that only a newer client knows is `?`."""
+    return state.name if state else "?"
 
 
-def reason_name(reason: int) -> str:
+def reason_name(reason: EndReason) -> str:
     """A reason as people read it; "" where there is none."""
-    known = reason in EndReason.__members__.values() and reason
-    return EndReason(reason).name.lower() if known else ""
+    return reason.name.lower() if reason else ""

@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 
 from jobline.cli import options as option
 from jobline.cli.command import QUEUES, SERVER, Cli, command
-from jobline.cli.job_view import moment_of, span_text
+from jobline.cli.job_view import span_text
 from jobline.cli.output import Column, pairs, table
 from jobline.cli.plain import plain
 from jobline.cli.spans import show_ago
-from jobline.v1.admin_service_pb2 import GetStatsResponse, ShardStats, Worker
+from jobline.server_values import ConnectedWorker, ServerStats, ShardStats
 
 
 def register(app: typer.Typer) -> None:
@@ -36,13 +36,13 @@ def ls(cli: Cli, queue: option.OneQueue = "") -> None:
     cli.out.items(cli.client.admin.workers(queue), plain, worker_columns(cli.now()), none=none)
 
 
-def stats_view(answer: GetStatsResponse, now: datetime) -> RenderableType:
+def stats_view(answer: ServerStats, now: datetime) -> RenderableType:
     """The server for a person: what waits, what was done, how the disk does."""
     mebibytes = answer.waiting_bytes / (1 << 20)
     failed = f"{answer.failed_total:,} failed attempts"
     rows = [
         ("version", f"{answer.version} ({answer.transport})"),
-        ("started", show_ago(moment_of(answer, "started_at"), now)),
+        ("started", show_ago(answer.started_at, now)),
         ("queues", f"{answer.queues:,}"),
         (
             "waiting",
@@ -55,15 +55,15 @@ def stats_view(answer: GetStatsResponse, now: datetime) -> RenderableType:
             f"{answer.pushed_total:,} pushed, {answer.completed_total:,} completed, {failed}",
         ),
         ("workers", f"{answer.workers:,}"),
-        ("commits", f"{answer.commits:,}, {span_text(answer, 'commit_time')} each"),
-        ("loop lag", span_text(answer, "loop_lag")),
+        ("commits", f"{answer.commits:,}, {span_text(answer.commit_time)} each"),
+        ("loop lag", span_text(answer.loop_lag)),
         ("keys", f"{answer.keys:,}"),
         ("disk", "FULL: pushes are refused" if answer.disk_full else ""),
     ]
     return Group(pairs(rows), "", table(answer.shards, _SHARDS))
 
 
-def worker_columns(now: datetime) -> list[Column[Worker]]:
+def worker_columns(now: datetime) -> list[Column[ConnectedWorker]]:
     """The columns of a list of workers."""
     return [
         Column("worker", lambda worker: worker.description.id or worker.session[:12]),
@@ -77,21 +77,21 @@ def worker_columns(now: datetime) -> list[Column[Worker]]:
         Column("queues", lambda worker: " ".join(one.queue for one in worker.queues)),
         Column("names", _names, from_width=80),
         Column("has", lambda worker: f"{worker.in_flight:,} of {worker.window:,}", right=True),
-        Column("connected", lambda worker: show_ago(moment_of(worker, "connected_at"), now)),
-        Column("heard", lambda worker: show_ago(moment_of(worker, "last_heard_at"), now)),
+        Column("connected", lambda worker: show_ago(worker.connected_at, now)),
+        Column("heard", lambda worker: show_ago(worker.last_heard_at, now)),
         Column("", _state),
     ]
 
 
-def _host(worker: Worker) -> str:
+def _host(worker: ConnectedWorker) -> str:
     return f"{worker.description.host}:{worker.description.pid}"
 
 
-def _names(worker: Worker) -> str:
+def _names(worker: ConnectedWorker) -> str:
     return " ".join(sorted({handler.name or "-" for handler in worker.handlers}))
 
 
-def _state(worker: Worker) -> str:
+def _state(worker: ConnectedWorker) -> str:
     if worker.lost:
         return "lost"
     return "draining" if worker.draining else ""

@@ -1,26 +1,25 @@
 """Settings of a queue as words: `lease=30s max_attempts=5 backoff.base=2s max_waiting=`.
 
-A word is `key=value`; an empty value takes the setting back to its default. Pure: words in, message
-and field mask out, and a message as rows to show.
+A word is `key=value`; an empty value takes the setting back to its default. Pure: words in,
+keywords of `client.queues.update` out, and settings as rows to show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from enum import IntEnum
+from functools import partial
 from typing import Any
-
-from google.protobuf.message import Message
 
 from jobline.cli.exits import Mistake
 from jobline.cli.spans import show_span
-from jobline.enums import AckLevel, BackoffKind
-from jobline.times import from_duration, parse_span, to_duration
-from jobline.v1 import job_pb2
-from jobline.v1.queue_pb2 import QueueSettings
-
-
-def _span(text: str) -> Any:
-    return to_duration(parse_span(text))
+from jobline.enums import AckLevel, BackoffKind, named
+from jobline.errors import InvalidArgument
+from jobline.options import Backoff, Retention
+from jobline.queue_values import QueueSettings, SettingsHow
+from jobline.times import parse_span
 
 
 def _whole(text: str) -> int:
@@ -44,37 +43,26 @@ def _boolean(text: str) -> bool:
     return known[text.lower()]
 
 
-def _level(text: str) -> int:
-    try:
-        return AckLevel[text.upper()]
-    except KeyError:
-        raise ValueError(f"{text!r} is not memory, buffered or fsynced") from None
-
-
-def _kind(text: str) -> int:
-    try:
-        return BackoffKind[text.upper()]
-    except KeyError:
-        raise ValueError(f"{text!r} is not fixed or exponential") from None
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "lease": (_span, "how long a worker may stay silent"),
+    "lease": (parse_span, "how long a worker may stay silent"),
     "max_attempts": (_whole, "failures before a job is dead; 0: no limit"),
-    "backoff.kind": (_kind, "fixed or exponential"),
-    "backoff.base": (_span, "the first pause"),
-    "backoff.max_delay": (_span, "the longest pause"),
+    "backoff.kind": (partial(named, BackoffKind), "fixed or exponential"),
+    "backoff.base": (parse_span, "the first pause"),
+    "backoff.max_delay": (parse_span, "the longest pause"),
     "backoff.jitter": (_share, "share by which a pause varies, 0 … 1"),
     "max_stalls": (_whole, "lost leases that are forgiven"),
     "retention.remove_on_complete": (_boolean, "forget completed jobs at once"),
     "retention.remove_on_fail": (_boolean, "forget dead jobs at once"),
-    "retention.age": (_span, "how long ended jobs stay"),
+    "retention.age": (parse_span, "how long ended jobs stay"),
     "retention.count": (_whole, "how many ended jobs stay"),
-    "min_ack_level": (_level, "memory, buffered or fsynced: the least a push gets"),
+    "min_ack_level": (
+        partial(named, AckLevel),
+        "memory, buffered or fsynced: the least a push gets",
+    ),
     "max_waiting": (_whole, "how many jobs may wait"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
 }
@@ -84,62 +72,59 @@ HELP = "An empty value takes the setting back to its default.\n" + "\n".join(
 )
 
 
-def change(settings: QueueSettings, words: Iterable[str]) -> list[str]:
-    """Changes the message as the words say; returns the fields for the mask. Raises Mistake."""
-    fields: dict[str, None] = {}
+_PARTS: dict[str, Any] = {"backoff": Backoff(), "retention": Retention()}
+
+
+def changes(settings: QueueSettings, words: Iterable[str]) -> SettingsHow:
+    """What the words change of some settings, as keywords of `client.queues.update`. Raises
+    Mistake.
+    """
+    changed: Any = {}
     for word in words:
-        key, equals, value = word.partition("=")
+        key, equals, text = word.partition("=")
         if not equals or key not in SETTINGS:
             raise Mistake(f"{word!r} is not KEY=VALUE of a setting: {', '.join(SETTINGS)}")
-        owner, name = _place(settings, key)
-        owner.ClearField(name)
-        if value:
-            _set(owner, name, key, value)
-        fields[key.partition(".")[0]] = None
-    return list(fields)
+        name, dot, field = key.partition(".")
+        value = _parsed(key, text) if text else _DEFAULTS.get(key)
+        if dot:
+            part = changed.get(name) or getattr(settings, name) or _PARTS[name]
+            value = replace(part, **{field: value})
+            value = None if value == _PARTS[name] else value
+        changed[name] = value
+    keywords: SettingsHow = changed
+    return keywords
 
 
 def rows(settings: QueueSettings) -> list[tuple[str, str]]:
     """The settings that a queue has of its own, as they would be typed."""
-    return [(key, shown) for key in SETTINGS if (shown := _shown(settings, key))]
+    return [(key, shown) for key in SETTINGS if (shown := _shown(_said(settings, key)))]
 
 
-def _place(settings: QueueSettings, key: str) -> tuple[Message, str]:
-    first, dot, rest = key.partition(".")
-    return (getattr(settings, first), rest) if dot else (settings, first)
+_DEFAULTS: dict[str, Any] = {"non_retryable_error_types": ()}
 
 
-def _set(owner: Message, name: str, key: str, text: str) -> None:
+def _parsed(key: str, text: str) -> Any:
     parse, _ = SETTINGS[key]
     try:
-        value = parse(text)
-        if isinstance(value, Message):
-            getattr(owner, name).CopyFrom(value)
-        elif isinstance(value, list):
-            getattr(owner, name).extend(value)
-        else:
-            setattr(owner, name, value)
-    except ValueError as error:
+        return parse(text)
+    except (ValueError, InvalidArgument) as error:
         raise Mistake(f"{key}: {error}") from None
 
 
-def _shown(settings: QueueSettings, key: str) -> str:
-    owner, name = _place(settings, key)
-    field = owner.DESCRIPTOR.fields_by_name[name]
-    value = getattr(owner, name)
-    if field.has_presence and not owner.HasField(name):
+def _said(settings: QueueSettings, key: str) -> Any:
+    """The value of a setting; None where the queue has none of its own."""
+    name, dot, field = key.partition(".")
+    value = getattr(settings, name)
+    return getattr(value, field) if dot and value is not None else value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
         return ""
-    if field.message_type is not None:
-        return show_span(from_duration(value).total_seconds())
-    if key == "min_ack_level":
-        return _enum_text(job_pb2.AckLevel.Name(value), "ACK_LEVEL_")
-    if key == "backoff.kind":
-        return _enum_text(job_pb2.BackoffKind.Name(value), "BACKOFF_KIND_")
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if key == "non_retryable_error_types" else str(value)
-
-
-def _enum_text(name: str, prefix: str) -> str:
-    bare = name.removeprefix(prefix).lower()
-    return "" if bare == "unspecified" else bare
+    if isinstance(value, timedelta):
+        return show_span(value.total_seconds())
+    if isinstance(value, IntEnum):
+        return value.name.lower()
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

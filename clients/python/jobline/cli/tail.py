@@ -9,15 +9,12 @@ from rich.text import Text
 
 from jobline.cli import options as option
 from jobline.cli.command import SERVER, Cli, command
-from jobline.cli.exits import Mistake
-from jobline.cli.job_view import moment_of
 from jobline.cli.output import printable
 from jobline.cli.plain import plain
 from jobline.cli.selection import reason_name
-from jobline.enums import EventKind
-from jobline.v1.event_pb2 import Event
+from jobline.enums import EventKind, all_named
+from jobline.server_values import Event
 
-_KINDS: dict[int, EventKind] = {int(kind): kind for kind in EventKind}
 _STYLES = {
     EventKind.COMPLETED: "green",
     EventKind.RETRYING: "yellow",
@@ -45,7 +42,7 @@ def tail(  # one argument an option of the command
 
     With --json each line carries the token that --resume takes to go on after it.
     """
-    kinds = [_kind(name) for name in kind or []]
+    kinds = all_named(EventKind, kind or [])
     events = cli.client.watch(queues=queues or [], job_id=job, kinds=kinds, resume_token=resume)
     cli.out.note(f"watching {', '.join(queues or ['all queues'])} at {cli.server}; ^C to end")
     for event, token in islice(events, limit or None):
@@ -57,11 +54,9 @@ def tail(  # one argument an option of the command
 
 def event_line(event: Event) -> Text:
     """An event as a line."""
-    at = moment_of(event, "at")
-    kind = _KINDS.get(event.kind)
+    at, kind = event.at, event.kind
     line = Text(at.astimezone().strftime("%H:%M:%S.%f")[:-3] if at else "", style="dim")
-    name = kind.name.lower() if kind else str(event.kind)
-    line.append(f" {name:<16}", style=_STYLES.get(kind, "") if kind else "")
+    line.append(f" {kind.name.lower():<16}", style=_STYLES.get(kind, ""))
     line.append(printable(" ".join(_parts(event))))
     return line
 
@@ -79,11 +74,3 @@ def _parts(event: Event) -> list[str]:
         parts.append(f"{event.progress:.0f} %")
     said = [reason_name(event.reason), event.error_type, event.error_message, event.message]
     return parts + [part for part in said if part]
-
-
-def _kind(name: str) -> EventKind:
-    try:
-        return EventKind[name.upper().replace("-", "_")]
-    except KeyError:
-        known = ", ".join(kind.name.lower() for kind in EventKind)
-        raise Mistake(f"{name!r} is not a kind of event: {known}") from None

@@ -14,15 +14,15 @@ from rich.text import Text
 
 from jobline.cli import options as option
 from jobline.cli.command import SERVER, Cli, command
-from jobline.cli.job_view import moment_of, span_text
+from jobline.cli.job_view import span_text
 from jobline.cli.output import PIPE_WIDTH, Column, table
 from jobline.cli.plain import plain
 from jobline.cli.queues import remarks
 from jobline.cli.server import worker_columns
 from jobline.cli.spans import show_ago
 from jobline.errors import DeadlineExceeded, Unavailable
-from jobline.v1.admin_service_pb2 import GetStatsResponse, Worker
-from jobline.v1.queue_pb2 import Queue
+from jobline.queue_values import Queue
+from jobline.server_values import ConnectedWorker, ServerStats
 
 _HEADER_LINES = 6
 
@@ -35,9 +35,9 @@ class Look:
     """
 
     at: float
-    stats: GetStatsResponse
+    stats: ServerStats
     queues: dict[str, Queue]
-    workers: list[Worker]
+    workers: list[ConnectedWorker]
     is_silent: bool = False
 
 
@@ -146,8 +146,8 @@ def view(
         rates = f"{pushed / seconds:,.0f} pushed/s  {completed / seconds:,.0f} completed/s"
     head = Text.assemble(
         (f"jobline {stats.version}", "bold"),
-        f"  started {show_ago(moment_of(stats, 'started_at'), now)}"
-        f"  commit {span_text(stats, 'commit_time')}  loop lag {span_text(stats, 'loop_lag')}\n",
+        f"  started {show_ago(stats.started_at, now)}"
+        f"  commit {span_text(stats.commit_time)}  loop lag {span_text(stats.loop_lag)}\n",
         f"{stats.ready:,} ready  {stats.scheduled:,} scheduled  {stats.active:,} active  "
         f"{stats.dead:,} dead  {stats.workers:,} workers   ",
         rates,
@@ -176,7 +176,7 @@ def _columns(now: datetime) -> list[Column[Row]]:
         Column("in/s", lambda row: f"{row.pushed:,.0f}", right=True),
         Column("done/s", lambda row: f"{row.completed:,.0f}", right=True),
         Column("failed/s", lambda row: f"{row.failed:,.1f}", right=True, from_width=80),
-        Column("oldest", lambda row: show_ago(moment_of(row.queue, "oldest_ready_at"), now)),
+        Column("oldest", lambda row: show_ago(row.queue.oldest_ready_at, now)),
         Column("", lambda row: remarks(row.queue), from_width=100),
     ]
 

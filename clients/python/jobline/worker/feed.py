@@ -62,8 +62,8 @@ class Feed:
         work: list[Work] = []
         options, route = None, None
         for job in jobs:
-            if job.options is not options:  # the jobs of a run share theirs
-                options, route = job.options, self._routes.find(job.queue, job.name)
+            if job.options_message is not options:  # the jobs of a run share theirs
+                options, route = job.options_message, self._routes.find(job.queue, job.name)
             if route is None:
                 release_unhandled(self._shop.desk, job)
             elif route.size:

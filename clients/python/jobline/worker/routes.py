@@ -34,7 +34,7 @@ class Route:
 
     def decode(self, job: LeasedJob) -> Any:
         """The job's payload as the handler's type. Raises CodecError."""
-        return shapes.decode_as(self.payload, job.payload, job.options.content_type)
+        return shapes.decode_as(self.payload, job.payload, job.content_type)
 
 
 class Routes:

@@ -12,19 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from google.protobuf.duration_pb2 import Duration
-
-from jobline import Client, JobEnd, JoblineError, JobOptions, QueueSettings
-from jobline.v1 import job_pb2
+from jobline import Client, JobEnd, JoblineError, JobOptions, QueueSettings, Retention
 from jobline_server.cli.demo.files import Listed
 from jobline_server.cli.demo.journal import Journal, What
 from jobline_server.cli.demo.worker import NAME, QUEUE
 
 _OPTIONS = JobOptions(name=NAME, content_type="application/json")
 # Kept until the demo has looked at every result, however many there are.
-_SETTINGS = QueueSettings(
-    retention=job_pb2.Retention(age=Duration(seconds=24 * 3_600), count=10_000_000)
-)
+_SETTINGS = QueueSettings(retention=Retention(age="1d", count=10_000_000))
 _PUSH_JOBS = 500
 # Small trees go in several pushes too, so that there is something to be killed in between.
 _PUSHES_MIN = 10
