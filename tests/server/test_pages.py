@@ -58,6 +58,8 @@ async def test_metrics_tell_of_jobs_and_calls(server: RunningServer, channel: ai
     assert value("jobline_call_seconds_count", *push) == 2
     assert value("jobline_calls_in_flight", *push) == 0
     assert value("jobline_beat_failures_in_a_row", "checkpoint") == 0
+    assert value("jobline_queue_jobs_pushed_total", "mail") == 3
+    assert value("jobline_commit_duration_seconds_count") >= 1
     assert value("process_start_time_seconds") > 0
 
 

@@ -33,7 +33,8 @@ def test_stale_part_is_renewed():
 
 def test_every_metric_is_described():
     """What the page for Prometheus can say stands in the guide for operators, and nothing else."""
-    source = (ROOT / "service/jobline_server/web/metrics.py").read_text(encoding="utf-8")
+    files = (ROOT / "service/jobline_server/web").glob("*metrics.py")
+    source = "".join(path.read_text(encoding="utf-8") for path in files)
     guide = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
     made = set(re.findall(r'\(\s*"(jobline_\w+)"', source))
     described = set(re.findall(r"`(jobline_[a-z_]+)[{`]", guide))

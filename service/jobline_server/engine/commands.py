@@ -143,7 +143,7 @@ class Pull:
 
 @dataclass(slots=True)
 class LeasedJob:
-    """One job handed out, with what its worker needs."""
+    """One job handed out, with what its worker needs. `ready_ms` is since when it could be."""
 
     id: int
     delivery: int
@@ -156,6 +156,7 @@ class LeasedJob:
     checkpoint: bytes
     pushed_ms: int
     job_key: str
+    ready_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -169,6 +170,7 @@ class LeasedRun:
     payloads: Payloads
     lease_ms: int
     pushed_ms: int
+    ready_ms: int = 0
 
 
 @dataclass(slots=True)

@@ -22,7 +22,8 @@ from jobline_server.engine.values import EndReason, JobError, JobState
 @dataclass(slots=True)
 class EndedRuns:
     """Members of one lot that ended alike, as runs of ids: what they share is the lot's.
-    `delivery` and `worker` are those of their lease, 0 and "" if they were never handed out.
+    `delivery`, `worker` and `leased_ms` are those of their lease, 0 and "" if they were never
+    handed out.
     `before` is the state that all of them were in.
     """
 
@@ -35,6 +36,7 @@ class EndedRuns:
     worker: str
     kept: bool
     before: JobState = JobState.ACTIVE
+    leased_ms: int = field(default=0, compare=False)
 
     def ids(self) -> Iterator[int]:
         """The ids, one by one."""

@@ -60,6 +60,7 @@ class Job:
         "holder",
         "deadline_ms",
         "offset",
+        "ready_ms",
         "volatile",
         "stored",
     )
@@ -88,6 +89,8 @@ class Job:
         self.holder: Holder | None = None
         self.deadline_ms = 0
         self.offset = 0
+        # When it became READY again; 0 if it has been since its push, or did before a restart.
+        self.ready_ms = 0
         self.volatile = False
         self.stored = False
 

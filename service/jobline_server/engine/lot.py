@@ -171,6 +171,7 @@ class Lot:
         "leases",
         # bookkeeping
         "offset",
+        "ready_ms",
         "remaining",
         "volatile",
         "stored",
@@ -197,6 +198,8 @@ class Lot:
         self.gone: set[int] | frozenset[int] = _NONE
         self.leases: list[RunLease] = []
         self.offset = 0
+        # When its time had come; 0 if it never waited for one, or did before a restart.
+        self.ready_ms = 0
         self.remaining = len(payloads)
         self.volatile = False
         self.stored = False

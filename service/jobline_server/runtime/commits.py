@@ -30,6 +30,7 @@ from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.gather import BUFFERED_MS_MAX, WAIT_MS_MAX, Gather
 from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import DiskFull, JournalRow, Store, chain_of
+from jobline_server.telemetry.calls import Histogram
 
 # How soon a commit that found the disk full is tried again.
 FULL_RETRY_SECONDS = 0.2
@@ -101,6 +102,7 @@ class Commits:
         """
         self.commits = 0
         self.commit_seconds = 0.0
+        self.durations = Histogram()
         self.exclusive = asyncio.Lock()
         """Held while the store writes; a checkpoint takes it between two commits."""
 
@@ -183,7 +185,9 @@ class Commits:
         if rows:
             await self._write(rows, ceilings)
         self.commits += 1
-        self.commit_seconds += (time.perf_counter() - started - self.commit_seconds) * 0.05
+        seconds = time.perf_counter() - started
+        self.commit_seconds += (seconds - self.commit_seconds) * 0.05
+        self.durations.add(seconds)
         for shard_number, ceiling in ceilings.items():
             self.places[shard_number].id_ceiling = ceiling
         for turn in turns:

@@ -23,6 +23,7 @@ from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits import Commits, Place, Turn
 from jobline_server.runtime.heartbeat import Heartbeat
 from jobline_server.runtime.loops import Loops, Record
+from jobline_server.runtime.spans import Spans
 from jobline_server.runtime.taker import Taker
 from jobline_server.storage.store import Store
 
@@ -47,6 +48,7 @@ class Core:
         self.turns: Turns[Taker] = Turns()
         self.commits = Commits(store, shards, places, self.told)
         self.started_ms = clock.now().wall_ms
+        self.spans = Spans()
         self.heartbeat = Heartbeat(clock)
         self.loops = Loops()
         self.timers = asyncio.Event()

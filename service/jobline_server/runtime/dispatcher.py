@@ -67,9 +67,10 @@ class Dispatcher:
         """Leases at most `most` jobs of a queue to a consumer; returns how many."""
         jobs, payload_bytes = taker.room()
         holder = taker.holder_on(shard)
+        now = self._core.now()
         leased = decide_lease(
             shard,
-            self._core.now(),
+            now,
             queue,
             holder,
             max_jobs=min(jobs, most),
@@ -79,6 +80,7 @@ class Dispatcher:
         )
         count = leased.count()
         if count:
+            self._core.spans.waited(queue.name, leased, now.wall_ms)
             arm(shard, holder)
             taker.take(leased)
             self._core.leased(shard)

@@ -102,6 +102,7 @@ class Runtime:
         core.listen("commit_ended_jobs", self.ended.told)
         core.listen("commit_waits", self.waits.told)
         core.listen("commit_watchers", self.feed.told)
+        core.listen("commit_spans", core.spans.told)
         core.listen("commit_revokes", lambda _turns: self.streams.tell_revoked())
         self._offer_calls(new_name)
 

@@ -7,7 +7,7 @@ cannot add up percentiles.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 # Upper bounds in seconds; the last bucket is what is longer.
 SECONDS_BOUNDS = (
@@ -30,23 +30,24 @@ SECONDS_BOUNDS = (
 
 
 class Histogram:
-    """Counts by bucket, and the sum."""
+    """Counts by bucket, and the sum. `bounds` are upper ones, in seconds."""
 
-    __slots__ = ("buckets", "seconds")
+    __slots__ = ("bounds", "buckets", "seconds")
 
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(SECONDS_BOUNDS) + 1)
+    def __init__(self, bounds: Sequence[float] = SECONDS_BOUNDS) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
         self.seconds = 0.0
 
-    def add(self, seconds: float) -> None:
-        """One observation."""
-        self.buckets[bisect_left(SECONDS_BOUNDS, seconds)] += 1
-        self.seconds += seconds
+    def add(self, seconds: float, count: int = 1) -> None:
+        """So many observations of the same."""
+        self.buckets[bisect_left(self.bounds, seconds)] += count
+        self.seconds += seconds * count
 
     def cumulative(self) -> Iterator[tuple[str, int]]:
         """Upper bounds and how many were at or below them, as Prometheus wants it."""
         total = 0
-        for bound, count in zip(SECONDS_BOUNDS, self.buckets, strict=False):
+        for bound, count in zip(self.bounds, self.buckets, strict=False):
             total += count
             yield repr(bound), total
         yield "+Inf", total + self.buckets[-1]

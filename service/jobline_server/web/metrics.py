@@ -23,6 +23,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
+from jobline_server.web.queue_metrics import queue_metrics, span_metrics
 
 QUEUES_MAX = 100
 
@@ -85,7 +86,9 @@ class ServerCollector(Collector):
             self._runtime.ended.damage.count(),
         )
         queues = self._first_queues()
-        yield from _queues(queues, self._runtime.core.now().wall_ms)
+        core = self._runtime.core
+        yield from queue_metrics(queues, core.now().wall_ms)
+        yield from span_metrics(core.spans)
         left_out = view.queues - len(queues)
         yield GaugeMetricFamily(
             "jobline_queues_without_metrics", "Queues over the bound of this page.", left_out
@@ -153,6 +156,13 @@ def _health(view: ServerView) -> Iterator[Metric]:
 
 def _own_work(core: Core) -> Iterator[Metric]:
     """How the loop and all that runs in it by itself have been doing."""
+    commits = core.commits.durations
+    yield HistogramMetricFamily(
+        "jobline_commit_duration_seconds",
+        "How long commits took, fsync included.",
+        buckets=list(commits.cumulative()),
+        sum_value=commits.seconds,
+    )
     late = core.heartbeat.lag.histogram
     yield HistogramMetricFamily(
         "jobline_loop_late_seconds",
@@ -171,27 +181,6 @@ def _own_work(core: Core) -> Iterator[Metric]:
         failures.add_metric([name], record.failures)
         in_a_row.add_metric([name], record.failures_in_a_row)
     yield from (failures, in_a_row)
-
-
-def _queues(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
-    jobs = GaugeMetricFamily("jobline_queue_jobs", "Jobs of a queue.", labels=["queue", "state"])
-    unhandled = GaugeMetricFamily(
-        "jobline_queue_unhandled", "READY jobs that no connected worker handles.", labels=["queue"]
-    )
-    oldest = GaugeMetricFamily(
-        "jobline_queue_oldest_ready_seconds", "Age of the oldest READY job.", labels=["queue"]
-    )
-    paused = GaugeMetricFamily("jobline_queue_paused", "1 while paused.", labels=["queue"])
-    for view in views:
-        counts = {"scheduled": view.scheduled, "ready": view.ready, "active": view.active}
-        counts |= {state.name.lower(): count for state, count in view.ended.items()}
-        for state, count in counts.items():
-            jobs.add_metric([view.name, state], count)
-        unhandled.add_metric([view.name], view.unhandled)
-        age_ms = wall_ms - view.oldest_ready_ms if view.oldest_ready_ms else 0
-        oldest.add_metric([view.name], max(age_ms, 0) / 1_000)
-        paused.add_metric([view.name], int(view.paused))
-    yield from (jobs, unhandled, oldest, paused)
 
 
 class CallsCollector(Collector):

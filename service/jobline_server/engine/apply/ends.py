@@ -120,6 +120,7 @@ def _complete_members(
     if starts:
         delivery, worker = lease.delivery, lease.holder.worker
         ended = EndedRuns(lot, state, starts, counts, at_ms, delivery, worker, kept)
+        ended.leased_ms = lease.leased_ms
         shard.ended.append(ended)
     queue.active -= total
     queue.completed_total += total

@@ -139,6 +139,7 @@ def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:
     move = _FAILED if fact.run_at_ms else _FAILED_RETRY_NOW
     state = live(job.state, move, job.id)
     note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
+    job.ready_ms = fact.at_ms
     _give_back(shard, job, state, fact.run_at_ms, offset)
     job.attempts += 1
     job.lease_reason = _RETRY
@@ -152,6 +153,7 @@ def apply_jobs_stalled(shard: Shard, fact: JobsStalled, offset: int) -> None:
         job = single(shard, fact.ids[index])
         state = live(job.state, Move.STALLED_WAIT if run_at_ms else Move.STALLED, job.id)
         note_attempt(job, fact.at_ms, AttemptOutcome.STALLED, None)
+        job.ready_ms = fact.at_ms
         _give_back(shard, job, state, run_at_ms, offset, front=True)
         job.stalls += 1
         job.lease_reason = LeaseReason.STALLED
@@ -167,6 +169,7 @@ def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
         move = Move.RELEASED_FOR_LATER if run_at_ms else Move.RELEASED
         state = live(job.state, move, job.id)
         note_attempt(job, fact.at_ms, AttemptOutcome.RELEASED, None)
+        job.ready_ms = fact.at_ms
         _give_back(shard, job, state, run_at_ms, offset, front=True)
         job.releases += 1
         job.lease_reason = LeaseReason.RELEASED

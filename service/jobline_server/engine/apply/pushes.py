@@ -159,6 +159,7 @@ def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
         lot = shard.lots.lots[first_id]
         live(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
         lot.run_at_ms = 0
+        lot.ready_ms = fact.at_ms
         lot.offset = 0 if lot.volatile else offset
         lot.order = shard.tail_order()
         jobs = lot.waiting()
@@ -170,6 +171,7 @@ def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
     for job_id in fact.ids:
         job = single(shard, job_id)
         job.state = live(job.state, move, job_id)
+        job.ready_ms = fact.at_ms
         queue.scheduled -= 1
         make_ready(shard, job, offset)
     if fact.promoted:

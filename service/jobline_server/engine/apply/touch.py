@@ -159,6 +159,7 @@ def _split(shard: Shard, lot: Lot, index: int) -> Job:
     job = Job(lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms)
     job.volatile = lot.volatile
     job.order = lot.order
+    job.ready_ms = lot.ready_ms
     lease = lot.lease_at(index)
     if lease is not None and lease.is_open(index):
         job.state = _ACTIVE
@@ -187,5 +188,6 @@ def member_of(lease: RunLease, job_id: int, state: JobState) -> Job:
     job = Job(job_id, lot.queue, lot.options, lot.payloads[job_id - lot.first_id], lot.pushed_ms)
     job.state = state
     job.delivery = lease.delivery
+    job.leased_ms = lease.leased_ms
     job.holder = lease.holder
     return job

@@ -85,13 +85,14 @@ def _leased_run(run: Stretch, delivery: int, lease_ms: int) -> LeasedRun:
         payloads=lot.payloads.part(start, count),
         lease_ms=lease_ms or effective.lease_ms(lot.options, lot.queue.settings),
         pushed_ms=lot.pushed_ms,
+        ready_ms=lot.ready_ms or lot.pushed_ms,
     )
 
 
 def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
     """What a worker is told of jobs that it holds."""
     # By position, which takes half the time of keywords: id, delivery, queue, options, payload,
-    # attempt, reason, lease_ms, checkpoint, pushed_ms, job_key.
+    # attempt, reason, lease_ms, checkpoint, pushed_ms, job_key, ready_ms.
     return [
         LeasedJob(
             job.id,
@@ -105,6 +106,7 @@ def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
             job.details.checkpoint,
             job.pushed_ms,
             job.job_key,
+            job.ready_ms or job.pushed_ms,
         )
         for job in jobs
     ]

@@ -1,0 +1,65 @@
+"""What a scraper is told of queues: counts, and how long their jobs waited and ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from jobline_server.runtime.spans import Spans
+from jobline_server.runtime.views import QueueView
+
+
+def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
+    """Counts of some queues."""
+    jobs = GaugeMetricFamily("jobline_queue_jobs", "Jobs of a queue.", labels=["queue", "state"])
+    unhandled = GaugeMetricFamily(
+        "jobline_queue_unhandled", "READY jobs that no connected worker handles.", labels=["queue"]
+    )
+    oldest = GaugeMetricFamily(
+        "jobline_queue_oldest_ready_seconds", "Age of the oldest READY job.", labels=["queue"]
+    )
+    paused = GaugeMetricFamily("jobline_queue_paused", "1 while paused.", labels=["queue"])
+    pushed = CounterMetricFamily("jobline_queue_jobs_pushed", "Jobs pushed.", labels=["queue"])
+    completed = CounterMetricFamily(
+        "jobline_queue_jobs_completed", "Jobs completed.", labels=["queue"]
+    )
+    failed = CounterMetricFamily(
+        "jobline_queue_attempts_failed", "Attempts failed.", labels=["queue"]
+    )
+    for view in views:
+        counts = {"scheduled": view.scheduled, "ready": view.ready, "active": view.active}
+        counts |= {state.name.lower(): count for state, count in view.ended.items()}
+        for state, count in counts.items():
+            jobs.add_metric([view.name, state], count)
+        unhandled.add_metric([view.name], view.unhandled)
+        age_ms = wall_ms - view.oldest_ready_ms if view.oldest_ready_ms else 0
+        oldest.add_metric([view.name], max(age_ms, 0) / 1_000)
+        paused.add_metric([view.name], int(view.paused))
+        pushed.add_metric([view.name], view.pushed_total)
+        completed.add_metric([view.name], view.completed_total)
+        failed.add_metric([view.name], view.failed_total)
+    yield from (jobs, unhandled, oldest, paused, pushed, completed, failed)
+
+
+def span_metrics(spans: Spans) -> Iterator[Metric]:
+    """How long jobs waited and ran, by queue."""
+    waiting = HistogramMetricFamily(
+        "jobline_wait_seconds",
+        "How long jobs were READY before they were handed out.",
+        labels=["queue"],
+    )
+    running = HistogramMetricFamily(
+        "jobline_run_seconds",
+        "How long jobs that completed took, from their last hand-out on.",
+        labels=["queue"],
+    )
+    for queue, one in spans.by_queue.items():
+        waiting.add_metric([queue], list(one.waiting.cumulative()), one.waiting.seconds)
+        running.add_metric([queue], list(one.running.cumulative()), one.running.seconds)
+    yield from (waiting, running)
