@@ -8,6 +8,7 @@ not at leases, so a job that is leased and acked within a second never meets a t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
@@ -19,13 +20,24 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """What one consumer has unfinished, over all shards: the other side of its window."""
+    """What one consumer has unfinished, over all shards: the other side of its window. `freed` is
+    called once, when something of it is settled, if somebody waits for that.
+    """
 
-    __slots__ = ("jobs", "payload_bytes")
+    __slots__ = ("freed", "jobs", "payload_bytes")
 
     def __init__(self) -> None:
         self.jobs = 0
         self.payload_bytes = 0
+        self.freed: Callable[[], None] | None = None
+
+    def settle(self, jobs: int, payload_bytes: int) -> None:
+        """Jobs are finished."""
+        self.jobs -= jobs
+        self.payload_bytes -= payload_bytes
+        if self.freed is not None:
+            freed, self.freed = self.freed, None
+            freed()
 
 
 class Holder:
@@ -69,8 +81,7 @@ class Holder:
 
     def settle(self, jobs: int, payload_bytes: int) -> None:
         """Jobs of a lease are settled: their place in the window is free."""
-        self.tally.jobs -= jobs
-        self.tally.payload_bytes -= payload_bytes
+        self.tally.settle(jobs, payload_bytes)
 
     def deadline_of(self, lease: RunLease | Job) -> int:
         """A moment before which this lease does not end if nothing more is heard, in monotonic

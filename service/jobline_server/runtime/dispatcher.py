@@ -29,6 +29,11 @@ class Dispatcher:
         """A consumer waits no more."""
         self._core.turns.leave(taker)
 
+    def welcome(self, taker: Taker) -> None:
+        """A consumer that waits may have room again: it is given what is ready."""
+        self._core.turns.wake(taker)
+        self.serve_taker(taker)
+
     def serve_queue(self, shard: Shard, queue: Queue) -> bool:
         """Gives what is ready at a queue to those who wait there, in equal parts, as long as
         somebody takes anything. Returns whether something is left and somebody has room for it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from jobline_server.dispatch.turns import has_room
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -68,7 +69,7 @@ class Explaining:
         elif not self._core.turns.handles(queue.name, name):
             message = f"no connected worker of queue {queue.name} handles the name {name!r}"
             obstacles.append(Obstacle(ObstacleKind.UNHANDLED_NAME, message))
-        elif not any(consumer.room()[0] for consumer in consumers):
+        elif not any(map(has_room, consumers)):
             message = f"all {len(consumers)} workers of queue {queue.name} are busy"
             count = len(consumers)
             obstacles.append(Obstacle(ObstacleKind.WORKERS_BUSY, message, count=count))

@@ -9,23 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from jobline_server.dispatch.frames import Goaway, ServerFrame, Settle, WorkerFrame
+from jobline_server.dispatch.frames import Goaway, ServerFrame, WorkerFrame
 from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import (
-    Exceptions,
     Leased,
     RefusalKind,
     Refused,
 )
 from jobline_server.engine.decide.timers import disconnect
-from jobline_server.engine.holder import Holder
+from jobline_server.engine.holder import Holder, Tally
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import RevokeReason, SettleOutcome
+from jobline_server.runtime.confirms import Confirms
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.replies import leases_of, runs_of
 from jobline_server.runtime.returns import Returns
-from jobline_server.runtime.settles import ACKED, FAILED, NEVER, Settles
+from jobline_server.runtime.settles import Settles
 
 
 class StreamPort:
@@ -56,9 +56,15 @@ class StreamPort:
         self._wake.set()
         self._ended = False
         self._taken = False
-        self._confirming: set[asyncio.Task[None]] = set()
+        # Where a settle cannot be answered the worker comes back, and settles again.
+        self._confirms = Confirms(core, settles, session, ready=self._wake.set, failed=self.end)
 
     # As a taker.
+
+    @property
+    def tally(self) -> Tally:
+        """What its worker has unfinished."""
+        return self.session.tally
 
     def room(self) -> tuple[int, int]:
         """What its window has left."""
@@ -110,8 +116,8 @@ class StreamPort:
             holder.heard_ms = now.mono_ms
         if frame.open is not None:
             session.handle_open()
-        for settle in frame.settles:
-            self._settle(settle)
+        if frame.settles:
+            self._confirms.handle(frame.settles)
         if frame.extends:
             exceptions = self._settles.extend(frame.extends)
             for index, outcome in exceptions:
@@ -126,7 +132,7 @@ class StreamPort:
             session.handle_drain()
             self._dispatcher.leave(self)
         if session.phase is Phase.OPEN:
-            self._dispatcher.serve_taker(self)
+            self._dispatcher.welcome(self)
 
     def half_close(self) -> None:
         """The worker sent its last frame; what it still has goes back. Not so if the stream is over
@@ -207,60 +213,3 @@ class StreamPort:
                 self._returns.start(holder.held())
             shard = self._core.shards[number]
             disconnect(shard, now, holder, grace_ms=self._grace_ms)
-
-    # Settles.
-
-    def _settle(self, settle: Settle) -> None:
-        self.session.handle_settle()
-        exceptions: Exceptions = []
-        offset = len(settle.ack_ids)
-        if settle.ack_ids:
-            exceptions += self._settles.ack(settle.ack_ids, settle.ack_deliveries, settle.results)
-        if settle.fails:
-            results = self._settles.fail(settle.fails)
-            exceptions += [
-                (offset + index, result.outcome)
-                for index, result in enumerate(results)
-                if result.outcome is not SettleOutcome.DONE
-            ]
-            offset += len(settle.fails)
-        if settle.releases:
-            part = self._settles.release(settle.releases)
-            exceptions += [(offset + index, outcome) for index, outcome in part]
-        task = asyncio.get_running_loop().create_task(self._confirm(settle, exceptions))
-        self._confirming.add(task)
-        task.add_done_callback(self._confirming.discard)
-
-    async def _confirm(self, settle: Settle, exceptions: Exceptions) -> None:
-        """Answers a settle after the commit that holds it."""
-        try:
-            await self._core.commits.wait()
-            if exceptions:
-                exceptions = await self._explain(settle, exceptions)
-        except Exception as error:
-            # The worker must not take silence for an answer: it comes back and settles again.
-            self.end()
-            if not isinstance(error, Refused):
-                raise
-            return
-        self.session.confirm(settle.seq, exceptions)
-        self._wake.set()
-
-    async def _explain(self, settle: Settle, exceptions: Exceptions) -> Exceptions:
-        """What came again is told so, by what it asked for: acks, then fails, then releases."""
-        leases = [
-            *zip(settle.ack_ids, settle.ack_deliveries, strict=True),
-            *((item.id, item.delivery) for item in settle.fails),
-            *((item.id, item.delivery) for item in settle.releases),
-        ]
-        fails_from = len(settle.ack_ids)
-        releases_from = fails_from + len(settle.fails)
-        explained: Exceptions = []
-        for start, end, repeated in (
-            (0, fails_from, ACKED),
-            (fails_from, releases_from, FAILED),
-            (releases_from, len(leases), NEVER),
-        ):
-            part = [(index, outcome) for index, outcome in exceptions if start <= index < end]
-            explained += await self._settles.explain_missing(leases, part, repeated=repeated)
-        return explained

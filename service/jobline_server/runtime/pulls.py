@@ -38,7 +38,7 @@ class Poll:
         self._max_jobs = pull.max_jobs
         self._worker = pull.worker
         self._names = pull.names or None
-        self._tally = Tally()
+        self.tally = Tally()
         self._holders: dict[int, Holder] = {}
         self._over = False
         self.is_given_up = False
@@ -47,8 +47,8 @@ class Poll:
         """What is left of what it asked for."""
         if self._over:
             return 0, 0
-        left_bytes = PULL_BYTES_MAX - self._tally.payload_bytes
-        return self._max_jobs - self._tally.jobs, max(left_bytes, 0)
+        left_bytes = PULL_BYTES_MAX - self.tally.payload_bytes
+        return self._max_jobs - self.tally.jobs, max(left_bytes, 0)
 
     def names_for(self, _queue: str) -> frozenset[str] | None:
         """The names it asked for, in every queue."""
@@ -58,7 +58,7 @@ class Poll:
         """A holder of its own: a pull's leases are extended one by one."""
         holder = self._holders.get(shard.number)
         if holder is None:
-            holder = self._holders[shard.number] = Holder(self._worker, "", self._tally)
+            holder = self._holders[shard.number] = Holder(self._worker, "", self.tally)
         return holder
 
     def take(self, leased: Leased) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline_server.dispatch.turns import Turns, shares
+from jobline_server.engine.holder import Tally
 
 
 @dataclass(eq=False)
@@ -18,8 +19,11 @@ class Taker:
     jobs: int = 1
     names: frozenset[str] | None = None
     queues: tuple[tuple[str, int], ...] = (("mail", 1),)
+    tally: Tally = field(default_factory=Tally)
+    looked_at: int = 0
 
     def room(self) -> tuple[int, int]:
+        self.looked_at += 1
         return self.jobs, 1_000
 
     def names_for(self, _queue: str) -> frozenset[str] | None:
@@ -57,6 +61,46 @@ def test_one_that_left_is_not_served() -> None:
     turns.leave(gone)
     assert [taker.name for taker in turns.round("mail")] == ["stays"]
     assert turns.consumers("mail") == (stays,)
+
+
+def test_one_without_room_is_looked_at_once_and_not_each_time() -> None:
+    """Trial C5: a thousand full windows cost a commit nothing."""
+    full = [Taker(f"full {number}", jobs=0) for number in range(1_000)]
+    turns = waiting(*full)
+    for _ in range(100):
+        assert turns.share_of("mail", 10) == 0
+        assert list(turns.round("mail")) == []
+    assert {taker.looked_at for taker in full} == {1}
+    assert len(turns.consumers("mail")) == 1_000
+
+
+def test_one_that_has_room_again_stands_behind_the_others() -> None:
+    """Trial C5: because something of it was settled, or because it said so; once in each ring."""
+    two = (("mail", 1), ("news", 1))
+    full, other = Taker("full", jobs=0, queues=two), Taker("other", queues=two)
+    turns = waiting(full, other)
+    for settled in (True, False):
+        full.jobs = 0
+        assert [first_of(turns) for _ in range(2)] == ["other", "other"]
+        full.jobs = 1
+        assert first_of(turns) == "other"
+        full.tally.settle(0, 0) if settled else turns.wake(full)
+        turns.wake(full)
+        assert [first_of(turns) for _ in range(3)] == ["other", "full", "other"]
+        assert [taker.name for taker in turns.round("news")] == ["full", "other"]
+    assert full.tally.freed is None
+
+
+def test_one_that_leaves_while_it_is_full_does_not_come_back() -> None:
+    """Trial C5: what is settled later wakes nobody."""
+    full, other = Taker("full", jobs=0), Taker("other")
+    turns = waiting(full, other)
+    assert turns.share_of("mail", 9) == 9
+    turns.leave(full)
+    turns.leave(other)
+    full.tally.settle(0, 0)
+    assert turns.consumers("mail") == ()
+    assert list(turns.round("mail")) == []
 
 
 def test_a_queue_nobody_waits_at_has_no_turns() -> None:

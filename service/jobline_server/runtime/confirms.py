@@ -1,0 +1,114 @@
+"""Confirms: the settles of a stream's frames, each answered after the commit that holds it.
+
+The settles of one frame share one wait, however many they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from jobline_server.dispatch.frames import Settle
+from jobline_server.dispatch.session import Session
+from jobline_server.engine.commands import Exceptions, Refused
+from jobline_server.engine.values import SettleOutcome
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.settles import ACKED, FAILED, NEVER, NOT_FOUND, Settles
+
+Decided = tuple[Settle, Exceptions]
+"""A settle, and the outcomes of it that are not DONE."""
+
+
+class Confirms:
+    """Settles for one session. `ready` is called when confirms wait to be sent, and `failed` when a
+    settle cannot be answered: the worker must not take silence for an answer.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        settles: Settles,
+        session: Session,
+        *,
+        ready: Callable[[], None],
+        failed: Callable[[], None],
+    ) -> None:
+        self._core = core
+        self._settles = settles
+        self._session = session
+        self._ready = ready
+        self._failed = failed
+        self._explaining: set[asyncio.Task[None]] = set()
+
+    def handle(self, settles: Sequence[Settle]) -> None:
+        """Decides the settles of a frame."""
+        decided = [(settle, self._decide(settle)) for settle in settles]
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(partial(self._handle_committed, decided))
+        self._core.commits.answer([(future, None)])
+
+    def _decide(self, settle: Settle) -> Exceptions:
+        self._session.handle_settle()
+        exceptions: Exceptions = []
+        offset = len(settle.ack_ids)
+        if settle.ack_ids:
+            exceptions += self._settles.ack(settle.ack_ids, settle.ack_deliveries, settle.results)
+        if settle.fails:
+            results = self._settles.fail(settle.fails)
+            exceptions += [
+                (offset + index, result.outcome)
+                for index, result in enumerate(results)
+                if result.outcome is not SettleOutcome.DONE
+            ]
+            offset += len(settle.fails)
+        if settle.releases:
+            part = self._settles.release(settle.releases)
+            exceptions += [(offset + index, outcome) for index, outcome in part]
+        return exceptions
+
+    def _handle_committed(self, decided: Sequence[Decided], future: asyncio.Future[None]) -> None:
+        if future.exception() is not None:
+            self._failed()
+            return
+        unknown: list[Decided] = []
+        for settle, exceptions in decided:
+            if any(outcome is NOT_FOUND for _, outcome in exceptions):
+                unknown.append((settle, exceptions))
+            else:
+                self._session.confirm(settle.seq, exceptions)
+        if unknown:
+            task = asyncio.get_running_loop().create_task(self._explain(unknown))
+            self._explaining.add(task)
+            task.add_done_callback(self._explaining.discard)
+        self._ready()
+
+    async def _explain(self, decided: Sequence[Decided]) -> None:
+        """Answers settles of which the finished file may know more."""
+        try:
+            for settle, exceptions in decided:
+                self._session.confirm(settle.seq, await self._explained(settle, exceptions))
+                self._ready()
+        except Exception as error:
+            self._failed()
+            if not isinstance(error, Refused):
+                raise
+
+    async def _explained(self, settle: Settle, exceptions: Exceptions) -> Exceptions:
+        """What came again is told so, by what it asked for: acks, then fails, then releases."""
+        leases = [
+            *zip(settle.ack_ids, settle.ack_deliveries, strict=True),
+            *((item.id, item.delivery) for item in settle.fails),
+            *((item.id, item.delivery) for item in settle.releases),
+        ]
+        fails_from = len(settle.ack_ids)
+        releases_from = fails_from + len(settle.fails)
+        explained: Exceptions = []
+        for start, end, repeated in (
+            (0, fails_from, ACKED),
+            (fails_from, releases_from, FAILED),
+            (releases_from, len(leases), NEVER),
+        ):
+            part = [(index, outcome) for index, outcome in exceptions if start <= index < end]
+            explained += await self._settles.explain_missing(leases, part, repeated=repeated)
+        return explained
