@@ -110,6 +110,10 @@ demo: $(SETUP)  ## Checksum a directory with many workers, killing one: make dem
 bench: $(SETUP)  ## Measure each target of docs/benchmarks.md side by side with its floor
 	$(BIN)/python -m benchmarks
 
+.PHONY: soak
+soak: $(SETUP)  ## Load a server with everything at once and see what grows: make soak MINUTES=10
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),10)
+
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
 	rm -rf .venv .gen-venv .tools .demo .bench build dist clients/python/build clients/python/dist

@@ -41,6 +41,7 @@ class ServerProcess:
     arguments: list[str]
     log: Path
     address: str = ""
+    http: str = ""
     start_seconds: float = 0.0
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
@@ -62,7 +63,8 @@ class ServerProcess:
             self._process.wait()
             raise ServerFailed(f"{self.module} did not start:\n{self.log.read_text()[-3000:]}")
         self.start_seconds = time.perf_counter() - began
-        self.address = str(json.loads(line)["grpc"])
+        ready = json.loads(line)
+        self.address, self.http = str(ready["grpc"]), str(ready.get("http", ""))
         return self
 
     @property
