@@ -30,8 +30,8 @@ from jobline_server.engine.commands import Refused
 from jobline_server.rpc.admission import Admission, ending
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
 from jobline_server.rpc.operations import is_operation, said
-from jobline_server.rpc.validate.list_limits import check_lists
-from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
+from jobline_server.rpc.validate.list_limits import check_all
+from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.telemetry.calls import CallMeter, CallMeters
 from jobline_server.telemetry.log import logger
 
@@ -219,12 +219,6 @@ def decoder(method: MethodDescriptor) -> Decode:
         return message
 
     return decode
-
-
-def check_all(message: Message) -> None:
-    """Refuse a message with a list that is too long, or with mistyped fields."""
-    check_lists(message)
-    check_all_fields(message)
 
 
 def may_drop_reply(method: MethodDescriptor) -> bool:

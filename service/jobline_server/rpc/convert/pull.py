@@ -8,7 +8,7 @@ from jobline_server.engine.commands import Pull, Refused
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.stream import queue_weights
 from jobline_server.rpc.validate import fields
-from jobline_server.rpc.validate.mistyped import check_all_fields
+from jobline_server.rpc.validate.list_limits import check_all
 from jobline_server.rpc.validate.options import lease_ms
 
 
@@ -32,7 +32,7 @@ def pull_command(request: job_service_pb2.PullRequest) -> Pull:
 def pull_to_give_back(request: job_service_pb2.PullRequest) -> Pull:
     """A pull whose caller has no use for its reply; it is known by its request id."""
     try:
-        check_all_fields(request)
+        check_all(request)
         if not request.request_id:
             raise fields.invalid("request_id", "must not be empty")
         return pull_command(request)

@@ -20,8 +20,8 @@ from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert import settles
 from jobline_server.rpc.convert.leases import STREAM_WRITER, messages_of
 from jobline_server.rpc.validate import fields
-from jobline_server.rpc.validate.list_limits import check_lists
-from jobline_server.rpc.validate.mistyped import check_all_fields, check_own_fields
+from jobline_server.rpc.validate.list_limits import check_all
+from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.rpc.validate.options import lease_ms
 from jobline_server.wire.times import fill_time
 
@@ -89,8 +89,7 @@ def _window(message: job_service_pb2.StreamWindow) -> Window:
 
 def _open(message: job_service_pb2.StreamOpen) -> Open:
     try:
-        check_lists(message)
-        check_all_fields(message)
+        check_all(message)
         return Open(
             worker=_worker(message.worker),
             queues=queue_weights(message.queues),

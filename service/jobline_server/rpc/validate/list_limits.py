@@ -14,6 +14,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.mistyped import check_all_fields
 
 # A field that is part of the protocol and not served yet: one entry is refused already.
 NOT_SERVED = 0
@@ -72,6 +73,13 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.QueueSettings.non_retryable_error_types": rpc_limits.ERROR_TYPES_MAX,
     "google.protobuf.FieldMask.paths": rpc_limits.MASK_PATHS_MAX,
 }
+
+
+def check_all(message: Message) -> None:
+    """Refuse a message with a list that is too long, or with mistyped fields, in it or in any that
+    it holds; for calls that are not hot."""
+    check_lists(message)
+    check_all_fields(message)
 
 
 def check_lists(message: Message) -> None:
