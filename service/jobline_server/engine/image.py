@@ -109,7 +109,7 @@ def _lanes(queue: Queue) -> list[tuple[int, str, list[int]]]:
     for lane in queue.lanes():
         ids = [
             item.first_id if isinstance(item, Lot) else item.id
-            for item in lane.items
+            for item in lane
             if item.is_ready() and not item.volatile
         ]
         if ids:

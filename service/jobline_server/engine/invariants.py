@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.lane import Item
 from jobline_server.engine.limits import HANDOUT_BITS
 from jobline_server.engine.lot import Lot
@@ -75,6 +76,18 @@ def counters_add_up(shard: Shard) -> str:
     return ""
 
 
+def blocks_add_up(shard: Shard) -> str:
+    """G19: a walk by blocks meets every single job and every lot of each queue."""
+    found: dict[str, list[int]] = {name: [] for name in shard.queues}
+    for item in _items(shard):
+        found[item.queue.name].append(item.first_id if isinstance(item, Lot) else item.id)
+    for name, queue in shard.queues.items():
+        expected = Counter(one // BLOCK_IDS for one in found[name])
+        if queue.blocks.counts() != expected:
+            return f"queue {name} counts {queue.blocks.counts()} in blocks, holds {expected}"
+    return ""
+
+
 def bytes_add_up(shard: Shard) -> str:
     """G19: the payload bytes of every queue are those of its jobs."""
     found: Counter[str] = Counter()
@@ -101,7 +114,7 @@ def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
     standing: set[int] = set()
     for queue in shard.queues.values():
         for lane in queue.lanes():
-            live = [item for item in lane.items if item.is_ready()]
+            live = [item for item in lane if item.is_ready()]
             orders = [item.order for item in live]
             if orders != sorted(orders):
                 return f"queue {queue.name}: a lane is out of order"
@@ -209,5 +222,5 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G8": [one_lease_each, sessions_are_known, windows_are_what_is_held],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],
-    "G19": [one_state_each, counters_add_up, bytes_add_up],
+    "G19": [one_state_each, counters_add_up, blocks_add_up, bytes_add_up],
 }

@@ -1,13 +1,16 @@
 """A lane: the jobs of one priority and one name that are ready, first ready first out.
 
 Its items are lots and single jobs. A job that stops being ready (cancelled, deleted) stays where
-it is and is skipped when it comes to the front, so nothing is ever searched for.
+it is and is skipped when it comes to the front, so nothing is ever searched for. That may be long,
+so such jobs are swept away by and by: each that leaves has a few items looked at, first those at
+the front, then the others in turn, which keeps their order. No single step walks over everything.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -17,23 +20,40 @@ Item = Lot | Job
 
 # Looking a member up on its enum is dear before Python 3.12.
 _READY = JobState.READY
+# Items looked at for each time that jobs leave. With two of them a round over n items is over when
+# jobs have left n / 2 times.
+SWEPT_EACH = 2
+# A round begins when jobs have left this often since the last one did.
+LEFT_MIN = 64
 
 
 class Lane:
-    """A FIFO. `ready` counts the jobs in it that may be handed out."""
+    """A FIFO. `ready` counts the jobs in it that may be handed out.
 
-    __slots__ = ("_skipped", "items", "name", "priority", "ready")
+    `items` is the front; while a sweep is under way, what it has not come to yet stands behind.
+    """
+
+    __slots__ = ("_left", "_unswept", "items", "name", "priority", "ready")
 
     def __init__(self, priority: int, name: str) -> None:
         self.priority = priority
         self.name = name
         self.items: deque[Item] = deque()
         self.ready = 0
-        self._skipped = 0
+        self._unswept: deque[Item] = deque()
+        self._left = 0
+
+    def __iter__(self) -> Iterator[Item]:
+        """All items in order, those that are not ready any more too."""
+        return chain(self.items, self._unswept) if self._unswept else iter(self.items)
+
+    def tail(self) -> deque[Item]:
+        """Where the next item is appended; the caller counts it."""
+        return self._unswept or self.items
 
     def put(self, item: Item, jobs: int) -> None:
         """Adds at the tail."""
-        self.items.append(item)
+        self.tail().append(item)
         self.ready += jobs
 
     def put_front(self, job: Job) -> None:
@@ -44,15 +64,30 @@ class Lane:
     def leave(self, jobs: int) -> None:
         """Jobs somewhere in the lane are not ready any more; they are skipped when they come up."""
         self.ready -= jobs
-        self._skipped += jobs
-        if self._skipped > 1_000 and self._skipped > 2 * self.ready:
-            self.items = deque(item for item in self.items if item.is_ready())
-            self._skipped = 0
+        self._left += 1
+        for _ in range(SWEPT_EACH):
+            self._sweep_one()
+
+    def _sweep_one(self) -> None:
+        items, unswept = self.items, self._unswept
+        if items and not items[0].is_ready():
+            items.popleft()
+        elif unswept:
+            item = unswept.popleft()
+            if item.is_ready():
+                items.append(item)
+        elif self._left > LEFT_MIN:
+            self._left = 0
+            self._unswept, self.items = items, unswept
 
     def head(self) -> Item | None:
-        """The next item; what stopped being ready is thrown away on the way."""
-        items = self.items
-        while items:
+        """The next item, which is `items[0]` then; what stopped being ready is thrown away on the
+        way.
+        """
+        items, unswept = self.items, self._unswept
+        while items or unswept:
+            if not items:
+                items.append(unswept.popleft())
             item = items[0]
             if type(item) is Lot:
                 if item.gone:
@@ -66,7 +101,7 @@ class Lane:
 
     def durable(self, committed: int) -> Iterator[Item]:
         """What may go out, in order, as far as it is on disk; a lot may have none left to give."""
-        for item in self.items:
+        for item in self:
             if item.offset > committed:
                 if item.is_ready():
                     return

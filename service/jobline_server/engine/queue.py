@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator
 
+from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Item, Lane
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
@@ -29,6 +30,7 @@ class Queue:
         "pause_reason",
         "created_ms",
         # bookkeeping
+        "blocks",
         "born_id",
         "_lanes",
         "_ranks",
@@ -52,6 +54,7 @@ class Queue:
         self.paused_by = ""
         self.pause_reason = ""
         self.created_ms = created_ms
+        self.blocks = IdBlocks()
         self.born_id = 0
         self._lanes: dict[int, dict[str, Lane]] = {}
         self._ranks: list[int] = []

@@ -1,8 +1,8 @@
 """Operators' calls on many jobs: promote, cancel, retry, delete, by id or by filter.
 
-Ids and filters are worked off in slices by id, each decided and committed as a whole, with the loop
-free in between; a dry run walks the same way and only counts. A caller that goes away ends the call
-after the slice under way: what was done stays done, and the same call again does the rest.
+Ids and filters are worked off in slices, each decided as a whole, with the loop free in between; a
+dry run walks the same way and only counts. A caller that goes away ends the call after the slice
+under way: what was done stays done, and the same call again does the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jobline_server.engine import limits
 from jobline_server.engine.decide.admin import (
     decide_cancel,
     decide_delete_ended,
@@ -23,11 +22,14 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs, Look
-from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
+from jobline_server.runtime.walks import SLICE_JOBS, EndedWalk, live_slices, shards_of
 
 LIVE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE})
 DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | KEPT_STATES
+
+# Slices that are decided before one waits for the disk: a commit each would take most of the time.
+SLICES_A_COMMIT = 8
 
 OnLive = Callable[[Shard, Sequence[int], BulkResult], Sequence[int]]
 OnEnded = Callable[[Shard, Look, BulkResult], Sequence[int]]
@@ -47,12 +49,9 @@ class _Verb:
 class Bulk:
     """Acts on many jobs."""
 
-    def __init__(
-        self, core: Core, ended: EndedJobs, looking: Looking, new_operation: Callable[[], str]
-    ) -> None:
+    def __init__(self, core: Core, ended: EndedJobs, new_operation: Callable[[], str]) -> None:
         self._core = core
         self._ended = ended
-        self._looking = looking
         self._new_operation = new_operation
         self._promotes = _Verb(frozenset({JobState.SCHEDULED}), self._promote, None)
         self._cancels = _Verb(LIVE, self._cancel, None)
@@ -92,9 +91,9 @@ class Bulk:
         act = self._count if dry_run else self._change
         # In order of id, whatever order they came in: neighbours are found together.
         unique = sorted(set(ids))
-        for start in range(0, len(unique), limits.SLICE_ITEMS):
+        for start in range(0, len(unique), SLICE_JOBS):
             await self._core.commits.wait()
-            await act(verb, unique[start : start + limits.SLICE_ITEMS], result)
+            await act(verb, unique[start : start + SLICE_JOBS], result)
             await asyncio.sleep(0)
 
     async def _count(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
@@ -149,23 +148,45 @@ class Bulk:
     ) -> None:
         """Walks by id, a slice at a time; ends when there are no more."""
         chosen = wanted.states & verb.states if wanted.states else verb.states
-        if not chosen:
-            return
-        wanted = replace(wanted, states=chosen)
-        after, is_cut = 0, True
-        while is_cut:
+        live, ended = chosen - KEPT_STATES, chosen & KEPT_STATES
+        if live:
+            await self._act_on_live(verb, replace(wanted, states=live), result, dry_run=dry_run)
+        if ended:
             await self._core.commits.wait()
-            views, is_cut = await self._looking.first_after(wanted, after, limits.SLICE_ITEMS)
-            if not views:
-                break
-            after = views[-1].id
-            if dry_run:
-                result.count += len(views)
-            else:
-                await self._change(verb, [view.id for view in views], result)
+            walk = EndedWalk(self._core, self._ended, replace(wanted, states=ended))
+            act = self._delete_page if verb is self._deletes else self._retry_page
+            while not walk.is_over:
+                await (_count_page if dry_run else act)(walk, result)
+                await asyncio.sleep(0)
         # What a filter chose and something else changed meanwhile was not asked for by id.
         result.skipped_ids.clear()
         result.not_found_ids.clear()
+
+    async def _act_on_live(
+        self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
+    ) -> None:
+        slices = 0
+        for shard in shards_of(self._core, wanted):
+            async for found in live_slices(shard, wanted):
+                if dry_run:
+                    active = sum(state is JobState.ACTIVE for state in found.values())
+                    result.requested += active
+                    result.count += len(found) - active
+                elif verb.on_live is not None and found:
+                    verb.on_live(shard, list(found), result)
+                    self._core.decided(shard)
+                    slices += 1
+                    if slices % SLICES_A_COMMIT == 0:
+                        await self._core.commits.wait()
+
+    async def _delete_page(self, walk: EndedWalk, result: BulkResult) -> None:
+        async with self._ended.changing:
+            result.count += await self._ended.delete(await walk.next_page())
+
+    async def _retry_page(self, walk: EndedWalk, result: BulkResult) -> None:
+        ids = [one for span in await walk.next_page() for one in span.ids()]
+        for start in range(0, len(ids), SLICE_JOBS):
+            await self._change(self._retries, ids[start : start + SLICE_JOBS], result)
 
     def _promote(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
         left = decide_promote(shard, self._core.now(), ids)
@@ -211,3 +232,7 @@ class Bulk:
         missing = [i for i in look.ids if i not in look.kept and i not in look.damaged]
         # One that somebody else put back meanwhile is live.
         result.not_found_ids += [i for i in missing if self._live_state_of(i) is None]
+
+
+async def _count_page(walk: EndedWalk, result: BulkResult) -> None:
+    result.count += sum(span.count for span in await walk.next_page())

@@ -18,18 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import KEPT_STATES, EndReason, JobState, Now
+from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.damage import Damage, damaged
-from jobline_server.runtime.listing import Piece
-from jobline_server.runtime.shown import ended_view, matches
-from jobline_server.runtime.views import DeadCount, JobFilter, JobView
+from jobline_server.runtime.shown import ended_view
+from jobline_server.runtime.views import JobView
 from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.finished import (
     EndedLook,
     EndedOp,
-    EndedPart,
-    EndedQuery,
     EndedRow,
     EndedSpan,
     Finished,
@@ -43,8 +40,8 @@ if TYPE_CHECKING:
 # Of the jobs that a queue completes meanwhile only those are written that it keeps: at a million a
 # second a tenth. Written four times a second, a drain takes half as long again.
 WRITE_SECONDS = 1.0
-# Jobs that one look at the finished file asks for at least: reading them takes some milliseconds.
-LOOK_JOBS = 1_000
+# Jobs that one look at the finished file asks for: reading them takes some milliseconds.
+LOOK_JOBS = 500
 
 Runs = Sequence[tuple[int, int]]
 Decide = Callable[[Shard, Now, str, JobState, Runs], None]
@@ -167,7 +164,7 @@ class EndedJobs:
         except DataLoss:
             self.damage.found([(job_id, 1)])
             raise damaged(job_id) from None
-        return None if row is None else _kept_of(row, record_of(row, job_id))
+        return None if row is None else kept_of(row, record_of(row, job_id))
 
     async def look_up(self, job_ids: Sequence[int]) -> AsyncIterator[Look]:
         """Many jobs, a part at a time, each once and in order of id: they are found fastest so.
@@ -190,43 +187,7 @@ class EndedJobs:
     async def view(self, job_id: int) -> JobView | None:
         """An ended job, as operators see it. Raises `Refused` as `find` does."""
         kept = await self.find(job_id)
-        return None if kept is None else _view(kept)
-
-    async def fill(self, piece: Piece, wanted: JobFilter, after: int) -> None:
-        """Adds the ended jobs that a filter lets through, with ids above `after`, by id, until it
-        is full. Those that cannot be read are left out, and said in the log.
-        """
-        await self.write()
-        resume_after: int | None = after
-        while resume_after is not None:
-            page = await self.finished.list(
-                _query(wanted, resume_after, max(piece.room, LOOK_JOBS))
-            )
-            self.damage.found(page.bad)
-            for part in page.parts:
-                for view in _views(part):
-                    if matches(view, wanted):
-                        piece.add(view)
-                        if piece.is_full:
-                            return
-                await asyncio.sleep(0)
-            resume_after = page.resume_after
-
-    async def dead_statistics(self, queue: str) -> list[DeadCount]:
-        """What dead jobs have in common, most first."""
-        await self.write()
-        return [
-            DeadCount(
-                queue=group.queue,
-                name=group.name,
-                reason=EndReason(group.reason),
-                error_type=group.error_type,
-                count=group.count,
-                oldest_ms=group.oldest_ms,
-                newest_ms=group.newest_ms,
-            )
-            for group in await self.finished.dead_statistics(queue)
-        ]
+        return None if kept is None else view_of(kept)
 
     # Ageing; the caller holds `changing`.
 
@@ -258,22 +219,19 @@ def _kept(found: EndedLook) -> dict[int, Kept]:
         neighbours = dict(part)
         row = next(iter(neighbours.values()))
         for record in records_of(row, neighbours):
-            kept[record.id] = _kept_of(row, record)
+            kept[record.id] = kept_of(row, record)
     return kept
 
 
-def _kept_of(row: EndedRow, record: JobRecord) -> Kept:
+def kept_of(row: EndedRow, record: JobRecord) -> Kept:
+    """A job of a row."""
     return Kept(JobState(row.state), JobState(row.former_state or row.state), record)
 
 
-def _view(kept: Kept) -> JobView:
+def view_of(kept: Kept) -> JobView:
+    """An ended job, as operators see it."""
     stale_from = kept.outcome if kept.state is JobState.STALE else None
     return ended_view(kept.state, kept.record, stale_from)
-
-
-def _views(part: EndedPart) -> list[JobView]:
-    ids = range(part.first_id, part.first_id + part.count)
-    return [_view(_kept_of(part.row, record)) for record in records_of(part.row, ids)]
 
 
 def _by_place(spans: Sequence[EndedSpan]) -> dict[tuple[str, JobState], list[tuple[int, int]]]:
@@ -283,18 +241,3 @@ def _by_place(spans: Sequence[EndedSpan]) -> dict[tuple[str, JobState], list[tup
         runs = places.setdefault((span.queue, JobState(span.state)), [])
         runs.append((span.first_id, span.count))
     return places
-
-
-def _query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:
-    return EndedQuery(
-        queue=wanted.queue,
-        states=frozenset(map(int, wanted.states & KEPT_STATES)),
-        reasons=frozenset(map(int, wanted.reasons)),
-        name=wanted.name,
-        error_type=wanted.error_type,
-        error_contains=wanted.error_contains,
-        ended_after_ms=wanted.ended_after_ms,
-        ended_before_ms=wanted.ended_before_ms,
-        after_id=after,
-        limit=limit,
-    )

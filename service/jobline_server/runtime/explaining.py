@@ -100,7 +100,7 @@ def jobs_ahead(queue: Queue, owner: Job | Lot, job_id: int) -> int:
         if lane.priority > priority:
             ahead += lane.ready
         elif lane.priority == priority and lane.name == name:
-            for item in islice(lane.items, WALK_MAX):
+            for item in islice(lane, WALK_MAX):
                 if item is owner:
                     break
                 ahead += item.waiting() if isinstance(item, Lot) else item.is_ready()

@@ -25,6 +25,8 @@ PAGE_BYTES_MAX = 3 << 20
 FIXED_BYTES = 256
 # The same of a row within it.
 ROW_BYTES = 24
+# Above all ids.
+NO_ID = 1 << 64
 
 
 class Piece:
@@ -42,6 +44,11 @@ class Piece:
     def is_full(self) -> bool:
         """Whether it is enough for a page; its source may have more."""
         return self.room <= 0 or self._bytes_left < 0
+
+    @property
+    def last_id(self) -> int:
+        """The id behind which nothing is needed any more, once it is full."""
+        return self.found[-1][1].id if self.is_full and self.found else NO_ID
 
     def add(self, view: JobView) -> None:
         """Takes the next job; without its payload, checkpoint and result if those are not shown."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jobline_server.dispatch.frames import Goaway
 from jobline_server.engine import limits
@@ -21,6 +22,7 @@ from jobline_server.runtime.commits import Place
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.ended import EndedJobs
+from jobline_server.runtime.ended_lists import dead_statistics
 from jobline_server.runtime.explaining import Explaining
 from jobline_server.runtime.feed import Feed
 from jobline_server.runtime.kept_turns import KeptTurn
@@ -126,12 +128,12 @@ class Runtime:
         self.get_job_by_key = looking.get_job_by_key
         self.list_jobs = looking.list_jobs
         self.explain_job = Explaining(core, looking).explain_job
-        bulk = Bulk(core, self.ended, looking, new_name)
+        bulk = Bulk(core, self.ended, new_name)
         self.promote_jobs = bulk.promote_jobs
         self.cancel_jobs = bulk.cancel_jobs
         self.retry_jobs = bulk.retry_jobs
         self.delete_jobs = bulk.delete_jobs
-        self.dead_statistics = self.ended.dead_statistics
+        self.dead_statistics = partial(dead_statistics, self.ended)
         queues = Queues(core, bulk, new_name)
         self.list_queues = queues.list_queues
         self.get_queue = queues.get_queue

@@ -32,7 +32,7 @@ def live_view(job: Job, clock: Clock) -> JobView:
         progress_message=details.progress_message,
         checkpoint=details.checkpoint,
         history=details.history,
-        error=_last_error(job),
+        error=last_error(job),
         cancel_requested=job.cancel_requested,
         payload_bytes=len(job.payload),
     )
@@ -42,7 +42,8 @@ def live_view(job: Job, clock: Clock) -> JobView:
     return view
 
 
-def _last_error(job: Job) -> JobError | None:
+def last_error(job: Job) -> JobError | None:
+    """The error of the last attempt that failed."""
     for attempt in reversed(job.details.history):
         if attempt.outcome is AttemptOutcome.FAILED:
             return attempt.error

@@ -103,6 +103,10 @@ class EndedSpan:
     first_id: int
     count: int
 
+    def ids(self) -> range:
+        """The ids, one by one."""
+        return range(self.first_id, self.first_id + self.count)
+
 
 @dataclass(frozen=True, slots=True)
 class OwnCount:

@@ -17,6 +17,7 @@ from operator import attrgetter
 
 from google.protobuf.message import DecodeError
 
+from jobline_server.engine.apply.touch import add_lot
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -145,7 +146,7 @@ class Loader:
         shard = self.shard
         for row in rows:
             lot = decode_lot(row.blob, self.queue_of, self._holder_of)
-            shard.lots.add(lot)
+            add_lot(shard, lot)
             shard.use_ids(lot.first_id, len(lot.payloads))
             queue, waiting, payload_bytes = lot.queue, lot.waiting(), lot.bytes_left()
             shard.load.live_jobs += lot.remaining
@@ -162,10 +163,12 @@ class Loader:
         """The longest of these loops: a million rounds are seconds of the start."""
         jobs, load = self.shard.jobs, self.shard.load
         queue_of, holder_of, ready = self.queue_of, self._holder_of, self._ready.append
+        ids_of: dict[Queue, list[int]] = {}
         for row in rows:
             job = decode_job(row.blob, queue_of, holder_of)
             queue, payload_bytes = job.queue, len(job.payload)
             jobs[job.id] = job
+            ids_of.setdefault(queue, []).append(job.id)
             load.live_jobs += 1
             load.payload_bytes += payload_bytes
             queue.payload_bytes += payload_bytes
@@ -176,6 +179,8 @@ class Loader:
                 self.shard.schedule(job.run_at_ms, job.id)
             else:
                 queue.active += 1
+        for queue, ids in ids_of.items():
+            queue.blocks.add(ids)
 
     def _take_keys(self, rows: Iterator[ItemRow]) -> None:
         shard = self.shard

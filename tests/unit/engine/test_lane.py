@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from random import Random
+
+import pytest
+
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane
 from jobline_server.engine.lot import Lot
@@ -91,3 +96,46 @@ def test_lane_sheds_what_is_not_ready_when_there_is_much_of_it():
     assert lane.ready == 500
     assert len(lane.items) < 1_000
     assert lane.head() is jobs[1_500]
+
+
+@pytest.mark.parametrize("order", ["first", "last", "any"])
+def test_lane_sheds_a_few_at_a_time_whatever_order_they_leave_in(order):
+    """Trial E5: few of many cancelled jobs are left in the end, and each that leaves has two others
+    looked at, not all of them.
+    """
+    jobs = [job(i) for i in range(20_000)]
+    lane = filled(*jobs)
+    leaving = jobs[:] if order == "first" else jobs[::-1]
+    if order == "any":
+        Random(3).shuffle(leaving)
+    lengths = [20_000]
+    for one in leaving[:-1]:
+        one.state = JobState.CANCELLED
+        lane.leave(1)
+        lengths.append(len(list(lane)) if len(lengths) % 500 == 0 else lengths[-1])
+    assert all(before - after <= 2 * 500 for before, after in pairwise(lengths))
+    assert len(list(lane)) < 20_000 // 8
+    assert lane.head() is leaving[-1]
+
+
+def test_lane_keeps_its_order_while_it_is_swept():
+    """Trial E5: jobs that come meanwhile stand behind, or before all."""
+    chance = Random(5)
+    jobs = [job(i) for i in range(2_000)]
+    lane, expected = filled(*jobs), jobs[:]
+    for number in range(2_000, 4_000):
+        one = expected.pop(chance.randrange(len(expected)))
+        one.state = JobState.CANCELLED
+        lane.leave(1)
+        new = job(number)
+        if number % 10:
+            lane.put(new, 1)
+            expected.append(new)
+        else:
+            lane.put_front(new)
+            expected.insert(0, new)
+        if number % 7 == 0:
+            assert lane.head() is expected.pop(0)
+            lane.items.popleft()
+            lane.ready -= 1
+    assert [item for item in lane if item.is_ready()] == expected

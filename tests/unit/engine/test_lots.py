@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from random import Random
+
+from jobline_server.engine import lots
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.payloads import Payloads
@@ -15,9 +18,9 @@ def lot_of(*payloads: bytes, first_id: int) -> Lot:
     )
 
 
-def indexed(*lots: Lot) -> LotIndex:
+def indexed(*added: Lot) -> LotIndex:
     index = LotIndex()
-    for lot in lots:
+    for lot in added:
         index.add(lot)
     return index
 
@@ -39,10 +42,24 @@ def test_lot_that_was_removed_is_not_found():
 
 
 def test_index_forgets_the_places_of_lots_that_went():
-    lots = [lot_of(b"x", first_id=i) for i in range(200)]
-    index = indexed(*lots)
-    for lot in lots[:150]:
+    many = [lot_of(b"x", first_id=i) for i in range(200)]
+    index = indexed(*many)
+    for lot in many[:150]:
         index.remove(lot)
-    assert len(index._ids) < 150
-    assert [i for i in index.first_ids(0, 200) if i in index.lots] == list(range(150, 200))
-    assert index.first_ids(180, 5) == list(range(180, 185))
+    assert sum(len(chunk.ids) for chunk in index._chunks) < 150
+    assert [index.find(i) for i in range(200)] == [None] * 150 + many[150:]
+
+
+def test_index_of_many_lots_is_right_whatever_comes_and_goes(monkeypatch):
+    """Trial E5: it stands in short lists, none of which is empty, so that no step walks over all
+    lots.
+    """
+    monkeypatch.setattr(lots, "CHUNK_LOTS", 4)
+    chance, index, there = Random(7), LotIndex(), {}
+    for first_id in [*range(0, 400, 2), *chance.sample(range(1, 400, 2), 100)]:
+        there[first_id] = lot_of(b"x", first_id=first_id)
+        index.add(there[first_id])
+        if chance.random() < 0.6:
+            index.remove(there.pop(chance.choice(list(there))))
+        assert all(0 < chunk.alive <= len(chunk.ids) for chunk in index._chunks)
+    assert [index.find(i) for i in range(400)] == [there.get(i) for i in range(400)]

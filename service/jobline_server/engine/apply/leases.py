@@ -112,7 +112,10 @@ def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job],
             lease_ms = fact.lease_ms or effective.lease_ms(options, queue.settings)
             deadline_ms = shard.mono_ms + lease_ms
             holder.lease_ms_min = min(holder.lease_ms_min, lease_ms)
-        if job.state is not _READY or (items[0] is not job and lane.head() is not job):
+        if not items or items[0] is not job:
+            lane.head()
+            items = lane.items
+        if job.state is not _READY or not items or items[0] is not job:
             raise IllegalMove(f"job {job.id} is not at the head of its lane")
         items.popleft()
         lane.ready -= 1

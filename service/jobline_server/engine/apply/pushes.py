@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobline_server.engine import limits
-from jobline_server.engine.apply.touch import add_job, add_jobs, mark_job, mark_lot, single
+from jobline_server.engine.apply.touch import add_job, add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import (
     JobsPushed,
@@ -41,7 +41,7 @@ def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
     lot.offset = offset
     lot.volatile = fact.volatile
     shard.use_ids(fact.first_id, count)
-    shard.lots.add(lot)
+    add_lot(shard, lot)
     payload_bytes = lot.payloads.bytes_of(0, count)
     shard.load.live_jobs += count
     shard.load.payload_bytes += payload_bytes
@@ -112,10 +112,11 @@ def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> Non
         if job.options is not options or lane is None:
             options = job.options
             lane = queue.lane(options.priority, options.name)
+            tail = lane.tail()
         order += 1
         job.order = order
         job.offset = offset
-        lane.items.append(job)
+        tail.append(job)
         lane.ready += 1
     shard.next_order = order
     queue.ready += len(jobs)

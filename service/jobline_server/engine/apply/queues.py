@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobline_server.engine.apply.touch import drop_job, run_key
+from jobline_server.engine.apply.touch import drop_job, remove_lot, run_key
+from jobline_server.engine.blocks import BLOCK_IDS, items_from
 from jobline_server.engine.endings import QueueGone
 from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
 from jobline_server.engine.job import Job
@@ -49,16 +50,15 @@ def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
     queue = shard.queues.pop(fact.queue)
     live: list[tuple[int, int]] = []
     if queue.live():
-        jobs = [job for job in shard.jobs.values() if job.queue is queue]
-        live += [(job.id, 1) for job in jobs]
-        for job in jobs:
-            _drop_job(shard, job)
-        lots = [lot for lot in shard.lots.lots.values() if lot.queue is queue]
-        for lot in lots:
-            live += lot.live_runs()
-            _drop_lot(shard, lot)
-        shard.unschedule(sum([1 for job in jobs if job.run_at_ms]))
-        shard.unschedule(sum([1 for lot in lots if lot.run_at_ms]))
+        items = [item for found in items_from(shard, queue, 0, BLOCK_IDS) for item in found]
+        for item in items:
+            if isinstance(item, Job):
+                live.append((item.id, 1))
+                _drop_job(shard, item)
+            else:
+                live += item.live_runs()
+                _drop_lot(shard, item)
+        shard.unschedule(sum([1 for item in items if item.run_at_ms]))
     shard.woken.pop(queue, None)
     shard.ended.append(QueueGone(fact.queue, fact.at_ms, live))
     shard.changes.queues.discard(fact.queue)
@@ -82,10 +82,7 @@ def _drop_lot(shard: Shard, lot: Lot) -> None:
     shard.load.live_jobs -= lot.remaining
     shard.load.payload_bytes -= lot.bytes_left()
     lot.remaining = 0
-    shard.lots.remove(lot)
-    shard.changes.lots.discard(lot.first_id)
-    if lot.stored:
-        shard.changes.buried_lots.append(lot.first_id)
+    remove_lot(shard, lot)
 
 
 def _revoke(shard: Shard, lease: RunLease) -> None:

@@ -39,7 +39,19 @@ def mark_lot(shard: Shard, lot: Lot) -> None:
         if not lot.volatile:
             shard.changes.lots.add(lot.first_id)
         return
+    remove_lot(shard, lot)
+
+
+def add_lot(shard: Shard, lot: Lot) -> None:
+    """A lot is live from now on; the caller counts its jobs in."""
+    shard.lots.add(lot)
+    lot.queue.blocks.add([lot.first_id])
+
+
+def remove_lot(shard: Shard, lot: Lot) -> None:
+    """Nothing of a lot is left."""
     shard.lots.remove(lot)
+    lot.queue.blocks.remove([lot.first_id])
     shard.changes.lots.discard(lot.first_id)
     if lot.stored:
         shard.changes.buried_lots.append(lot.first_id)
@@ -53,7 +65,9 @@ def add_job(shard: Shard, job: Job) -> None:
 def add_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
     """Jobs of one queue are live from now on; the caller gives them a state and counts that."""
     load = shard.load
-    shard.jobs.update(zip([job.id for job in jobs], jobs, strict=True))
+    ids = [job.id for job in jobs]
+    shard.jobs.update(zip(ids, jobs, strict=True))
+    queue.blocks.add(ids)
     payload_bytes = sum([len(job.payload) for job in jobs])
     load.live_jobs += len(jobs)
     load.payload_bytes += payload_bytes
@@ -71,6 +85,7 @@ def drop_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
     live, load = shard.jobs, shard.load
     for job_id in ids:
         del live[job_id]
+    queue.blocks.remove(ids)
     payload_bytes = sum([len(job.payload) for job in jobs])
     load.live_jobs -= len(jobs)
     load.payload_bytes -= payload_bytes

@@ -1,0 +1,96 @@
+"""Blocks: in which neighbourhoods of ids a queue has live jobs.
+
+Jobs come and go a million times a second, and hardly anybody asks for all of a queue in order of
+id: a list, a call on many jobs, the deletion of the queue. So no list of ids is kept in order.
+Instead each queue counts what it has in every block of `BLOCK_IDS` neighbouring ids, single jobs by
+their id and lots by their first. A batch of neighbours costs a few additions, and who walks looks
+up the ids of the blocks that are not empty, however many other queues the shard has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobline_server.engine.lane import Item
+    from jobline_server.engine.queue import Queue
+    from jobline_server.engine.shard import Shard
+
+_BITS = 6
+BLOCK_IDS = 1 << _BITS
+
+
+class IdBlocks:
+    """Numbers of items by block."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+
+    def __iter__(self) -> Iterator[int]:
+        """The blocks that are not empty, in no order."""
+        return iter(self._counts)
+
+    def counts(self) -> dict[int, int]:
+        """How many items each block has."""
+        return dict(self._counts)
+
+    def add(self, ids: list[int]) -> None:
+        """Counts items in, mostly neighbours in order of id."""
+        self._count(ids, 1)
+
+    def remove(self, ids: list[int]) -> None:
+        """Counts items out."""
+        self._count(ids, -1)
+
+    def _count(self, ids: list[int], sign: int) -> None:
+        if len(ids) == 1:
+            self._change(ids[0] >> _BITS, sign)
+        elif ids:
+            first, last = ids[0], ids[-1]
+            if last - first == len(ids) - 1 and ids == list(range(first, last + 1)):
+                for block in range(first >> _BITS, (last >> _BITS) + 1):
+                    low, high = max(first, block << _BITS), min(last + 1, (block + 1) << _BITS)
+                    self._change(block, sign * (high - low))
+            else:
+                for block, count in Counter([one >> _BITS for one in ids]).items():
+                    self._change(block, sign * count)
+
+    def _change(self, block: int, by: int) -> None:
+        counts = self._counts
+        left = counts.get(block, 0) + by
+        if left:
+            counts[block] = left
+        else:
+            del counts[block]
+
+
+def items_from(
+    shard: Shard, queue: Queue | None, first_id: int, look_ids: int
+) -> Iterator[list[Item]]:
+    """The single jobs and lots of a queue, or of all (None), by id, from the lot on that holds
+    `first_id`, for callers that must not stand still: a list, perhaps an empty one, for every
+    `look_ids` ids that were looked at. What is pushed meanwhile is not among them.
+    """
+    holds_it = shard.lots.find(first_id)
+    if holds_it is not None:
+        first_id = holds_it.first_id
+    queues: Iterable[Queue] = shard.queues.values() if queue is None else [queue]
+    low, end_id = first_id >> _BITS, shard.next_id()
+    blocks = sorted({block for one in queues for block in one.blocks if block >= low})
+    jobs, lots = shard.jobs, shard.lots.lots
+    for at in range(0, len(blocks), max(look_ids // BLOCK_IDS, 1)):
+        ids = [
+            job_id
+            for block in blocks[at : at + max(look_ids // BLOCK_IDS, 1)]
+            for job_id in range(block << _BITS, (block + 1) << _BITS)
+            if first_id <= job_id < end_id
+        ]
+        # A lot whose first member left it has the id of a single job.
+        found: list[Item | None] = [get(one) for one in ids for get in (jobs.get, lots.get)]
+        yield [
+            item for item in found if item is not None and (queue is None or item.queue is queue)
+        ]

@@ -1,0 +1,207 @@
+"""Calls on many jobs go in slices of bounded work, each job once, with the loop free between."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import DEFAULT_OPTIONS, KEPT_STATES, AckLevel, JobState
+from jobline_server.runtime import walks
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.opening import open_runtime
+from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.runtime.views import Audit, JobFilter, Selection
+from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from tests.pushed_rows import NewJob, rows_of
+from tests.unit.runtime.conftest import nothing_is_damaged
+
+JOBS = 6_000
+QUEUE = "mail"
+ALL = Selection(filter=JobFilter(queue=QUEUE))
+DEAD = frozenset({JobState.DEAD})
+Call = Callable[[Runtime], Coroutine[Any, Any, Any]]
+
+
+@pytest.fixture
+async def busy(tmp_path: Path) -> AsyncIterator[Runtime]:
+    """A runtime at work."""
+    names = count(1)
+    runtime = await open_runtime(
+        SqliteStore(tmp_path, SqliteSettings(ballast_bytes=0)),
+        SqliteFinished(tmp_path),
+        shards=1,
+        clock=ManualClock(),
+        settings=RuntimeSettings(),
+        new_name=lambda: f"name-{next(names)}",
+        report=nothing_is_damaged,
+    )
+    runtime.start()
+    yield runtime
+    await runtime.stop()
+
+
+async def push(runtime: Runtime, kind: str) -> None:
+    """As many jobs as objects of their own, in lots, or each in a lot of its own."""
+    each = {"singles": 1_000, "lots": 1_000, "ones": 1}[kind]
+    for _ in range(JOBS // each):
+        command = Push(QUEUE, DEFAULT_OPTIONS, level=AckLevel.BUFFERED)
+        if kind == "singles":
+            command.rows = rows_of(NewJob(b"x", DEFAULT_OPTIONS) for _ in range(each))
+        else:
+            command.payloads = Payloads.of([b"x"] * each)
+        await runtime.push(command)
+    await runtime.core.commits.wait()
+
+
+class Work:
+    """How often jobs were looked at between two rounds of the loop, at most, and in all."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = self.total = self._now = 0
+        for owner, name in ((Shard, "state_of"), (walks, "has_wanted_options")):
+            monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            self._now += 1
+            self.total += 1
+            return call(*arguments)
+
+        return counted
+
+    async def of(self, call: Coroutine[Any, Any, Any]) -> Any:
+        """Carries a call out, and looks at the work of every round."""
+        task = asyncio.ensure_future(call)
+        while not task.done():
+            self._now = 0
+            await asyncio.sleep(0)
+            self.most = max(self.most, self._now)
+        return await task
+
+
+async def cancel(runtime: Runtime, *, dry_run: bool = False) -> Any:
+    return await runtime.cancel_jobs(ALL, dry_run=dry_run, audit=Audit())
+
+
+async def by_ids(runtime: Runtime) -> Any:
+    views, _ = await runtime.list_jobs(
+        JobFilter(), page_size=JOBS, page_token="", include_payloads=False
+    )
+    ids = tuple(view.id for view in reversed(views))
+    return await runtime.cancel_jobs(Selection(ids=ids), dry_run=False, audit=Audit())
+
+
+CALLS: dict[str, Call] = {
+    "dry run": lambda runtime: cancel(runtime, dry_run=True),
+    "cancel": cancel,
+    "cancel by ids": by_ids,
+    "drain": lambda runtime: runtime.drain_queue(QUEUE, dry_run=False, audit=Audit()),
+    "delete": lambda runtime: runtime.delete_jobs(ALL, dry_run=False, audit=Audit()),
+    "delete queue": lambda runtime: runtime.delete_queue(
+        QUEUE, force=False, dry_run=False, audit=Audit()
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["singles", "lots", "ones"])
+@pytest.mark.parametrize("name", CALLS)
+async def test_every_call_on_many_jobs_yields(
+    busy: Runtime, monkeypatch: pytest.MonkeyPatch, kind: str, name: str
+) -> None:
+    """Trials C4, E5: no step does more than a bounded number of jobs, and the cost of a job does
+    not grow with their number.
+    """
+    await push(busy, kind)
+    work = Work(monkeypatch)
+    done = await work.of(CALLS[name](busy))
+    assert done.count == JOBS
+    assert work.most <= 9 * walks.SLICE_JOBS, "looks at jobs between two rounds of the loop"
+    assert work.total <= 9 * JOBS, "looks at jobs in all"
+
+
+@pytest.mark.parametrize("kind", ["singles", "lots", "ones"])
+async def test_ended_jobs_are_put_back_and_deleted_in_slices(
+    busy: Runtime, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Trials C4, E5: by filter, a dry run counts what is done then."""
+    await push(busy, kind)
+    await cancel(busy)
+    ended = Selection(filter=JobFilter(queue=QUEUE, states=KEPT_STATES))
+    work = Work(monkeypatch)
+    for call in (busy.retry_jobs, busy.delete_jobs):
+        counted = await work.of(call(ended, dry_run=True, audit=Audit()))
+        done = await work.of(call(ended, dry_run=False, audit=Audit()))
+        assert counted.count == done.count == JOBS
+        await cancel(busy)
+    assert work.most <= 9 * walks.SLICE_JOBS
+    assert busy.get_queue(QUEUE).ended.get(JobState.CANCELLED, 0) == 0
+
+
+@pytest.mark.parametrize("kind", ["singles", "lots", "ones"])
+@pytest.mark.parametrize(
+    "wanted", [JobFilter(name="none"), JobFilter(error_contains="x"), JobFilter(states=DEAD)]
+)
+async def test_a_list_of_nothing_yields(
+    busy: Runtime, monkeypatch: pytest.MonkeyPatch, kind: str, wanted: JobFilter
+) -> None:
+    """Trial E5: however many jobs do not match."""
+    await push(busy, kind)
+    work = Work(monkeypatch)
+    listing = busy.list_jobs(wanted, page_size=10, page_token="", include_payloads=False)
+    assert await work.of(listing) == ([], "")
+    assert work.most <= walks.LOOK_IDS
+
+
+async def test_a_page_of_a_list_costs_no_walk_over_all(
+    busy: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C4: single jobs are found by id."""
+    await push(busy, "singles")
+    work = Work(monkeypatch)
+    listing = busy.list_jobs(JobFilter(), page_size=10, page_token="", include_payloads=False)
+    views, token = await work.of(listing)
+    assert (len(views), int(token)) == (10, views[-1].id)
+    assert work.total <= walks.LOOK_IDS
+
+
+async def test_a_call_ends_though_more_comes_in_than_it_does(busy: Runtime) -> None:
+    """Trial E5: what is pushed after it began is not its business."""
+    await push(busy, "singles")
+    task = asyncio.ensure_future(cancel(busy))
+    await asyncio.sleep(0)
+    until = time.monotonic() + 30
+    while not task.done() and time.monotonic() < until:
+        await busy.push(
+            Push(
+                QUEUE,
+                DEFAULT_OPTIONS,
+                payloads=Payloads.of([b"x"] * limits.PUSH_PAYLOADS_MAX),
+                level=AckLevel.MEMORY,
+            )
+        )
+        await asyncio.sleep(0)
+    assert (await task).count == JOBS
+
+
+async def test_a_caller_that_goes_away_ends_its_call_between_two_slices(busy: Runtime) -> None:
+    """Trial E5: what was done stays done, and the same call again does the rest."""
+    await push(busy, "singles")
+    task = asyncio.ensure_future(cancel(busy))
+    while not busy.get_queue(QUEUE).ended:  # noqa: ASYNC110  # a slice is no event
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    done = busy.get_queue(QUEUE).ended[JobState.CANCELLED]
+    assert done % walks.SLICE_JOBS == 0
+    assert (await cancel(busy)).count == JOBS - done > 0
