@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
-from jobline_server.engine.commands import Rows
+from jobline_server.engine.commands import Push, Rows
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions
 
 
@@ -36,3 +38,12 @@ def jobs_of(rows: Rows) -> list[NewJob]:
     keys = rows.job_keys or [""] * len(rows)
     moments = rows.run_at_ms or [0] * len(rows)
     return list(map(NewJob, rows.payloads, rows.options, keys, moments))
+
+
+def with_call(push: Push, number: int) -> Push:
+    """The push as a call of one of three producers where its request id says so; two numbers are
+    one call.
+    """
+    sequence = number // 2 + 1
+    call = Call(b"%16d" % (sequence % 3), sequence, max(sequence - 6, 0), 7)
+    return replace(push, request_id=b"", calls=(call,)) if push.request_id == b"call" else push

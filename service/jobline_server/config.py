@@ -119,6 +119,13 @@ class Settings(BaseSettings):
         description="Request ids that are kept, each for 10 minutes, 1 … 1,000,000,000; about 200 "
         "bytes of memory each.",
     )
+    max_producer_calls: int = Field(
+        default=1_000_000,
+        ge=1,
+        le=1_000_000_000,
+        description="Producers that were heard within 10 minutes and their calls that may come "
+        "again, 1 … 1,000,000,000; about 300 bytes of memory each.",
+    )
 
     heartbeat_seconds: float = Field(
         default=30,

@@ -29,6 +29,7 @@ def runtime_settings(settings: Settings) -> RuntimeSettings:
         waiting_bytes_max=int(settings.max_waiting_bytes),
         keys_max=settings.max_keys,
         requests_max=settings.max_request_ids,
+        calls_max=settings.max_producer_calls,
     )
 
 

@@ -7,6 +7,8 @@ The machine that inherits these rules adds time and what happens to storage
 
 from __future__ import annotations
 
+from itertools import count
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
@@ -53,10 +55,9 @@ from jobline_server.engine.values import (
     QueueSettings,
     Retention,
 )
-from tests.pushed_rows import NewJob, rows_of
+from tests.pushed_rows import NewJob, rows_of, with_call
 from tests.storage.recovery_world import World
 
-QUEUES = ("alpha", "beta")
 OPTIONS = (
     DEFAULT_OPTIONS,
     JobOptions(name="mail"),
@@ -69,15 +70,14 @@ SETTINGS = (
     QueueSettings(max_attempts=2, lease_ms=5_000),
     QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
 )
-SESSIONS = ("", "one", "two")
 
-queues = st.sampled_from(QUEUES)
+queues = st.sampled_from(["alpha", "beta"])
 options = st.sampled_from(OPTIONS)
 delays = st.sampled_from([0, 0, 0, 1_000, 30_000])
 levels = st.sampled_from([None, None, None, AckLevel.BUFFERED, AckLevel.MEMORY])
 picks = st.lists(st.integers(0, 30), min_size=1, max_size=6)
-sessions = st.sampled_from(SESSIONS)
-request_ids = st.sampled_from([b"", b"", b"r1", b"r2"])
+sessions = st.sampled_from(["", "one", "two"])
+request_ids = st.sampled_from([b"", b"", b"r1", b"r2", b"call", b"call"])
 new_jobs = st.lists(
     st.tuples(options, st.sampled_from(["", "", "k1", "k2"]), delays), min_size=1, max_size=4
 )
@@ -91,7 +91,7 @@ class CommandRules(RuleBasedStateMachine):
         self.world = World()
         self.given: list[tuple[int, int]] = []
         self.ever_given: set[tuple[int, int]] = set()
-        self.highest_id = 0
+        self.highest_id, self.numbers = 0, count()
 
     @property
     def shard(self) -> Shard:
@@ -135,12 +135,12 @@ class CommandRules(RuleBasedStateMachine):
 
     def _push(self, push: Push) -> None:
         try:
-            pushed = decide_push(self.shard, self.now, push)
+            pushed = decide_push(self.shard, self.now, with_call(push, next(self.numbers)))
         except Refused:
             return
-        if pushed.count and push.request_id == b"":
+        if pushed.count and not push.request_id:
             assert pushed.first_id > self.highest_id, "an id was given twice"
-            self.highest_id = pushed.first_id + pushed.count - 1
+        self.highest_id = max(self.highest_id, pushed.first_id + pushed.count - 1)
 
     # Workers.
 

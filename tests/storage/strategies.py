@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jobline_server.engine import entries, values
 from jobline_server.engine.payloads import Payloads
+from tests.storage.call_strategies import calls
 
 Any_ = st.SearchStrategy[Any]
 
@@ -127,6 +128,7 @@ def lots_pushed(draw: st.DrawFn) -> entries.LotPushed:
         payloads=Payloads.of(draw(payloads)),
         run_at_ms=draw(moments),
         aged_ms=draw(ages),
+        **draw(calls()),
         **draw(requests()),
     )
 
@@ -151,6 +153,7 @@ def jobs_pushed(draw: st.DrawFn) -> entries.JobsPushed:
         job_keys=keys,
         digests=[draw(digests) for _ in keys],
         aged_ms=draw(ages),
+        **draw(calls()),
         **draw(requests()),
     )
 

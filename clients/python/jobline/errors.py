@@ -184,7 +184,7 @@ class ServerFull(ResourceExhausted):
 
 
 class KeysFull(ResourceExhausted):
-    """The server keeps as many job keys, or as many request ids, as it may."""
+    """The server keeps as many job keys, request ids or calls of producers as it may."""
 
 
 class DiskFull(ResourceExhausted):

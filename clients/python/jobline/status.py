@@ -85,6 +85,7 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "SERVER_FULL": errors.ServerFull,
     "KEYS_FULL": errors.KeysFull,
     "REQUEST_IDS_FULL": errors.KeysFull,
+    "PRODUCERS_FULL": errors.KeysFull,
     "DISK_FULL": errors.DiskFull,
     "TOO_LARGE": errors.TooLarge,
     "TOO_MANY_CALLS": errors.TooManyCalls,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import (
     AckLevel,
     EndReason,
@@ -40,6 +41,8 @@ class RefusalKind(Enum):
     SERVER_FULL = "SERVER_FULL"
     KEYS_FULL = "KEYS_FULL"
     REQUEST_IDS_FULL = "REQUEST_IDS_FULL"
+    PRODUCERS_FULL = "PRODUCERS_FULL"
+    CALL_OVER = "CALL_OVER"
     DISK_FULL = "DISK_FULL"
     TOO_LARGE = "TOO_LARGE"
     TOO_MANY_CALLS = "TOO_MANY_CALLS"
@@ -112,6 +115,11 @@ class Push:
     request_id: bytes = b""
     request_digest: int = 0
     """Digest of the whole call; compared when the same `request_id` comes again."""
+    calls: tuple[Call, ...] = ()
+    """The calls of producers that this is: one, or several of plain payloads, of which `call_jobs`
+    says how many jobs each has.
+    """
+    call_jobs: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

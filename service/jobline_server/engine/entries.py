@@ -26,11 +26,14 @@ from jobline_server.engine.values import (
 if TYPE_CHECKING:
     from jobline_server.engine.holder import Holder
     from jobline_server.engine.payloads import Payloads
+    from jobline_server.engine.producers import Call
 
 
 @dataclass(slots=True)
 class LotPushed:
-    """Plain jobs `first_id … first_id + len(payloads) − 1` were stored."""
+    """Plain jobs `first_id … first_id + len(payloads) − 1` were stored: the first
+    `call_jobs[0]` by `calls[0]`, and so on.
+    """
 
     at_ms: int
     queue: str
@@ -41,6 +44,8 @@ class LotPushed:
     request_hash: bytes = b""
     request_digest: int = 0
     aged_ms: int = 0
+    calls: tuple[Call, ...] = ()
+    call_jobs: tuple[int, ...] = ()
     # ----
     volatile: bool = False
 
@@ -60,6 +65,8 @@ class JobsPushed:
     request_hash: bytes = b""
     request_digest: int = 0
     aged_ms: int = 0
+    calls: tuple[Call, ...] = ()
+    call_jobs: tuple[int, ...] = ()
     # ----
     volatile: bool = False
 

@@ -6,14 +6,23 @@ offsets, totals since the start, and everything of jobs that are never written.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord, KeyTable
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
+
+
+class ProducerImage(NamedTuple):
+    """What is durable of a producer."""
+
+    expires_ms: int
+    answered_below: int
+    calls: list[tuple[int, CallRecord]]
 
 
 def image_of(shard: Shard) -> dict[str, Any]:
@@ -24,6 +33,12 @@ def image_of(shard: Shard) -> dict[str, Any]:
         "lots": {i: _lot(lot) for i, lot in sorted(shard.lots.lots.items()) if not lot.volatile},
         "keys": _keys(shard.keys),
         "requests": _keys(shard.requests),
+        "producers": {
+            producer: ProducerImage(
+                record.expires_ms, record.answered_below, [*record.calls.items()]
+            )
+            for producer, record in sorted(shard.producers.records.items())
+        },
         "age": (shard.age.last_ms, shard.age.behind_ms),
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
     }
@@ -33,7 +48,7 @@ def counting_at(image: dict[str, Any], aged_ms: int) -> dict[str, Any]:
     """The image without what nobody can find any more: when that is swept is no state."""
     return image | {
         kind: {key: record for key, record in image[kind].items() if record.expires_ms > aged_ms}
-        for kind in ("keys", "requests")
+        for kind in ("keys", "requests", "producers")
     }
 
 

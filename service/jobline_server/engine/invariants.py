@@ -215,9 +215,20 @@ def keys_point_to_given_ids(shard: Shard) -> str:
     return ""
 
 
+def calls_add_up(shard: Shard) -> str:
+    """G6: calls of producers point to ids that were given, and are counted."""
+    found = 0
+    for table in (shard.producers, shard.volatile_producers):
+        for record in table.records.values():
+            found += 1 + len(record.calls)
+            if any(call.first_id + call.jobs > shard.next_id() for call in record.calls.values()):
+                return "a call of a producer points to ids that were never given"
+    return "" if found == shard.load.calls else f"load says {shard.load.calls} calls of {found}"
+
+
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
-    "G6": [keys_point_to_given_ids],
+    "G6": [keys_point_to_given_ids, calls_add_up],
     "G7": [what_is_put_off_comes_up],
     "G8": [one_lease_each, sessions_are_known, windows_are_what_is_held],
     "G10": [ids_are_new],

@@ -80,6 +80,14 @@ class KeyTable:
                 self.unsaved.setdefault(hour, []).append(key_hash)
         return len(self.records) - before
 
+    def written(self, hour: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
+        """Those of these keys that belong to this hour still: others were taken over since, and are
+        noted elsewhere or never written.
+        """
+        lasting = [one for one in dict.fromkeys(hashes) if one not in self.volatile]
+        found = [(one, self.records[one]) for one in lasting if one in self.records]
+        return [pair for pair in found if pair[1].expires_ms // limits.KEY_BUCKET_MS == hour]
+
     def is_due(self, aged_ms: int) -> bool:
         """Whether `forget` has something to do."""
         oldest = min(self._minutes, default=None)

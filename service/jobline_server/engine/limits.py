@@ -81,6 +81,14 @@ KEY_BUCKET_MS = 1 * HOUR_MS
 KEYS_MAX = 5_000_000
 # Request ids of all shards together, as large and as long-lived as 1,600 calls a second make them.
 REQUEST_IDS_MAX = 1_000_000
+# A producer that was not heard for so long is not known any more; its clients repeat for 9 minutes
+# at most.
+PRODUCER_WINDOW_MS = 10 * MINUTE_MS
+PRODUCER_ID_BYTES = 16
+# Calls of one producer that it has not said to be over, a shard; a client stays below by itself.
+PRODUCER_CALLS_MAX = 1_024
+# Producers and their calls, of all shards together; about 300 bytes of memory each.
+CALLS_MAX = 1_000_000
 
 # Backpressure: the server as a whole.
 SERVER_WAITING_MAX = 5_000_000

@@ -23,6 +23,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
+from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now, RevokeReason
 
@@ -38,10 +39,12 @@ class Load:
     waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
     keys_max: int = limits.KEYS_MAX
     requests_max: int = limits.REQUEST_IDS_MAX
+    calls_max: int = limits.CALLS_MAX
     live_jobs: int = 0
     payload_bytes: int = 0
     keys: int = 0
     requests: int = 0
+    calls: int = 0
 
 
 @dataclass(slots=True)
@@ -104,8 +107,10 @@ class Shard:
         self.jobs: dict[int, Job] = {}
         self.keys = KeyTable()
         self.requests = KeyTable()
+        self.producers = ProducerTable(writes=True)
         self.age = Age()
         # ----
+        self.volatile_producers = ProducerTable(writes=False)
         self.load = load
         self.holders: dict[str, Holder] = {}
         self.wheel = LeaseWheel()
@@ -172,16 +177,20 @@ class Shard:
         return list(woken)
 
     def holds_keys(self) -> bool:
-        """Whether anything is known by a key, whose window may end."""
-        return bool(self.keys.records or self.requests.records)
+        """Whether anything is known by a key or from a producer, whose window may end."""
+        tables = (self.keys, self.requests, self.producers, self.volatile_producers)
+        return any(table.records for table in tables)
 
     def forget_keys(self, aged_ms: int, limit: int) -> bool:
-        """Sweeps up to `limit` keys of each kind whose window has ended, and says whether more are
-        left. As nobody can find them any more, that is no fact.
+        """Sweeps up to `limit` keys and calls of each kind whose window has ended, and says whether
+        more are left. As nobody can find them any more, that is no fact.
         """
         self.load.keys -= self.keys.forget(aged_ms, limit)
         self.load.requests -= self.requests.forget(aged_ms, limit)
-        return self.keys.is_due(aged_ms) or self.requests.is_due(aged_ms)
+        self.load.calls -= self.producers.forget(aged_ms, limit)
+        self.load.calls -= self.volatile_producers.forget(aged_ms, limit)
+        tables = (self.keys, self.requests, self.producers, self.volatile_producers)
+        return any(table.is_due(aged_ms) for table in tables)
 
     # Ids and order.
 

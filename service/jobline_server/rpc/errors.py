@@ -35,6 +35,8 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.SERVER_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.KEYS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.REQUEST_IDS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.PRODUCERS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.CALL_OVER: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.DISK_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.TOO_MANY_CALLS: grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -53,6 +55,7 @@ QUOTAS = frozenset(
         RefusalKind.SERVER_FULL,
         RefusalKind.KEYS_FULL,
         RefusalKind.REQUEST_IDS_FULL,
+        RefusalKind.PRODUCERS_FULL,
         RefusalKind.DISK_FULL,
         RefusalKind.TOO_MANY_CALLS,
     }

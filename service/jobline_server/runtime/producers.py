@@ -53,7 +53,13 @@ class Producers:
             self._loop.call_soon(self._decide_arrived)
         future: asyncio.Future[Pushed] = self._loop.create_future()
         # What a lot needs its jobs to have in common; equal options are one object.
-        common = (command.queue, id(command.options), command.level, command.run_at_ms)
+        common = (
+            command.queue,
+            id(command.options),
+            command.level,
+            command.run_at_ms,
+            bool(command.calls),
+        )
         self._arrived.setdefault(common, []).append((command, future))
         try:
             return await future
@@ -89,7 +95,9 @@ class Producers:
         together = commands[0]
         if len(commands) > 1:
             payloads = Payloads.joined([command.payloads for command in commands])
-            together = replace(together, payloads=payloads)
+            calls = tuple(call for command in commands for call in command.calls)
+            counts = tuple(map(len, (command.payloads for command in commands))) if calls else ()
+            together = replace(together, payloads=payloads, calls=calls, call_jobs=counts)
         try:
             pushed = self._decide(together)
         except Refused as refused:

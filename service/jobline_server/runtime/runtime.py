@@ -56,10 +56,17 @@ class RuntimeSettings:
     waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
     keys_max: int = limits.KEYS_MAX
     requests_max: int = limits.REQUEST_IDS_MAX
+    calls_max: int = limits.CALLS_MAX
 
     def load(self) -> Load:
         """What the shards may hold together, and nothing held yet."""
-        return Load(self.waiting_max, self.waiting_bytes_max, self.keys_max, self.requests_max)
+        return Load(
+            self.waiting_max,
+            self.waiting_bytes_max,
+            self.keys_max,
+            self.requests_max,
+            self.calls_max,
+        )
 
 
 class Runtime:

@@ -30,11 +30,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
-from jobline_server.engine.keys import KeyRecord, KeyTable
+from jobline_server.engine.keys import KeyTable
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.codec.stored_jobs import encode_job
 from jobline_server.storage.codec.stored_lots import encode_lot
 from jobline_server.storage.codec.stored_shard import encode_counters, encode_keys, encode_queue
+from jobline_server.storage.producer_rows import encode_producer
 from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import ItemKey, ItemKind, ItemRow
 
@@ -83,6 +84,8 @@ class _Taken:
     keys: list[tuple[KeyTable, int, list[bytes]]] = field(default_factory=list)
     segments: list[int] = field(default_factory=list)
     ended_segments: list[int] = field(default_factory=list)
+    producers: list[bytes] = field(default_factory=list)
+    buried_producers: list[int] = field(default_factory=list)
 
 
 class Checkpoint:
@@ -146,6 +149,9 @@ class Checkpoint:
         changes.buried_lots += taken.buried_lots
         changes.buried_jobs += taken.buried_jobs
         changes.buried_queues += taken.buried_queues
+        producers = shard.producers
+        producers.unsaved.update((one, None) for one in taken.producers if one in producers.records)
+        producers.buried += taken.buried_producers
         for table, bucket, hashes in taken.keys:
             table.unsaved.setdefault(bucket, []).extend(hashes)
         for item_key in taken.segments:
@@ -168,6 +174,8 @@ class Checkpoint:
             + len(changes.buried_queues)
             + sum(map(len, self._shard.keys.unsaved.values()))
             + sum(map(len, self._shard.requests.unsaved.values()))
+            + len(self._shard.producers.unsaved)
+            + len(self._shard.producers.buried)
         )
 
     def _cost(self) -> int:
@@ -188,6 +196,7 @@ class Checkpoint:
         self._take_jobs(piece)
         self._take_keys(piece, self._shard.keys)
         self._take_keys(piece, self._shard.requests)
+        self._take_producers(piece)
 
     def _take_buried(self, piece: Slice) -> None:
         changes, taken = self._shard.changes, self._taken
@@ -195,6 +204,7 @@ class Checkpoint:
             (ItemKind.QUEUE, changes.buried_queues, taken.buried_queues),
             (ItemKind.LOT, changes.buried_lots, taken.buried_lots),
             (ItemKind.JOB, changes.buried_jobs, taken.buried_jobs),
+            (ItemKind.PRODUCER, self._shard.producers.buried, taken.buried_producers),
         ):
             if self._budget <= 0 or not buried:
                 continue
@@ -253,13 +263,22 @@ class Checkpoint:
             if not unsaved:
                 del keys.unsaved[bucket]
             self._taken.keys.append((keys, bucket, hashes))
-            current = _current(keys, bucket, hashes)
+            current = keys.written(bucket, hashes)
             if current:
                 item_key = self._segments.add(bucket)
                 self._taken.segments.append(item_key)
                 blob = encode_keys(bucket, current, requests=keys is self._shard.requests)
                 self._add(piece, ItemKind.KEYS, item_key, blob)
             self._budget -= len(hashes) / KEYS_AN_ITEM
+
+    def _take_producers(self, piece: Slice) -> None:
+        shard, taken, table = self._shard, self._taken, self._shard.producers
+        while table.unsaved and self._budget > 0:
+            producer = table.unsaved.popitem()[0]
+            taken.producers.append(producer)
+            record = table.records[producer]
+            record.item_key = record.item_key or shard.id_of(table.new_number())
+            self._add(piece, ItemKind.PRODUCER, record.item_key, encode_producer(producer, record))
 
     def _end_segments(self, piece: Slice) -> None:
         """Segments of hours that ended are removed."""
@@ -273,12 +292,3 @@ class Checkpoint:
     def _add(self, piece: Slice, kind: ItemKind, key: int, blob: bytes) -> None:
         piece.rows.append(ItemRow(self._shard.number, kind, key, blob))
         self._budget -= 1 + len(blob) // BYTES_AN_ITEM
-
-
-def _current(keys: KeyTable, bucket: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
-    """Those of these keys that belong to this hour still: others were taken over since, and are
-    noted elsewhere or never written.
-    """
-    written = [one for one in dict.fromkeys(hashes) if one not in keys.volatile]
-    found = [(one, keys.records[one]) for one in written if one in keys.records]
-    return [pair for pair in found if pair[1].expires_ms // limits.KEY_BUCKET_MS == bucket]

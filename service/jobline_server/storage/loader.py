@@ -23,10 +23,11 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import JobState, sequence_of
 from jobline_server.storage.codec.stored_jobs import decode_job
 from jobline_server.storage.codec.stored_lots import decode_lot
 from jobline_server.storage.codec.stored_shard import decode_counters, decode_keys, decode_queue
+from jobline_server.storage.producer_rows import decode_producer
 from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import BadRow, DataLoss, ItemKind, ItemRow
 
@@ -65,6 +66,7 @@ class Loader:
             ItemKind.LOT: self._take_lots,
             ItemKind.JOB: self._take_jobs,
             ItemKind.KEYS: self._take_keys,
+            ItemKind.PRODUCER: self._take_producers,
         }
 
     def take(self, page: Sequence[ItemRow | BadRow]) -> None:
@@ -123,6 +125,8 @@ class Loader:
         self.damaged = True
         if row.kind == ItemKind.KEYS:
             self.segments.note(row.key)
+        elif row.kind == ItemKind.PRODUCER:
+            self._note_producer(row.key)
         what = f"{_name_of(row.kind)} {row.key}"
         self._report(SetApart(row.shard, what, "its checksum is wrong"))
 
@@ -198,6 +202,19 @@ class Loader:
                 shard.load.requests += added
             else:
                 shard.load.keys += added
+
+    def _take_producers(self, rows: Iterator[ItemRow]) -> None:
+        shard = self.shard
+        for row in rows:
+            producer, record = decode_producer(row.blob)
+            self._note_producer(row.key)
+            record.item_key = row.key
+            shard.load.calls += shard.producers.add(producer, record)
+
+    def _note_producer(self, item_key: int) -> None:
+        """An item key that is not given out again."""
+        table = self.shard.producers
+        table.last_number = max(table.last_number, sequence_of(item_key))
 
 
 class _At:

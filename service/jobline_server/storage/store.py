@@ -33,6 +33,7 @@ class ItemKind(IntEnum):
     LOT = 2
     JOB = 3
     KEYS = 4
+    PRODUCER = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,15 @@ class Request:
     volatile: bool
 
 
+@dataclass
+class ModelProducer:
+    """What a producer has said, and what its calls were answered."""
+
+    heard_ms: int = 0
+    below: int = 0
+    calls: dict[int, Request] = field(default_factory=dict)
+
+
 def first(*values: int | None) -> int:
     """The first that is not None."""
     for value in values:

@@ -22,6 +22,7 @@ from tests.unit.engine.reference_jobs import (
     Consumer,
     Key,
     ModelJob,
+    ModelProducer,
     ModelQueue,
     Request,
     backoff_ms,
@@ -42,6 +43,7 @@ class ReferenceModel:
         self.queues: dict[str, ModelQueue] = {}
         self.keys: dict[tuple[str, str], Key] = {}
         self.requests: dict[tuple[str, bytes], Request] = {}
+        self.producers: dict[tuple[bytes, bool], ModelProducer] = {}
         self.offset = 1
         self.committed = 0
         self._tail = self._front = 0
@@ -224,6 +226,7 @@ class ReferenceModel:
         self.jobs = {i: job for i, job in self.jobs.items() if not job.volatile}
         self.keys = {k: key for k, key in self.keys.items() if not key.volatile}
         self.requests = {k: one for k, one in self.requests.items() if not one.volatile}
+        self.producers = {k: one for k, one in self.producers.items() if not k[1]}
         for job in self.live(S.ACTIVE):
             holder = job.holder
             assert holder is not None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from jobline_server.engine.commands import Push
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, PushOutcome
 from tests.pushed_rows import NewJob, jobs_of
-from tests.unit.engine.reference_jobs import Key, ModelJob, ModelQueue, Request
+from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, ModelQueue, Request
 from tests.unit.engine.reference_model import WAITING, ReferenceModel
 
 KEY_WINDOW_MS = 24 * 3_600_000
@@ -24,6 +25,10 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
     again = model.requests.get((name, command.request_id))
     if command.request_id and again and again.expires_ms > model.wall_ms:
         return _told_again(model, command, again.outcomes)
+    for call in command.calls:
+        again = _call_again(model, call)
+        if again:
+            return _told_again(model, command, again.outcomes)
     # A queue that is not there yet takes the first id itself.
     first_id = next_id + (name not in model.queues)
     outcomes, created, keys = _sort_out(model, command, first_id)
@@ -36,6 +41,8 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
     if command.request_id:
         expires_ms = model.wall_ms + REQUEST_WINDOW_MS
         model.requests[name, command.request_id] = Request(outcomes, expires_ms, volatile)
+    for call in command.calls:
+        _remember_call(model, call, Request(outcomes, 0, volatile))
     first_plain = first_id + len(created) - len(command.payloads)
     for job_id, new in enumerate(created, first_id):
         job = ModelJob(job_id, name, new.payload, new.options, volatile)
@@ -46,6 +53,30 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
         else:
             model.ready(job)
     return outcomes
+
+
+def _call_again(model: ReferenceModel, call: Call) -> Request | None:
+    """The call when it came before. What is never written is known beside the rest, and goes with
+    the process.
+    """
+    for volatile in (False, True):
+        known = model.producers.get((call.producer, volatile))
+        if known and known.heard_ms + REQUEST_WINDOW_MS > model.wall_ms:
+            if call.sequence < known.below:
+                raise Refusal("CALL_OVER")
+            if call.sequence in known.calls:
+                return known.calls[call.sequence]
+    return None
+
+
+def _remember_call(model: ReferenceModel, call: Call, answer: Request) -> None:
+    place = (call.producer, answer.volatile)
+    known = model.producers.get(place)
+    if known is None or known.heard_ms + REQUEST_WINDOW_MS <= model.wall_ms:
+        known = model.producers[place] = ModelProducer()
+    known.heard_ms = model.wall_ms
+    known.below = max(known.below, call.answered_below)
+    known.calls[call.sequence] = answer
 
 
 def _sort_out(

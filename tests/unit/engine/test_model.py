@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import Now
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
@@ -61,7 +62,7 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
         delay=DELAYS,
         level=LEVELS,
         atomic=st.booleans(),
-        once=st.booleans(),
+        once=st.sampled_from(["", "request id", "call", "last call"]),
     )
     def push(self, queue, rows, payloads, kind, delay, level, atomic, once):
         jobs = [
@@ -71,10 +72,21 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
             for payload, own, key, own_delay in rows
         ]
         run_at_ms = self.both.now.wall_ms + delay if delay else 0
-        request_id = b"%d" % len(self.pushes) if once else b""
+        number = len(self.pushes) + 1
+        request_id = b"%d" % number if once == "request id" else b""
+        # One that no other waits beside says that all before it are over.
+        below = number if once == "last call" else 0
+        calls = (Call(b"%16d" % (number % 2), number, below, 0),) if "call" in once else ()
         rows_and_payloads = rows_of(jobs), Payloads.of(payloads)
         command = Push(
-            queue, OPTIONS[kind], *rows_and_payloads, run_at_ms, level, atomic, request_id
+            queue,
+            OPTIONS[kind],
+            *rows_and_payloads,
+            run_at_ms,
+            level,
+            atomic,
+            request_id,
+            calls=calls,
         )
         if once:
             self.pushes.append(command)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jobline.v1 import job_service_pb2
 from jobline_server.engine.commands import Push, Pushed, Refused
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, JobOptions, PushOutcome
 from jobline_server.rpc.convert import options as options_module
 from jobline_server.rpc.convert.options import OptionsTable
@@ -204,6 +205,19 @@ def test_a_repeated_request_has_the_same_digest_and_another_one_has_not(reader: 
     other = digest(payloads=[b"b"], options={"headers": headers})
 
     assert once == again != other
+
+
+def test_a_repeated_call_of_a_producer_has_the_same_digest(reader: PushReader) -> None:
+    """Trial C1: whatever it says of other calls; it may stand beside job keys."""
+
+    def call_of(below: int, **fields: Any) -> Call:
+        producer = {"id": b"p" * 16, "sequence": 9, "answered_below": below}
+        (call,) = reader.command(request(producer=producer, **fields), NOW_MS).calls
+        return call
+
+    once, again = call_of(1, jobs=[{"job_key": "k"}]), call_of(9, jobs=[{"job_key": "k"}])
+    assert (once.producer, once.sequence, once.answered_below) == (b"p" * 16, 9, 1)
+    assert once.digest == again.digest != call_of(1, jobs=[{"job_key": "l"}]).digest
 
 
 def test_the_servers_default_level_is_for_pushes_that_ask_for_none() -> None:

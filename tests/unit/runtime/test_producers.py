@@ -9,6 +9,7 @@ import pytest
 
 from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions
 from jobline_server.runtime import producers
 from jobline_server.runtime.runtime import Runtime
@@ -103,6 +104,20 @@ async def test_callers_wait_for_the_disk_each_for_itself(runtime: Runtime) -> No
     await runtime.core.commits.commit_once()
     assert (await calls[2]).count == 1
     assert calls[1].cancelled()
+
+
+async def test_calls_of_producers_become_one_lot_and_a_copy_is_told_the_same(
+    runtime: Runtime,
+) -> None:
+    """Trial C1: also a copy that arrives in the same turn of the loop."""
+    pushes = [a_push(b"x", calls=(Call(bytes([n]) * 16, 1, 0, 7),)) for n in range(4)]
+    outcomes = await pushed_at_once(runtime, *pushes)
+    assert lots(runtime) == [[b"x"] * 4]
+    assert await pushed_at_once(runtime, *pushes, *pushes) == outcomes * 2
+    new = [a_push(b"y", calls=(Call(bytes([n % 4]) * 16, 2, 2, 7),)) for n in range(8)]
+    told = await pushed_at_once(runtime, *new)
+    assert told[:4] == told[4:]
+    assert lots(runtime)[1:] == [[b"y"]] * 4
 
 
 async def test_a_failure_that_nobody_foresaw_reaches_every_caller(

@@ -223,6 +223,52 @@ class PayloadBlock(_message.Message):
 Global___PayloadBlock: _TypeAlias = PayloadBlock  # noqa: Y015
 
 @_typing.final
+class PushCalls(_message.Message):
+    """Calls of producers, in columns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRODUCERS_FIELD_NUMBER: _builtins.int
+    SEQUENCES_FIELD_NUMBER: _builtins.int
+    ANSWERED_BELOW_FIELD_NUMBER: _builtins.int
+    DIGESTS_FIELD_NUMBER: _builtins.int
+    JOBS_FIELD_NUMBER: _builtins.int
+    producers: _builtins.bytes
+    """Output only. The producers, 16 bytes each."""
+    @_builtins.property
+    def sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Number of each call."""
+
+    @_builtins.property
+    def answered_below(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Below which number each said that its calls are over."""
+
+    @_builtins.property
+    def digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Digest of each, to tell a repeat from a mistake."""
+
+    @_builtins.property
+    def jobs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. How many of the jobs each brought."""
+
+    def __init__(
+        self,
+        *,
+        producers: _builtins.bytes = ...,
+        sequences: _abc.Iterable[_builtins.int] | None = ...,
+        answered_below: _abc.Iterable[_builtins.int] | None = ...,
+        digests: _abc.Iterable[_builtins.int] | None = ...,
+        jobs: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered_below", b"answered_below", "digests", b"digests", "jobs", b"jobs", "producers", b"producers", "sequences", b"sequences"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PushCalls: _TypeAlias = PushCalls  # noqa: Y015
+
+@_typing.final
 class LotPushed(_message.Message):
     """A lot of plain jobs was stored: ids first_id … first_id + count − 1, one payload each."""
 
@@ -237,6 +283,7 @@ class LotPushed(_message.Message):
     REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     AGED_MS_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -255,6 +302,10 @@ class LotPushed(_message.Message):
     """Output only. How many jobs."""
     aged_ms: _builtins.int
     """Output only. The time that windows of keys run by, which no setting of the clock moves."""
+    @_builtins.property
+    def calls(self) -> Global___PushCalls:
+        """Optional. The calls of producers that brought these jobs, in order."""
+
     def __init__(
         self,
         *,
@@ -267,10 +318,11 @@ class LotPushed(_message.Message):
         request_digest: _builtins.int = ...,
         count: _builtins.int = ...,
         aged_ms: _builtins.int = ...,
+        calls: Global___PushCalls | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "count", b"count", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "count", b"count", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -293,6 +345,7 @@ class JobsPushed(_message.Message):
     REQUEST_HASH_FIELD_NUMBER: _builtins.int
     REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
     AGED_MS_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -327,6 +380,10 @@ class JobsPushed(_message.Message):
     def digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Digest of each payload with a key, beside `job_keys`."""
 
+    @_builtins.property
+    def calls(self) -> Global___PushCalls:
+        """Optional. The calls of producers that brought these jobs, in order."""
+
     def __init__(
         self,
         *,
@@ -341,10 +398,11 @@ class JobsPushed(_message.Message):
         request_hash: _builtins.bytes = ...,
         request_digest: _builtins.int = ...,
         aged_ms: _builtins.int = ...,
+        calls: Global___PushCalls | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "digests", b"digests", "first_id", b"first_id", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

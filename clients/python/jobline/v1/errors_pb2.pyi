@@ -72,6 +72,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION: a newer stream took up this stream's session, and its leases with it."""
     ERROR_REASON_REQUEST_IDS_FULL: _ErrorReason.ValueType  # 40
     """RESOURCE_EXHAUSTED: the server keeps as many request ids as it may."""
+    ERROR_REASON_PRODUCERS_FULL: _ErrorReason.ValueType  # 41
+    """RESOURCE_EXHAUSTED: the server keeps as many calls of producers as it may, of all of them or of this
+    one.
+    """
+    ERROR_REASON_CALL_OVER: _ErrorReason.ValueType  # 42
+    """FAILED_PRECONDITION: a delayed copy of a call that its producer has said to be over since."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -128,4 +134,10 @@ ERROR_REASON_SESSION_TAKEN: ErrorReason.ValueType  # 23
 """FAILED_PRECONDITION: a newer stream took up this stream's session, and its leases with it."""
 ERROR_REASON_REQUEST_IDS_FULL: ErrorReason.ValueType  # 40
 """RESOURCE_EXHAUSTED: the server keeps as many request ids as it may."""
+ERROR_REASON_PRODUCERS_FULL: ErrorReason.ValueType  # 41
+"""RESOURCE_EXHAUSTED: the server keeps as many calls of producers as it may, of all of them or of this
+one.
+"""
+ERROR_REASON_CALL_OVER: ErrorReason.ValueType  # 42
+"""FAILED_PRECONDITION: a delayed copy of a call that its producer has said to be over since."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

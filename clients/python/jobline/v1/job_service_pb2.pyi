@@ -215,6 +215,7 @@ class PushRequest(_message.Message):
     RUN_AT_FIELD_NUMBER: _builtins.int
     SPREAD_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    PRODUCER_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Required. 1 … 256 of `A-Za-z0-9._:-`, the first a letter or digit. Names that start with `_` are the
     system's. The queue comes into being at its first push.
@@ -225,7 +226,7 @@ class PushRequest(_message.Message):
     """Optional. All or none. Unset: true. With false, a job whose key does not match is REFUSED alone."""
     request_id: _builtins.str
     """Optional. Makes a retry of this very call safe without a key a job (AIP-155), 1 … 64 bytes: the same
-    request id within 10 minutes returns the same ids. Not together with `job_key`.
+    request id within 10 minutes returns the same ids. Not together with `job_key` or `producer`.
     """
     @_builtins.property
     def options(self) -> _job_pb2.JobOptions:
@@ -251,6 +252,13 @@ class PushRequest(_message.Message):
     def spread(self) -> _duration_pb2.Duration:
         """Optional. Spreads the batch evenly over this time. Not served yet: UNIMPLEMENTED."""
 
+    @_builtins.property
+    def producer(self) -> Global___PushProducer:
+        """Optional. Makes a retry of this very call safe for a program that makes many: what the server keeps
+        is a few entries a producer, not one a call. Not together with `request_id`; may stand beside
+        `job_key`s.
+        """
+
     def __init__(
         self,
         *,
@@ -264,10 +272,11 @@ class PushRequest(_message.Message):
         run_at: _timestamp_pb2.Timestamp | None = ...,
         spread: _duration_pb2.Duration | None = ...,
         request_id: _builtins.str = ...,
+        producer: Global___PushProducer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "atomic", b"atomic", "delay", b"delay", "options", b"options", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "atomic", b"atomic", "delay", b"delay", "options", b"options", "producer", b"producer", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "ack_level", b"ack_level", "atomic", b"atomic", "delay", b"delay", "jobs", b"jobs", "options", b"options", "payloads", b"payloads", "queue", b"queue", "request_id", b"request_id", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "ack_level", b"ack_level", "atomic", b"atomic", "delay", b"delay", "jobs", b"jobs", "options", b"options", "payloads", b"payloads", "producer", b"producer", "queue", b"queue", "request_id", b"request_id", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__atomic: _TypeAlias = _typing.Literal["atomic"]  # noqa: Y015
     _WhichOneofArgType__atomic: _TypeAlias = _typing.Literal["_atomic", b"_atomic"]  # noqa: Y015
@@ -279,6 +288,41 @@ class PushRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_start) -> _WhichOneofReturnType_start | None: ...
 
 Global___PushRequest: _TypeAlias = PushRequest  # noqa: Y015
+
+@_typing.final
+class PushProducer(_message.Message):
+    """Who makes a push call, and which of its calls this is. The same call again returns the same ids, until
+    its producer has said that it is over, or was not heard for 10 minutes.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    ANSWERED_BELOW_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    """Required. 16 random bytes, drawn once a process."""
+    sequence: _builtins.int
+    """Required. Number of the call among those of this producer, ≥ 1; a retry keeps it."""
+    answered_below: _builtins.int
+    """Optional. Every call with a smaller number was answered or given up and is never made again; ≤
+    `sequence`. A copy of one that comes late is refused with CALL_OVER. At most 1,024 calls are kept that
+    are not below it.
+    """
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        sequence: _builtins.int = ...,
+        answered_below: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered_below", b"answered_below", "id", b"id", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PushProducer: _TypeAlias = PushProducer  # noqa: Y015
 
 @_typing.final
 class PushException(_message.Message):

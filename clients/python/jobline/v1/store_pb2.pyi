@@ -513,6 +513,60 @@ class StoredKeys(_message.Message):
 Global___StoredKeys: _TypeAlias = StoredKeys  # noqa: Y015
 
 @_typing.final
+class StoredProducer(_message.Message):
+    """A producer, with those of its calls that may be made again, in columns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    ANSWERED_BELOW_FIELD_NUMBER: _builtins.int
+    HEARD_MS_FIELD_NUMBER: _builtins.int
+    SEQUENCES_FIELD_NUMBER: _builtins.int
+    FIRST_IDS_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    DIGESTS_FIELD_NUMBER: _builtins.int
+    id: _builtins.bytes
+    """Output only. Its id, 16 bytes."""
+    answered_below: _builtins.int
+    """Output only. Below which number it said that its calls are over."""
+    heard_ms: _builtins.int
+    """Output only. When it was last heard."""
+    @_builtins.property
+    def sequences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Number of each call."""
+
+    @_builtins.property
+    def first_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The first job of each."""
+
+    @_builtins.property
+    def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. How many jobs each has."""
+
+    @_builtins.property
+    def digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Digest of each."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.bytes = ...,
+        answered_below: _builtins.int = ...,
+        heard_ms: _builtins.int = ...,
+        sequences: _abc.Iterable[_builtins.int] | None = ...,
+        first_ids: _abc.Iterable[_builtins.int] | None = ...,
+        counts: _abc.Iterable[_builtins.int] | None = ...,
+        digests: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered_below", b"answered_below", "counts", b"counts", "digests", b"digests", "first_ids", b"first_ids", "heard_ms", b"heard_ms", "id", b"id", "sequences", b"sequences"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredProducer: _TypeAlias = StoredProducer  # noqa: Y015
+
+@_typing.final
 class StoredShard(_message.Message):
     """What a shard keeps beside its jobs."""
 

@@ -57,6 +57,8 @@ def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
     _note_age(shard, fact)
     if fact.request_hash:
         _remember_request(shard, fact, count)
+    if fact.calls:
+        _remember_calls(shard, fact)
     mark_lot(shard, lot)
 
 
@@ -87,6 +89,8 @@ def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
         _remember_keys(shard, fact)
     if fact.request_hash:
         _remember_request(shard, fact, count)
+    if fact.calls:
+        _remember_calls(shard, fact)
 
 
 def _put_off(shard: Shard, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
@@ -149,6 +153,14 @@ def _remember_request(shard: Shard, fact: LotPushed | JobsPushed, count: int) ->
     record = KeyRecord(first_id, count, fact.request_digest, expires_ms)
     added = shard.requests.add(fact.request_hash, record, volatile=fact.volatile)
     shard.load.requests += added
+
+
+def _remember_calls(shard: Shard, fact: LotPushed | JobsPushed) -> None:
+    table = shard.volatile_producers if fact.volatile else shard.producers
+    first_id = fact.first_id
+    for call, count in zip(fact.calls, fact.call_jobs, strict=True):
+        shard.load.calls += table.remember(call, first_id, count, fact.aged_ms)
+        first_id += count
 
 
 def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused, Rows
+from jobline_server.engine.decide.calls import (
+    check_new_calls,
+    check_room_for_calls,
+    find_call,
+)
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, KeyRecord, digest_of, hash_of
+from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import AckLevel, JobOptions, Now, PushOutcome
@@ -18,8 +24,8 @@ Exceptions = list[tuple[int, PushOutcome, int]]
 def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
     """Stores jobs; the ids of those created are consecutive, in the order of the push.
 
-    Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL, REQUEST_IDS_FULL or
-    IDEMPOTENCY_MISMATCH; nothing is stored then.
+    Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL, REQUEST_IDS_FULL,
+    PRODUCERS_FULL, CALL_OVER or IDEMPOTENCY_MISMATCH; nothing is stored then.
     """
     queue = shard.queues.get(command.queue)
     level = _level(queue, command.level)
@@ -30,11 +36,18 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
         if record is not None:
             level = AckLevel.MEMORY if request_hash in shard.requests.volatile else level
             return _repeated(shard, now, command, record, level)
+    elif command.calls:
+        known = _known_call(shard, now, command)
+        if known is not None:
+            level = AckLevel.MEMORY if known[1] else level
+            return _repeated(shard, now, command, known[0], level)
     exceptions: Exceptions = []
     rows = command.rows
     if rows.job_keys:
         rows = _without_duplicates(shard, now, command, level, exceptions)
     _check_room(shard, queue, command, rows)
+    if command.calls:
+        check_room_for_calls(shard, shard.age.at(now), command.calls)
     first_id = shard.next_id()
     count = len(rows) + len(command.payloads)
     if count:
@@ -53,13 +66,26 @@ def _level(queue: Queue | None, asked: AckLevel | None) -> AckLevel:
     return max(asked or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
 
 
-def _repeated(shard: Shard, now: Now, command: Push, record: KeyRecord, level: AckLevel) -> Pushed:
+def _known_call(shard: Shard, now: Now, command: Push) -> tuple[CallRecord, bool] | None:
+    """As `find_call`, for the one call that this is; several must be new."""
+    if len(command.calls) > 1:
+        check_new_calls(shard, shard.age.at(now), command.calls)
+        return None
+    return find_call(shard, shard.age.at(now), command.calls[0])
+
+
+def _repeated(
+    shard: Shard, now: Now, command: Push, record: KeyRecord | CallRecord, level: AckLevel
+) -> Pushed:
     """The very same call came before: it stands for the same jobs, and gets the same answer."""
-    if record.digest != command.request_digest:
+    digest, field = command.request_digest, "request_id"
+    if command.calls:
+        digest, field = command.calls[0].digest, "producer.sequence"
+    if record.digest != digest:
         raise Refused(
             RefusalKind.IDEMPOTENCY_MISMATCH,
-            "request_id was used before with another request",
-            field="request_id",
+            f"{field} was used before with another request",
+            field=field,
         )
     exceptions: Exceptions = []
     created = record.first_id
@@ -76,7 +102,8 @@ def _repeated(shard: Shard, now: Now, command: Push, record: KeyRecord, level: A
             created += 1
         else:
             exceptions.append((index, *_told(known, rows.payloads[index], level)))
-    return Pushed(record.first_id, record.count, level, exceptions)
+    count = record.count if isinstance(record, KeyRecord) else record.jobs
+    return Pushed(record.first_id, count, level, exceptions)
 
 
 class _Known(NamedTuple):
@@ -206,6 +233,8 @@ def _emit_jobs(
         request_hash=request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),
+        calls=command.calls,
+        call_jobs=(len(rows),) * len(command.calls),
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)
@@ -231,6 +260,8 @@ def _emit_lot(shard: Shard, now: Now, command: Push, level: AckLevel, request_ha
         request_hash=request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),
+        calls=command.calls,
+        call_jobs=command.call_jobs or (len(command.payloads),) * len(command.calls),
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)

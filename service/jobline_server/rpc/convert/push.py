@@ -15,6 +15,7 @@ from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push, Pushed, Refused, Rows
 from jobline_server.engine.payloads import FIELD, Payloads
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
@@ -60,7 +61,9 @@ class PushReader:
         plain = len(request.payloads)
         fields.at_most(request.payloads, "payloads", limits.PUSH_PAYLOADS_MAX)
         fields.at_most(request.jobs, "jobs", limits.PUSH_JOBS_MAX)
-        if request.request_id:
+        if request.HasField("producer"):
+            command.calls = (_call_of(request),)
+        elif request.request_id:
             _take_request_id(command, request)
         if request.jobs:
             self._take_rows(command, request, base, wall_ms)
@@ -185,9 +188,29 @@ def _take_request_id(command: Push, request: job_service_pb2.PushRequest) -> Non
     if any(row.job_key for row in request.jobs):
         raise fields.invalid("request_id", "not together with job_key")
     command.request_id = request_id.encode()
+    command.request_digest = _digest_of(request)
+
+
+def _digest_of(request: job_service_pb2.PushRequest) -> int:
     # Deterministic, because the order of a map's entries differs between two sends of one message.
     content = request.SerializeToString(deterministic=True)
-    command.request_digest = int.from_bytes(blake2b(content, digest_size=8).digest(), "big")
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "big")
+
+
+def _call_of(request: job_service_pb2.PushRequest) -> Call:
+    """The producer's call that a request is; what is left of it a repeat has in common."""
+    producer = request.producer
+    if request.request_id:
+        raise fields.invalid("producer", "not together with request_id")
+    if len(producer.id) != limits.PRODUCER_ID_BYTES:
+        raise fields.invalid("producer.id", f"must be {limits.PRODUCER_ID_BYTES} bytes")
+    if not producer.sequence:
+        raise fields.invalid("producer.sequence", "must be at least 1")
+    if producer.answered_below > producer.sequence:
+        raise fields.invalid("producer.answered_below", "must be at most producer.sequence")
+    producer_id, sequence, below = producer.id, producer.sequence, producer.answered_below
+    request.ClearField("producer")
+    return Call(producer_id, sequence, below, _digest_of(request))
 
 
 def push_response(

@@ -13,10 +13,28 @@ from jobline_server.engine.entries import (
     JobsRetried,
     LotPushed,
 )
+from jobline_server.engine.limits import PRODUCER_ID_BYTES
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.records import fill_record, record_from_stored
 from jobline_server.storage.codec.shared import interned_options, payloads_of
 from jobline_server.wire.options import serialized_options
+
+
+def _fill_calls(message: entry_pb2.PushCalls, fact: LotPushed | JobsPushed) -> None:
+    producers, sequences, answered_below, digests = zip(*fact.calls, strict=True)
+    message.producers = b"".join(producers)
+    message.sequences.extend(sequences)
+    message.answered_below.extend(answered_below)
+    message.digests.extend(digests)
+    message.jobs.extend(fact.call_jobs)
+
+
+def _calls_of(message: entry_pb2.PushCalls) -> tuple[Call, ...]:
+    starts = range(0, len(message.producers), PRODUCER_ID_BYTES)
+    producers = [message.producers[start : start + PRODUCER_ID_BYTES] for start in starts]
+    columns = (message.sequences, message.answered_below, message.digests)
+    return tuple(Call(*row) for row in zip(producers, *columns, strict=True))
 
 
 def fill_lot_pushed(entry: entry_pb2.Entry, fact: LotPushed) -> None:
@@ -28,6 +46,8 @@ def fill_lot_pushed(entry: entry_pb2.Entry, fact: LotPushed) -> None:
     message.payload_block = fact.payloads.block
     message.count = len(fact.payloads)
     message.aged_ms = fact.aged_ms
+    if fact.calls:
+        _fill_calls(message.calls, fact)
     if fact.run_at_ms:
         message.run_at_ms = fact.run_at_ms
     if fact.request_hash:
@@ -47,6 +67,8 @@ def lot_pushed(at_ms: int, message: entry_pb2.LotPushed) -> LotPushed:
         request_hash=message.request_hash,
         request_digest=message.request_digest,
         aged_ms=message.aged_ms or at_ms,
+        calls=_calls_of(message.calls),
+        call_jobs=tuple(message.calls.jobs),
     )
 
 
@@ -61,6 +83,8 @@ def fill_jobs_pushed(entry: entry_pb2.Entry, fact: JobsPushed) -> None:
     message.job_keys.extend(fact.job_keys)
     message.digests.extend(fact.digests)
     message.aged_ms = fact.aged_ms
+    if fact.calls:
+        _fill_calls(message.calls, fact)
     if fact.request_hash:
         message.request_hash = fact.request_hash
         message.request_digest = fact.request_digest
@@ -92,6 +116,8 @@ def jobs_pushed(at_ms: int, message: entry_pb2.JobsPushed) -> JobsPushed:
         request_hash=message.request_hash,
         request_digest=message.request_digest,
         aged_ms=message.aged_ms or at_ms,
+        calls=_calls_of(message.calls),
+        call_jobs=tuple(message.calls.jobs),
     )
 
 

@@ -1,0 +1,65 @@
+"""Calls of producers: which are known, which are over, and whether there is room for another."""
+
+from __future__ import annotations
+
+from jobline_server.engine import limits
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.producers import Call, CallRecord, Producer
+from jobline_server.engine.shard import Shard
+
+
+def find_call(shard: Shard, aged_ms: int, call: Call) -> tuple[CallRecord, bool] | None:
+    """What a call was answered with when it came before, and whether its jobs are never written.
+
+    Raises `Refused` with CALL_OVER for a copy that nobody waits for any more.
+    """
+    for table in (shard.producers, shard.volatile_producers):
+        producer = table.find(call.producer, aged_ms)
+        if producer is None:
+            continue
+        if call.sequence < producer.answered_below:
+            raise Refused(
+                RefusalKind.CALL_OVER,
+                f"call {call.sequence} of this producer is over: it said itself that those below "
+                f"{producer.answered_below} are",
+                field="producer.sequence",
+            )
+        record = producer.calls.get(call.sequence)
+        if record is not None:
+            return record, table is shard.volatile_producers
+    return None
+
+
+def check_new_calls(shard: Shard, aged_ms: int, calls: tuple[Call, ...]) -> None:
+    """Refuses several calls at once of which one is not new: decide each of them alone."""
+    distinct = {(call.producer, call.sequence) for call in calls}
+    if len(distinct) < len(calls) or any(find_call(shard, aged_ms, call) for call in calls):
+        raise Refused(RefusalKind.IDEMPOTENCY_MISMATCH, "one of these calls came before")
+
+
+def check_room_for_calls(shard: Shard, aged_ms: int, calls: tuple[Call, ...]) -> None:
+    """Refuses calls for which nothing can be kept. Where as much is kept as may be, producers that
+    let go of a call for each new one go on.
+    """
+    load = shard.load
+    for call in calls:
+        producer = shard.producers.find(call.producer, aged_ms)
+        if producer is not None and producer.drops_below(call.answered_below):
+            continue
+        if producer is not None and len(producer.calls) >= limits.PRODUCER_CALLS_MAX:
+            raise Refused(
+                RefusalKind.PRODUCERS_FULL, _too_many_of_one(producer), retry_after_ms=1_000
+            )
+        if load.calls + 2 * len(calls) > load.calls_max:
+            raise Refused(
+                RefusalKind.PRODUCERS_FULL,
+                f"the server keeps {load.calls} of {load.calls_max} producers and their calls",
+                retry_after_ms=60_000,
+            )
+
+
+def _too_many_of_one(producer: Producer) -> str:
+    return (
+        f"{len(producer.calls)} calls of this producer are kept, as it has not said that they are "
+        f"over: the first is {next(iter(producer.calls))}"
+    )
