@@ -21,7 +21,7 @@ the two clients that send what those make (`blocking`, `asynchronous`), and `wor
 
 from jobline.asynchronous.client import AsyncClient
 from jobline.blocking.client import Client
-from jobline.context import CancelReason, Context
+from jobline.context import BatchItem, CancelReason, Context
 from jobline.declare import job
 from jobline.enums import (
     AckLevel,
@@ -111,7 +111,6 @@ from jobline.version import __version__
 from jobline.worker.house import WorkerStats
 from jobline.worker.middleware import Middleware
 from jobline.worker.routes import ANY
-from jobline.worker.running import BatchItem
 from jobline.worker.worker import Worker
 
 __all__ = [

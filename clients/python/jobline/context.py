@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from jobline import codec, shapes
 from jobline.enums import LeaseReason
@@ -14,6 +15,8 @@ from jobline.errors import InvalidArgument
 from jobline.leased import LeasedJob
 from jobline.outcomes import Stopped
 from jobline.values import short
+
+P = TypeVar("P")
 
 CHECKPOINT_BYTES_MAX = 64 << 10
 
@@ -194,3 +197,16 @@ class Context:
         self._stop = stop
         if stop is not None and self.cancel_reason is not None:
             stop()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem(Generic[P]):
+    """One job of a batch: its payload as the declared type, and its context."""
+
+    payload: P
+    context: Context
+
+    @property
+    def id(self) -> int:
+        """The job's id."""
+        return self.context.id

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from jobline.job_type import UNSAID, JobType
+from jobline.handlers import UNSAID
+from jobline.job_type import JobType
 from jobline.keywords import spelled_out
 from jobline.options import JobOptions, OptionsHow, with_keywords
 
@@ -76,6 +77,7 @@ def job(
       what this declaration's pushes carry; see `JobType`.
     - `payload`, `result`: the types, where the function's annotations do not say them.
 
-    Payloads and results of these types travel as JSON, `bytes` as they are.
+    Payloads and results of these types travel as JSON, `bytes` as they are. Raises InvalidArgument
+    for a function with other arguments.
     """
     return _Declaration(queue, name, with_keywords(options, more, "job"), payload, result)

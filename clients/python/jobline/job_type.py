@@ -4,15 +4,15 @@ who run it.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Coroutine, Iterable
 from functools import cached_property, update_wrapper
-from typing import Any, Generic, TypeVar, Unpack, get_type_hints, overload
+from typing import Any, Generic, TypeVar, Unpack, overload
 
 from jobline import codec
 from jobline.asynchronous.client import AsyncClient
 from jobline.blocking.client import Client
 from jobline.errors import CodecError, InvalidArgument
+from jobline.handlers import UNSAID, payload_hint, result_hint, wants_context
 from jobline.keywords import spelled_out
 from jobline.options import NO_OPTIONS, JobOptions, OptionsHow, with_keywords
 from jobline.pushing import LotHow, PushHow
@@ -24,9 +24,6 @@ R = TypeVar("R")
 # Of a constructor, which may not use those of its class for what it makes.
 Payload = TypeVar("Payload")
 Result = TypeVar("Result")
-
-UNSAID: Any = object()
-"""For types that nobody gave."""
 
 
 class JobType(Generic[P, R]):
@@ -40,6 +37,9 @@ class JobType(Generic[P, R]):
       declaration says counts for jobs that it pushes itself. Where all jobs of a queue should have
       them, whoever pushes, use `client.queues.update`.
     - `payload`, `result`: the types; default: what the function's annotations say.
+
+    Raises InvalidArgument for a function that cannot be called as `handler(payload)` or
+    `handler(payload, context)`.
     """
 
     @overload
@@ -110,6 +110,7 @@ class JobType(Generic[P, R]):
         self._payload = payload
         self._result = result
         if function is not None:
+            wants_context(function)  # refused here, where it is declared, if it cannot be called
             update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -128,25 +129,14 @@ class JobType(Generic[P, R]):
         """The type of the payload; `Any` where the function does not say."""
         if self._payload is not UNSAID:
             return self._payload
-        names = [] if self.function is None else list(inspect.signature(self.function).parameters)
-        return self._hints.get(names[0], Any) if names else Any
+        return Any if self.function is None else payload_hint(self.function)
 
     @cached_property
     def result(self) -> Any:
         """The type of the result; `Any` where the function does not say."""
-        return self._result if self._result is not UNSAID else self._hints.get("return", Any)
-
-    @cached_property
-    def _hints(self) -> dict[str, Any]:
-        if self.function is None:
-            return {}
-        try:
-            return get_type_hints(self.function, include_extras=True)
-        except NameError as error:
-            raise InvalidArgument(
-                f"the types of {self!r} cannot be looked up ({error}): declare them at the top of "
-                "a module, or give payload= and result="
-            ) from error
+        if self._result is not UNSAID:
+            return self._result
+        return Any if self.function is None else result_hint(self.function)
 
     def encode(self, payload: P) -> tuple[bytes, JobOptions]:
         """A payload's bytes, and the options that say what they are. Raises CodecError."""

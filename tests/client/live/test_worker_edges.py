@@ -225,7 +225,7 @@ async def test_a_worker_says_who_it_is_and_how_long_its_leases_are(tiny):
         version="1.2",
         labels={"zone": "a"},
         lease=90,
-        queues={"b": 3},
+        queues={"a": 1, "b": 3},
         window=5,
     )
     worker.handler("a", "x")(print)

@@ -9,6 +9,13 @@ from typing import Any
 
 from jobline import shapes
 from jobline.errors import InvalidArgument
+from jobline.handlers import (
+    UNSAID,
+    items_hint,
+    payload_hint,
+    refuse_more_than_items,
+    wants_context,
+)
 from jobline.job_type import JobType
 from jobline.leased import LeasedJob
 from jobline.times import Seconds, seconds_of
@@ -84,22 +91,27 @@ def route_of(
     name: str,
     function: Handler,
     *,
-    payload: Any = Any,
+    payload: Any = UNSAID,
     size: int = 0,
     wait: Seconds = 0,
 ) -> Route:
     """The route of a function, which is looked at once: async or plain, with a context or
-    without.
+    without, and of which payloads. Raises InvalidArgument for one that cannot be called.
     """
     if size < 0 or (size and seconds_of(wait) < 0):
         raise InvalidArgument("a batch handler needs a size of at least 1 and a wait of at least 0")
+    if size:
+        refuse_more_than_items(function)
+    takes_context = not size and wants_context(function)
+    if payload is UNSAID:
+        payload = items_hint(function) if size else payload_hint(function)
     target = function if inspect.isroutine(function) else type(function).__call__
     return Route(
         queue=queue,
         name=name,
         function=function,
         is_async=inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(target),
-        wants_context=not size and _positional(function) > 1,
+        wants_context=takes_context,
         payload=payload,
         size=size,
         wait=seconds_of(wait),
@@ -114,18 +126,9 @@ def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) 
     return route_of(job_type.queue, job_type.name, runs, payload=job_type.payload)
 
 
-def _positional(function: Handler) -> int:
-    """How many positional arguments it takes."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return 2
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(parameter.kind in kinds for parameter in parameters)
-
-
 def weights_of(queues: Iterable[str], weights: dict[str, int]) -> list[tuple[str, int]]:
-    """Queues with their weights, 1 where none was given. Raises InvalidArgument for a strange
-    queue.
+    """Queues with their weights, 1 where none were given. Raises InvalidArgument for a queue that
+    has no handler.
     """
     known = list(queues)
     strange = set(weights) - set(known)

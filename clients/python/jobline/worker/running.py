@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from jobline.context import CancelReason, Context
+from jobline.context import BatchItem, CancelReason, Context
 from jobline.leased import LeasedJob
 from jobline.outcomes import Outcome
 from jobline.requests import fail_item
@@ -25,19 +25,6 @@ Work = tuple[Route, LeasedJob | list[LeasedJob]]
 
 class Forgotten(Exception):
     """A batch handler said nothing about this job; it is failed, never assumed done."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchItem:
-    """One job of a batch: its payload as the declared type, and its context."""
-
-    payload: Any
-    context: Context
-
-    @property
-    def id(self) -> int:
-        """The job's id."""
-        return self.context.id
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +56,7 @@ class Shop:
         job = context.job
         self.running.pop((job.id, job.delivery), None)
 
-    def start_batch(self, route: Route, jobs: list[LeasedJob]) -> list[BatchItem]:
+    def start_batch(self, route: Route, jobs: list[LeasedJob]) -> list[BatchItem[Any]]:
         """A batch starts: the items that are still ours and whose payloads can be read."""
         items = []
         for job in jobs:
@@ -83,7 +70,7 @@ class Shop:
                 self.end(context)
         return items
 
-    def settle_batch(self, items: Sequence[BatchItem], said: Any) -> None:
+    def settle_batch(self, items: Sequence[BatchItem[Any]], said: Any) -> None:
         """What a batch handler returned: a sequence in order, or a mapping by id."""
         answers, why = _answers(items, said)
         for item in items:
@@ -123,7 +110,7 @@ class Shop:
             context.deadline = deadline
 
 
-def _answers(items: Sequence[BatchItem], said: Any) -> tuple[Mapping[int, Any], str]:
+def _answers(items: Sequence[BatchItem[Any]], said: Any) -> tuple[Mapping[int, Any], str]:
     """What was said of each job, by id; and why nothing was of those that are missing."""
     if isinstance(said, Mapping):
         return said, "the batch handler returned nothing for this job"

@@ -15,6 +15,7 @@ import grpc
 from jobline.channel import metadata_of, target_of
 from jobline.errors import ClientClosed, InvalidArgument
 from jobline.frames import opening_of
+from jobline.handlers import UNSAID
 from jobline.job_type import JobType
 from jobline.times import Seconds, seconds_of, to_duration
 from jobline.v1 import job_service_pb2 as pb
@@ -52,7 +53,8 @@ class Worker:
       `window_bytes`: of their payloads (64 MiB).
     - `lease`: overrides the jobs' own, 1 s … 12 h. Leases are kept alive by the stream, however
       long a handler takes.
-    - `queues`: weights 1 … 1,000, where some queues should get more than others.
+    - `queues`: weights 1 … 1,000, where some queues should get more than others; it names all that
+      the worker takes from. Default: those of its handlers, alike.
     - `id` (default host and pid), `version`, `labels`: what operators see.
     - `soft_stop`, `hard_stop`: seconds that handlers have to finish after SIGTERM (20), and to
       heed their cancellation after that (5); what is left is given back. Together with up to 5 s
@@ -123,14 +125,17 @@ class Worker:
         """
         self._add(route_of_type(job_type, function))
 
-    def handler(self, queue: str, name: str = "", *, payload: Any = Any) -> Callable[[F], F]:
+    def handler(self, queue: str, name: str = "", *, payload: Any = UNSAID) -> Callable[[F], F]:
         """Makes the function below it the handler of a kind of work: `handler(payload)` or
         `handler(payload, context)`, async or plain (run in a thread).
 
         `name`: default "", jobs without one; `ANY` takes every name of the queue that no other
-        handler takes. `payload`: the type to read payloads as; by default JSON where the content
-        type says so, else bytes. Attempts, backoff and lease are not said here: options travel with
-        the push. Raises InvalidArgument as `add` does.
+        handler takes. `payload`: the type to read payloads as; default: the annotation of the
+        first argument, and without one JSON where the content type says so, else bytes. Attempts,
+        backoff and lease are not said here: options travel with the push.
+
+        Raises InvalidArgument as `add` does, for a function with other arguments, and for a queue
+        that is not among the worker's `queues`.
         """
 
         def declare(function: F) -> F:
@@ -146,7 +151,7 @@ class Worker:
         *,
         size: int = 100,
         wait: Seconds = 0.05,
-        payload: Any = Any,
+        payload: Any = UNSAID,
     ) -> Callable[[F], F]:
         """Makes the function below it the handler of many jobs at a time: `handler(items)`.
 
@@ -154,6 +159,8 @@ class Worker:
         first (default 0.05), and returns a sequence, one answer for each in their order, or a
         mapping by id: its result (None is one), an exception, or an outcome. A job it says nothing
         about is failed, and all are if a sequence has another length. What it raises fails all.
+        Payloads are read as `handler` reads them; the annotation is that of the items, such as
+        `list[BatchItem[int]]`.
         """
         if size < 1:
             raise InvalidArgument("the size of a batch is at least 1")
@@ -167,6 +174,11 @@ class Worker:
     def _add(self, route: Route) -> None:
         if self._has_served:
             raise InvalidArgument("handlers are added before the worker starts")
+        if self._weights and route.queue not in self._weights:
+            raise InvalidArgument(
+                f"a handler for the queue {route.queue!r} would get nothing: this worker takes "
+                f"from {', '.join(self._weights)} alone; add {route.queue!r} to its queues="
+            )
         self._routes.add(route)
 
     # ------------------------------------------------------------------ running
