@@ -9,7 +9,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from jobline import CancelReason, Client, Context, InvalidArgument, Middleware, Worker, job
+from jobline import CancelReason, Client, Context, Middleware, Worker, job
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import CANCELLED, COMPLETED, DEAD, READY
@@ -238,14 +238,6 @@ async def test_a_worker_says_who_it_is_and_how_long_its_leases_are(tiny):
     assert opening.lease.seconds == 90
     assert [(entry.queue, entry.weight) for entry in opening.queues] == [("a", 1), ("b", 3)]
     assert [(entry.queue, entry.name) for entry in opening.handlers] == [("a", "x"), ("b", "")]
-
-
-async def test_signals_belong_to_the_main_thread(tiny):
-    """Elsewhere, `stop` does the same."""
-    worker = Worker(tiny.address)
-    worker.handler("q")(print)
-    with pytest.raises(InvalidArgument, match="main thread"):
-        await in_thread(worker.run)
 
 
 @pytest.mark.parametrize("is_async", [True, False])

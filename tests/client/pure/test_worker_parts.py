@@ -128,6 +128,20 @@ def test_asking_while_a_stage_begins_is_not_lost(monkeypatch):
     assert stages(drain, 0.0) == [Stage.FINISHING, Stage.CANCELLING]
 
 
+def test_an_idle_worker_asks_by_itself():
+    """Trial D8: busy or finished jobs start its time again; without a limit it never asks."""
+    drain = Drain(soft_stop=20, hard_stop=5)
+    assert drain.look_idle(0.0, is_busy=False, finished=0) is None
+    drain.ask_when_idle(10)
+    assert drain.look_idle(1.0, is_busy=True, finished=0) == 10
+    assert drain.look_idle(5.0, is_busy=False, finished=0) == 6
+    assert drain.look_idle(9.0, is_busy=False, finished=1) == 10
+    assert stages(drain, 18.9) == []
+    assert drain.look_idle(19.0, is_busy=False, finished=1) == 0
+    assert stages(drain, 19.0) == [Stage.FINISHING]
+    assert drain.look_idle(99.0, is_busy=False, finished=1) is None
+
+
 # ---------------------------------------------------------------------- patience
 
 

@@ -7,8 +7,6 @@ import logging
 import os
 import shutil
 import sys
-import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +19,7 @@ from jobline.cli.exits import Mistake
 from jobline.cli.work_report import WorkReport
 
 if TYPE_CHECKING:
-    from jobline import JobType, Worker
-
-_LOOK_SECONDS = 0.1
+    from jobline import JobType
 
 
 def register(app: typer.Typer) -> None:
@@ -71,9 +67,7 @@ def work(  # noqa: PLR0913  # one argument an option of the command
         if not quiet:  # the report has a line for each job already, and a command no traceback
             logging.getLogger("jobline.worker.jobs").setLevel(logging.CRITICAL)
     cli.out.note(f"working on {queue} at {cli.server} as {os.getpid()}; ^C to finish and end")
-    if patience is not None:
-        threading.Thread(target=_stop_when_idle, args=(worker, patience), daemon=True).start()
-    worker.run()
+    worker.run(exit_when_idle=patience)
     stats = worker.stats
     cli.out.note(f"{stats.done:,} done, {stats.failed:,} failed, {stats.released:,} given back")
 
@@ -127,16 +121,3 @@ def load(place: str) -> Callable[..., Any]:
         raise Mistake(f"{place} is not a function")
     handler: Callable[..., Any] = found
     return handler
-
-
-def _stop_when_idle(worker: Worker, patience: float) -> None:
-    """Stops the worker when it had nothing to do for so long."""
-    idle_since = time.monotonic()
-    seen = None
-    while time.monotonic() - idle_since < patience:
-        time.sleep(_LOOK_SECONDS)
-        stats = worker.stats
-        settled = (stats.done, stats.failed, stats.released, stats.lost)
-        if stats.running or stats.waiting or settled != seen or not stats.connected:
-            idle_since, seen = time.monotonic(), settled
-    worker.stop()

@@ -237,6 +237,11 @@ class Desk:
         return len(self._session.held)
 
     @property
+    def finished(self) -> int:
+        """How many jobs are done with, one way or another, since the start."""
+        return self._finished
+
+    @property
     def is_confirmed(self) -> bool:
         """Nothing is held, and the server knows all that was settled."""
         with self._lock:

@@ -6,7 +6,7 @@
 Each stage ends early when there is nothing left for it, and at once when somebody asks a second
 time. A polite stop never costs a job more than a kill does: what is running may finish, what is
 not started is given back at once, and what does not end is given back rather than left to its
-lease.
+lease. A worker that may end by itself asks when it has had nothing to do for a while.
 """
 
 from __future__ import annotations
@@ -41,10 +41,35 @@ class Drain:
         self._asked = 0
         self._heeded = 0
         self.stage = Stage.WORKING
+        self._idle_limit: float | None = None
+        self._idle_since: float | None = None
+        self._finished = -1
 
     def ask(self) -> None:
         """Somebody wants the worker to stop, or to stop sooner. Safe in a signal handler."""
         self._asked += 1
+
+    def ask_when_idle(self, limit: float) -> None:
+        """From now on the worker stops when it has had nothing to do for `limit` seconds."""
+        self._idle_limit = limit
+
+    def look_idle(self, now: float, *, is_busy: bool, finished: int) -> float | None:
+        """Asks if nothing was to do for long enough; else seconds until that may be, None if it
+        never asks by itself.
+
+        `is_busy`: there is a job at hand, or no connection. `finished`: how many jobs are done with
+        since the start: those that came and went between two looks were work too.
+        """
+        if self._idle_limit is None or self.stage is not Stage.WORKING:
+            return None
+        if is_busy or finished != self._finished or self._idle_since is None:
+            self._idle_since, self._finished = now, finished
+        left = self._idle_since + self._idle_limit - now
+        if left > 0:
+            return left
+        self.ask()
+        self._idle_limit = None
+        return 0.0
 
     def step(self, now: float, *, is_idle: bool, is_confirmed: bool) -> Stage | None:
         """The stage that begins now, if one does; call again until it is None.

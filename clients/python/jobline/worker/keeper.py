@@ -92,11 +92,17 @@ class Keeper:
             logger.warning("the server has fallen silent: opening another stream")
             self._stream.hang_up()
             pause = LOOK
-        pauses = [pause, LOOK, self._feed.flush(), self._replace_stuck()]
+        pauses = [pause, LOOK, self._feed.flush(), self._replace_stuck(), self._look_idle()]
         self._step()
         if self._drain.stage is not Stage.WORKING:
             pauses.append(DRAIN_LOOK)
         return min(pause for pause in pauses if pause is not None)
+
+    def _look_idle(self) -> float | None:
+        """Begins the drain of a worker that ends by itself; seconds until it may."""
+        desk = self._shop.desk
+        is_busy = not desk.is_open or desk.held > 0 or bool(self._shop.running)
+        return self._drain.look_idle(time.monotonic(), is_busy=is_busy, finished=desk.finished)
 
     def _replace_stuck(self) -> float | None:
         """Gives up handlers that should have stopped long ago; seconds until the next one is."""

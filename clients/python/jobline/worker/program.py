@@ -64,13 +64,21 @@ def _end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[None]) -> None:
     loop.run_until_complete(loop.shutdown_asyncgens())
 
 
+def is_main_thread() -> bool:
+    """Whether signals can be handled here."""
+    return threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     """SIGTERM and SIGINT call `stop`. Python's own handlers rather than the loop's: they run even
     while a handler blocks the loop.
     """
-    if threading.current_thread() is not threading.main_thread():
-        raise InvalidArgument("signals can be handled in the main thread only: use stop()")
+    if not is_main_thread():
+        raise InvalidArgument(
+            "signals=True: Python hands signals to the main thread alone; leave it out here, and "
+            "end the worker with worker.stop(), which works from any thread"
+        )
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: stop()) for number in numbers]
     try:

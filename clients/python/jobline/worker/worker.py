@@ -24,7 +24,7 @@ from jobline.worker.drain import Drain
 from jobline.worker.house import House, Settings, WorkerStats
 from jobline.worker.log import plain_log
 from jobline.worker.middleware import Middleware
-from jobline.worker.program import run_to_its_end, stopped_by_signals
+from jobline.worker.program import is_main_thread, run_to_its_end, stopped_by_signals
 from jobline.worker.routes import Handler, Route, Routes, route_of, route_of_type, weights_of
 from jobline.worker.stream import Address
 
@@ -183,28 +183,36 @@ class Worker:
 
     # ------------------------------------------------------------------ running
 
-    def run(self) -> None:
+    def run(self, *, exit_when_idle: Seconds | None = None) -> None:
         """Runs until SIGTERM or SIGINT, drains, and returns. A second signal goes to the next
-        stage of the drain at once. Blocking; it makes an event loop of its own, so call it in the
-        main thread. It returns although a handler ignores its end, and raises what `serve` raises,
-        and InvalidArgument where an event loop runs already: `await worker.serve()` there.
+        stage of the drain at once. Blocking; it makes an event loop of its own. In a thread other
+        than the main one, which alone gets signals, it runs until `stop`.
+
+        `exit_when_idle`: end, too, when the worker is connected and no job has come or run for so
+        long; jobs that wait for their time do not count. It returns although a handler ignores its
+        end, and raises what `serve` raises, and InvalidArgument where an event loop runs already:
+        `await worker.serve()` there.
 
         Where the program has not set up `logging`, it logs to stderr: connections, attempts that
         fail with their tracebacks, jobs that die.
         """
         with plain_log():
-            run_to_its_end(partial(self.serve, signals=True))
+            serve = partial(self.serve, signals=is_main_thread(), exit_when_idle=exit_when_idle)
+            run_to_its_end(serve)
 
-    async def serve(self, *, signals: bool = False) -> None:
+    async def serve(self, *, signals: bool = False, exit_when_idle: Seconds | None = None) -> None:
         """Runs in the current event loop until `stop`, drains, and returns.
 
-        `signals`: SIGTERM and SIGINT stop it. Cancelled, it gives handlers `hard_stop` seconds to
+        `signals`: SIGTERM and SIGINT stop it; in the main thread only. `exit_when_idle`: as for
+        `run`. Cancelled, it gives handlers `hard_stop` seconds to
         end. Raises what makes a stream impossible (InvalidArgument, NotServed, PermissionDenied,
         Unauthenticated), ClientClosed if it is called twice, and Internal for a bug of its own.
         """
         if self._has_served:
             raise ClientClosed("a worker runs once: make another one")
         opening = self._opening()
+        if exit_when_idle is not None:
+            self._drain.ask_when_idle(_idle_limit(exit_when_idle))
         self._has_served = True
         try:
             with stopped_by_signals(self.stop) if signals else nullcontext():
@@ -257,6 +265,14 @@ class Worker:
         if self._lease is not None:
             opening.lease.CopyFrom(to_duration(self._lease))
         return opening
+
+
+def _idle_limit(span: Seconds) -> float:
+    """How long a worker waits for jobs before it ends. Raises InvalidArgument."""
+    seconds = seconds_of(span)
+    if not seconds > 0:
+        raise InvalidArgument(f"exit_when_idle is a time above 0 s, not {seconds:g}")
+    return seconds
 
 
 def _describe(
