@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,12 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS
 from jobline_server.rpc import transport as transport_module
-from jobline_server.rpc.transport import CannotServe, check_address, choose_transport
+from jobline_server.rpc.transport import (
+    CannotServe,
+    channel_options,
+    check_address,
+    choose_transport,
+)
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import all_rpcs, method_of, refusal_of
 from tests.server.conftest import connect, until
@@ -155,6 +161,16 @@ async def test_a_cancelled_pull_gives_nothing_away(
 
     reply = await stub.Pull(make(job_service_pb2.PullRequest, queues=[{"queue": "q"}]))
     assert len(reply.jobs) == 1
+
+
+def test_options_are_those_that_grpc_knows() -> None:
+    """Trial E4: gRPC ignores an option whose name is misspelt."""
+    found = find_spec("grpc._cython.cygrpc")
+    assert found is not None
+    library = Path(str(found.origin)).read_bytes()
+
+    for name, _ in channel_options(1 << 20):
+        assert name.encode() in library, name
 
 
 async def test_a_call_without_a_message_is_answered(channel: aio.Channel) -> None:

@@ -153,12 +153,12 @@ def channel_options(payload_bytes_max: int) -> list[tuple[str, int]]:
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 1),
         # Go clients ping more often than grpc-core likes by default, and die of too_many_pings.
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         # grpc-core ends calls that the loop has not taken yet as CANCELLED, an indefinite code: at
         # random from 1,000 on by default, and after 30 s. Our own bound on calls is to be met.
         ("grpc.server.max_pending_requests", UNTAKEN_CALLS_MAX),
         ("grpc.server.max_pending_requests_hard_limit", UNTAKEN_CALLS_MAX),
-        ("grpc.server.max_unrequested_time_in_server", UNTAKEN_SECONDS_MAX),
+        ("grpc.server_max_unrequested_time_in_server", UNTAKEN_SECONDS_MAX),
     ]
 
 
