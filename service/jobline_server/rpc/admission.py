@@ -136,12 +136,13 @@ class Admission:
             task.add_done_callback(call.close)
         return call
 
-    def check_room(self) -> None:
-        """Refuse a call where too many are open."""
+    def check_room(self, reply_bytes: int = 0) -> None:
+        """Refuse a call where too many are open. `reply_bytes`: what it may have to say, if that
+        cannot be dropped once it is there."""
         limits = self.limits
         if self.calls > limits.calls or self.call_bytes > limits.call_bytes:
             raise too_many("calls")
-        if self.reply_bytes > limits.reply_bytes:
+        if self.reply_bytes + reply_bytes > limits.reply_bytes:
             raise too_many("replies")
 
     @contextmanager

@@ -90,11 +90,5 @@ class _Front:
             _handle_untaken()
         return taken
 
-    def fail(self, call_id: int, *status: Any, **metadata: Any) -> bool:
-        """Ends a call with a status in its reply's place, in the task of the call."""
-        _handle_untaken()
-        failed: bool = self._front.fail(call_id, *status, **metadata)
-        return failed
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self._front, name)

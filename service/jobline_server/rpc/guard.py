@@ -114,7 +114,7 @@ class Guard:
             return grpc.unary_stream_rpc_method_handler(stream)
         if is_operation(method):
             function = said(method, function)
-        unary = self._unary(function, decode, meter, is_droppable=may_drop_reply(method))
+        unary = self._unary(function, decode, meter, is_droppable=only_reads(method))
         return grpc.unary_unary_rpc_method_handler(unary)
 
     def _unary(
@@ -221,10 +221,9 @@ def decoder(method: MethodDescriptor) -> Decode:
     return decode
 
 
-def may_drop_reply(method: MethodDescriptor) -> bool:
-    """Whether a reply may be refused when it is there already: the method changes nothing, or takes
-    back what it did (a pull's jobs, by `delivery.when_untaken`)."""
-    return method.name.startswith(("Get", "List", "Explain", "Check", "Pull"))
+def only_reads(method: MethodDescriptor) -> bool:
+    """Whether a method changes nothing, so that its reply may be dropped and asked for again."""
+    return method.name.startswith(("Get", "List", "Explain", "Check"))
 
 
 async def end_call(context: Context, status: Status) -> None:

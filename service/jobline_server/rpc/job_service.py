@@ -20,6 +20,7 @@ from jobline_server.rpc.guard import Context, Frames
 from jobline_server.rpc.job_stream import serve_stream
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.feed_reader import Room
+from jobline_server.runtime.pulls import PULL_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 
 
@@ -43,6 +44,8 @@ class JobService:
     async def Pull(self, request: job_service_pb2.PullRequest, _context: Context) -> bytes:
         """Leases jobs; one that waits holds a place among the long polls."""
         pull = pull_command(request)
+        # Before anything is leased: to give jobs back counts against them.
+        self._admission.check_room(PULL_BYTES_MAX)
         if not pull.wait_ms:
             leased = await self._runtime.pull(pull)
         else:
