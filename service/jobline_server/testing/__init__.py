@@ -8,7 +8,15 @@ Nothing here is faked: socket, store and loop are those of production, on a free
 directory.
 """
 
+from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing.embedded import RunningServer, running_server
 from jobline_server.testing.processes import ServerProcess
+from jobline_server.testing.threaded import running_server_in_thread
 
-__all__ = ["RunningServer", "ServerProcess", "running_server"]
+__all__ = [
+    "ManualClock",
+    "RunningServer",
+    "ServerProcess",
+    "running_server",
+    "running_server_in_thread",
+]

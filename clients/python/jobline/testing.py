@@ -1,0 +1,95 @@
+"""For tests of handlers: a context without a server or worker. See docs/testing.md.
+
+context = make_context(name="resize", attempt=2)
+assert resize(Resize("a.png", 64), context) == Resized(4096)
+assert context.reports[0].progress == 50
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobline import codec
+from jobline.context import Context
+from jobline.enums import LeaseReason
+from jobline.leased import LeasedJob
+from jobline.options import JobOptions, options_message
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a handler said while it worked; None is what it did not say."""
+
+    progress: float | None
+    message: str | None
+    checkpoint: bytes | None
+
+
+class _Recorder:
+    """Keeps reports instead of sending them."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+
+    def report(
+        self,
+        job: LeasedJob,
+        *,
+        progress: float | None = None,
+        message: str | None = None,
+        checkpoint: bytes | None = None,
+    ) -> bool:
+        """Takes a report; the lease is never lost."""
+        self.reports.append(Report(progress, message, checkpoint))
+        return True
+
+
+class RecordedContext(Context):
+    """A context that keeps what its handler says: `reports`, in order. `cancel(reason)` asks the
+    handler to stop, as a worker would.
+    """
+
+    __slots__ = ("reports",)
+
+    def __init__(self, job: LeasedJob, state: Any) -> None:
+        recorder = _Recorder()
+        super().__init__(job, recorder, state)
+        self.reports = recorder.reports
+
+
+def make_context(  # noqa: PLR0913  # one keyword for each thing that a handler may look at
+    *,
+    queue: str = "test",
+    name: str = "",
+    id: int = 1,  # noqa: A002  # the attribute's name
+    delivery: int = 1,
+    attempt: int = 1,
+    reason: LeaseReason | None = None,
+    headers: Mapping[str, str] | None = None,
+    job_key: str = "",
+    checkpoint: Any = None,
+    payload: Any = b"",
+    state: Any = None,
+) -> RecordedContext:
+    """A context as a worker would hand it to a handler.
+
+    `reason`: default FIRST, or RETRY from the second `attempt` on. `checkpoint` and `payload`:
+    bytes, or what becomes JSON. `state`: what the worker's lifespan would yield.
+    """
+    data, content_type = codec.encode(payload)
+    options = JobOptions(name=name, headers=headers, content_type=content_type or None)
+    job = LeasedJob(
+        id,
+        delivery,
+        queue,
+        options_message(options),
+        data,
+        lease_ms=30_000,
+        attempt=attempt,
+        reason=reason or (LeaseReason.FIRST if attempt == 1 else LeaseReason.RETRY),
+        checkpoint=b"" if checkpoint is None else codec.encode(checkpoint)[0],
+        job_key=job_key,
+    )
+    return RecordedContext(job, state)
