@@ -29,10 +29,21 @@ def spelled_out(*kinds: type) -> Callable[[F], F]:
     return show
 
 
+class _Unset:
+    """The default of a keyword that may be left out and takes no None."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+_UNSET = _Unset()
+
+
 def _keyword(name: str, hint: Any) -> inspect.Parameter:
     text = getattr(hint, "__forward_arg__", hint)
+    default = None if "None" in str(text) else _UNSET
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=None, annotation=text)
+    return inspect.Parameter(name, kind, default=default, annotation=text)
 
 
 def refuse_unknown(given: Mapping[str, Any], known: Collection[str], function: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from jobline import DeadFilter, InvalidArgument, JobFilter
+from jobline import AsyncClient, Client, DeadFilter, InvalidArgument, JobFilter
 from jobline.enums import EndReason, JobState
 from jobline.filter_words import parse
 from jobline.filters import chosen
@@ -131,6 +132,19 @@ def test_a_call_takes_words_a_filter_and_keywords_over_them():
         chosen(JobFilter, None, {"stat": "dead"}, "list")
     with pytest.raises(InvalidArgument, match="'gone' is not one of scheduled"):
         JobFilter(state="gone")  # type: ignore[arg-type]  # that is the mistake
+
+
+@pytest.mark.parametrize("make", [Client, AsyncClient])
+def test_a_mistake_is_refused_at_the_call(make):
+    """Trial D6: not when somebody begins to read the list."""
+    awaited = make is AsyncClient
+    client: Any = AsyncClient("localhost:1") if awaited else Client("localhost:1")
+    with pytest.raises(TypeError, match="did you mean 'state'"):
+        client.jobs.list(stat="dead")
+    with pytest.raises(InvalidArgument, match="write 90s"):
+        client.dead.list(older="soon")
+    if not awaited:
+        client.close()
 
 
 def test_filters_are_values():

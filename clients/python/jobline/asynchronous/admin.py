@@ -162,7 +162,7 @@ class DeadLetterApi:
         return read(JobPage, await self._link().read(self._stub.ListDeadJobs, request))
 
     @spelled_out(DeadConditions)
-    async def list(
+    def list(
         self,
         where: str | DeadFilter | None = None,
         *,
@@ -170,11 +170,18 @@ class DeadLetterApi:
         page_size: int = PAGE_SIZE,
         **conditions: Unpack[DeadConditions],
     ) -> AsyncIterator[Job]:
-        """Dead jobs by id, all those that are chosen. Payloads are left out unless asked for."""
+        """Dead jobs by id, all those that are chosen. Payloads are left out unless asked for; the
+        keywords are the fields of `DeadFilter`.
+        """
         found = chosen(DeadFilter, where, conditions, "list")
+        return self._listed(found, include_payloads=include_payloads, page_size=page_size)
+
+    async def _listed(
+        self, where: DeadFilter | None, *, include_payloads: bool, page_size: int
+    ) -> AsyncIterator[Job]:
         async for page in pages_of(
             lambda token: self.list_page(
-                found, page_size=page_size, page_token=token, include_payloads=include_payloads
+                where, page_size=page_size, page_token=token, include_payloads=include_payloads
             )
         ):
             for job in page.jobs:

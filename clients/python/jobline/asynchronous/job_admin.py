@@ -65,7 +65,7 @@ class JobApi:
         return read(JobPage, await self._link().read(self._stub.ListJobs, request))
 
     @spelled_out(JobConditions)
-    async def list(
+    def list(
         self,
         where: str | JobFilter | None = None,
         *,
@@ -74,12 +74,24 @@ class JobApi:
         **conditions: Unpack[JobConditions],
     ) -> AsyncIterator[Job]:
         """Jobs by id, all those that are chosen: `list(queue="mail", state="dead")`,
-        `list("queue:mail state:dead older:1h")`. Payloads are left out unless asked for.
+        `list("queue:mail state:dead older:1h")`.
+
+        - `where`: words of the command line, or a `JobFilter`; the keywords go before it.
+        - `queue`, `name`, `state` (one or several), `headers`, `error_type`, `error_contains`,
+          `after`, `before`, `newer`, `older`: what must hold; see `JobFilter`.
+        - `include_payloads`: with payloads, results and checkpoints, which are left out otherwise.
+
+        Raises InvalidArgument at the call, and Unavailable while it is read, if no server answers.
         """
         found = chosen(JobFilter, where, conditions, "list")
+        return self._listed(found, include_payloads=include_payloads, page_size=page_size)
+
+    async def _listed(
+        self, where: JobFilter | None, *, include_payloads: bool, page_size: int
+    ) -> AsyncIterator[Job]:
         async for page in pages_of(
             lambda token: self.list_page(
-                found, page_size=page_size, page_token=token, include_payloads=include_payloads
+                where, page_size=page_size, page_token=token, include_payloads=include_payloads
             )
         ):
             for job in page.jobs:

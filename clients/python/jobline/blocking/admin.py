@@ -162,11 +162,18 @@ class DeadLetterApi:
         page_size: int = PAGE_SIZE,
         **conditions: Unpack[DeadConditions],
     ) -> Iterator[Job]:
-        """Dead jobs by id, all those that are chosen. Payloads are left out unless asked for."""
+        """Dead jobs by id, all those that are chosen. Payloads are left out unless asked for; the
+        keywords are the fields of `DeadFilter`.
+        """
         found = chosen(DeadFilter, where, conditions, "list")
+        return self._listed(found, include_payloads=include_payloads, page_size=page_size)
+
+    def _listed(
+        self, where: DeadFilter | None, *, include_payloads: bool, page_size: int
+    ) -> Iterator[Job]:
         for page in pages_of(
             lambda token: self.list_page(
-                found, page_size=page_size, page_token=token, include_payloads=include_payloads
+                where, page_size=page_size, page_token=token, include_payloads=include_payloads
             )
         ):
             yield from page.jobs
