@@ -185,7 +185,10 @@ def test_a_type_that_cannot_be_looked_up_says_what_to_do():
 
 def test_a_handler_for_a_queue_that_the_worker_does_not_take_from_is_refused():
     """Trial B12: `queues`, where it is given, names them all."""
-    worker = Worker("localhost:1", queues={"mail": 2, "sms": 1})
-    worker.handler("mail")(payload_only)
-    with pytest.raises(InvalidArgument, match=r"'push' would get nothing.*mail, sms alone; add"):
-        worker.handler("push")(payload_only)
+    for queues in ({"mail": 2, "sms": 1}, ["mail", "sms"]):
+        worker = Worker("localhost:1", queues=queues)
+        worker.handler("mail")(payload_only)
+        with pytest.raises(InvalidArgument, match=r"'push' would get nothing.*mail, sms alone"):
+            worker.handler("push")(payload_only)
+    with pytest.raises(InvalidArgument, match=r"\['mail'\]"):
+        Worker("localhost:1", queues="mail")

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from jobline.errors import InvalidArgument
+
 # Seconds that the server has to confirm the last settles.
 FAREWELL = 5.0
 
@@ -50,7 +52,11 @@ class Drain:
         self._asked += 1
 
     def ask_when_idle(self, limit: float) -> None:
-        """From now on the worker stops when it has had nothing to do for `limit` seconds."""
+        """From now on the worker stops when it has had nothing to do for `limit` seconds. Raises
+        InvalidArgument for a time in which no job can come.
+        """
+        if not limit > 0:
+            raise InvalidArgument(f"exit_when_idle is a time above 0 s, not {limit:g}")
         self._idle_limit = limit
 
     def look_idle(self, now: float, *, is_busy: bool, finished: int) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,6 +124,13 @@ def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) 
     if runs is None:
         raise InvalidArgument(f"{job_type!r} has no function: give add() a handler for it")
     return route_of(job_type.queue, job_type.name, runs, payload=job_type.payload)
+
+
+def weights_given(queues: Mapping[str, int] | Sequence[str] | None) -> dict[str, int]:
+    """The queues that a worker was told to take from, with their weights."""
+    if isinstance(queues, str):
+        raise InvalidArgument(f"queues is a list of names, or weights by name: [{queues!r}]")
+    return dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues or (), 1)
 
 
 def weights_of(queues: Iterable[str], weights: dict[str, int]) -> list[tuple[str, int]]:

@@ -25,7 +25,15 @@ from jobline.worker.house import House, Settings, WorkerStats
 from jobline.worker.log import plain_log
 from jobline.worker.middleware import Middleware
 from jobline.worker.program import is_main_thread, run_to_its_end, stopped_by_signals
-from jobline.worker.routes import Handler, Route, Routes, route_of, route_of_type, weights_of
+from jobline.worker.routes import (
+    Handler,
+    Route,
+    Routes,
+    route_of,
+    route_of_type,
+    weights_given,
+    weights_of,
+)
 from jobline.worker.stream import Address
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,8 +61,8 @@ class Worker:
       `window_bytes`: of their payloads (64 MiB).
     - `lease`: overrides the jobs' own, 1 s … 12 h. Leases are kept alive by the stream, however
       long a handler takes.
-    - `queues`: weights 1 … 1,000, where some queues should get more than others; it names all that
-      the worker takes from. Default: those of its handlers, alike.
+    - `queues`: all that the worker takes from, as names, or as weights 1 … 1,000 by name where some
+      should get more than others. Default: those of its handlers, alike.
     - `id` (default host and pid), `version`, `labels`: what operators see.
     - `soft_stop`, `hard_stop`: seconds that handlers have to finish after SIGTERM (20), and to
       heed their cancellation after that (5); what is left is given back. Together with up to 5 s
@@ -78,7 +86,7 @@ class Worker:
         window: int | None = None,
         window_bytes: int = 64 << 20,
         lease: Seconds | None = None,
-        queues: Mapping[str, int] | None = None,
+        queues: Mapping[str, int] | Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002  # the protocol's word
         version: str = "",
         labels: Mapping[str, str] | None = None,
@@ -104,7 +112,7 @@ class Worker:
         self._drain = Drain(soft_stop=seconds_of(soft_stop), hard_stop=seconds_of(hard_stop))
         self._routes = Routes()
         self._lease = lease
-        self._weights = dict(queues or {})
+        self._weights = weights_given(queues)
         # Said when it runs: that may be in a child of this process.
         self._describe = partial(_describe, id, version, labels)
         self._lifespan = lifespan
@@ -212,7 +220,7 @@ class Worker:
             raise ClientClosed("a worker runs once: make another one")
         opening = self._opening()
         if exit_when_idle is not None:
-            self._drain.ask_when_idle(_idle_limit(exit_when_idle))
+            self._drain.ask_when_idle(seconds_of(exit_when_idle))
         self._has_served = True
         try:
             with stopped_by_signals(self.stop) if signals else nullcontext():
@@ -265,14 +273,6 @@ class Worker:
         if self._lease is not None:
             opening.lease.CopyFrom(to_duration(self._lease))
         return opening
-
-
-def _idle_limit(span: Seconds) -> float:
-    """How long a worker waits for jobs before it ends. Raises InvalidArgument."""
-    seconds = seconds_of(span)
-    if not seconds > 0:
-        raise InvalidArgument(f"exit_when_idle is a time above 0 s, not {seconds:g}")
-    return seconds
 
 
 def _describe(
