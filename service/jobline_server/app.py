@@ -159,7 +159,7 @@ class Server:
         self._background = Background(
             [
                 CheckpointBeat(runtime.checkpoints),
-                RetentionBeat(runtime.core, Ageing(runtime.ended)),
+                RetentionBeat(runtime.core, Ageing(runtime.core, runtime.ended)),
                 EmptyQueuesBeat(runtime.core),
                 SpaceBeat(runtime.core),
                 OldStreamsBeat(

@@ -26,6 +26,15 @@ class RetentionContract:
     def opening(self) -> Opening:
         raise NotImplementedError
 
+    async def test_oldest_is_the_first_that_ended_without_an_age_of_its_own(self) -> None:
+        """Trial C5: so nobody need ask before its age is over."""
+        rows = [put(1, ended_ms=500), put(2, ended_ms=300), put(3, ended_ms=100, due_ms=200)]
+        async with self.opening() as finished:
+            await finished.write([*rows, put(4, ended_ms=50, state=DEAD)])
+            assert await finished.oldest_ms("emails", JobState.COMPLETED) == 300
+            await finished.write([RemoveEnded(2, 1), MarkStale(1, 1, 600)])
+            assert await finished.oldest_ms("emails", JobState.COMPLETED) is None
+
     async def test_newest_are_not_due_for_stale(self) -> None:
         rows = [put(i, ended_ms=1_000 - i) for i in range(10)]
         state = JobState.COMPLETED

@@ -220,6 +220,7 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
     await finished.evictable("a", JobState.DEAD, 0, 0, 9)
     await finished.due_for_deletion(9, 9)
     await finished.due_by_own_age(9, 9)
+    await finished.oldest_ms("a", JobState.DEAD)
     await finished.next_own_count(None)
     for count in (1, 3):
         await finished.beyond_own_count(OwnCount("a", DEAD, count), 9)

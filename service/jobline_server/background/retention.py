@@ -7,25 +7,64 @@ hour later they are deleted.
 How many: the queue's own count of each state, else a hundred thousand completed jobs and a gibibyte
 of dead ones; this holds for all jobs, and the oldest go first. A job that has a count of its own
 goes as soon as so many are kept that ended after it. Neither is STALE before.
+
+A queue is looked at when something may be due there: jobs ended there, its settings were changed,
+or the oldest of its jobs reach their age. So a run costs what became due, however many queues there
+are.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from jobline_server.background.beat import Counts
 from jobline_server.engine import limits
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.values import ENDED_STATES, JobState, Now
+from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.ageing import Ageing, Slice
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended_places import Ended, Place
 
 EVERY_SECONDS = 10.0
 # After a run that left something: a queue whose jobs end one by one would outrun a slice every ten
 # seconds.
 AGAIN_SECONDS = 0.05
 NO_LIMIT = 1 << 62
+
+
+class Calendar:
+    """When the oldest jobs of each place reach their age."""
+
+    __slots__ = ("_due", "_heap")
+
+    def __init__(self) -> None:
+        self._due: dict[Place, int] = {}
+        self._heap: list[tuple[int, Place]] = []
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._due
+
+    def note(self, place: Place, due_ms: int) -> None:
+        """This place is due then, and at no other time."""
+        if self._due.get(place) != due_ms:
+            self._due[place] = due_ms
+            heappush(self._heap, (due_ms, place))
+
+    def forget(self, place: Place) -> None:
+        """This place is not due before it is noted again."""
+        self._due.pop(place, None)
+
+    def pop_due(self, now_ms: int) -> list[Place]:
+        """Takes out the places whose time has come."""
+        taken: list[Place] = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            due_ms, place = heappop(self._heap)
+            if self._due.get(place) == due_ms:
+                del self._due[place]
+                taken.append(place)
+        return taken
 
 
 @dataclass(slots=True)
@@ -36,6 +75,9 @@ class RetentionBeat:
     ageing: Ageing
     name: str = "retention"
     _left_some: bool = field(default=False, init=False)
+    _calendar: Calendar | None = field(default=None, init=False)
+    _changed: dict[Place, Ended] = field(default_factory=dict, init=False)
+    _counted: set[Place] = field(default_factory=set, init=False)
 
     @property
     def every_seconds(self) -> float:
@@ -55,28 +97,80 @@ class RetentionBeat:
         stale_before_ms = now.wall_ms - limits.DELETE_AFTER_MS
         yield "deleted", await self.ageing.delete_stale(stale_before_ms)
         yield "staled", await self.ageing.stale_by_own_age(now.wall_ms)
-        for shard in self.core.shards:
-            for queue in list(shard.queues.values()):
-                for state in sorted(ENDED_STATES):
-                    if _may_age(queue, state):
-                        yield "staled", await self._stale(queue, state, now)
-                    if _may_be_too_many(queue, state):
-                        yield "evicted", await self._evict(queue, state)
-        async for done in self.ageing.evict_by_own_count():
-            yield "evicted", done
+        calendar = await self._opened()
+        for place, ended in self.ageing.places.take().items():
+            self._changed[place] = ended
+            self._plan(calendar, place, ended, now)
+        for place in calendar.pop_due(now.wall_ms):
+            done = await self._stale(calendar, place, now)
+            if done is not None:
+                yield "staled", done
+        # A place goes off the list when its looks are over: one that fails is looked at again.
+        for place, ended in list(self._changed.items()):
+            if ended.is_counted:
+                self._counted.add(place)
+            is_full = False
+            async for done in self._evictions(place):
+                yield "evicted", done
+                is_full |= done.is_full
+            if not is_full:
+                del self._changed[place]
 
-    async def _stale(self, queue: Queue, state: JobState, now: Now) -> Slice:
+    async def _opened(self) -> Calendar:
+        """Notes everything once, after the start; from then on only what changes."""
+        if self._calendar is None:
+            await self.ageing.note_all_queues()
+            self._counted |= await self.ageing.counted_places()
+            self._calendar = Calendar()
+        return self._calendar
+
+    def _plan(self, calendar: Calendar, place: Place, ended: Ended, now: Now) -> None:
+        """Notes when to look for jobs that reach their age: what ended later reaches it later."""
+        queue = self._queue_of(place)
+        if queue is None or not _may_age(queue, place[1]):
+            return
+        age_ms, keep_newest = _age(queue, place[1])
+        if ended.first_ms is None or (keep_newest and place not in calendar):
+            # What is old already was kept as one of the newest, perhaps.
+            calendar.note(place, now.wall_ms)
+        elif place not in calendar:
+            calendar.note(place, ended.first_ms + age_ms + 1)
+
+    async def _stale(self, calendar: Calendar, place: Place, now: Now) -> Slice | None:
+        queue, state = self._queue_of(place), place[1]
+        if queue is None or not _may_age(queue, state):
+            return None
+        calendar.note(place, now.wall_ms)  # so that a look which fails is tried again
         age_ms, keep_newest = _age(queue, state)
-        before_ms = now.wall_ms - age_ms
-        return await self.ageing.stale_by_age(
-            queue.name, state, ended_before_ms=before_ms, keep_newest=keep_newest
+        done = await self.ageing.stale_by_age(
+            queue.name, state, ended_before_ms=now.wall_ms - age_ms, keep_newest=keep_newest
         )
+        oldest_ms = await self.ageing.oldest_ms(place)
+        if done.is_full:
+            return done
+        calendar.forget(place)
+        if oldest_ms is not None and oldest_ms + age_ms >= now.wall_ms:
+            calendar.note(place, oldest_ms + age_ms + 1)
+        # Else the oldest stays as one of the newest, until more have ended.
+        return done
 
-    async def _evict(self, queue: Queue, state: JobState) -> Slice:
-        keep_count, keep_bytes = _kept(queue, state)
-        return await self.ageing.evict(
-            queue.name, state, keep_count=keep_count, keep_bytes=keep_bytes
-        )
+    async def _evictions(self, place: Place) -> AsyncIterator[Slice]:
+        queue, state = self._queue_of(place), place[1]
+        if queue is None:
+            return
+        if _may_be_too_many(queue, state):
+            keep_count, keep_bytes = _kept(queue, state)
+            yield await self.ageing.evict(
+                queue.name, state, keep_count=keep_count, keep_bytes=keep_bytes
+            )
+        if place in self._counted:
+            self._counted.discard(place)
+            async for done in self.ageing.evict_by_own_count(place):
+                self._counted.add(place)
+                yield done
+
+    def _queue_of(self, place: Place) -> Queue | None:
+        return self.core.shard_of_queue(place[0]).queues.get(place[0])
 
 
 def _may_age(queue: Queue, state: JobState) -> bool:

@@ -6,16 +6,23 @@ in the finished file. A slice is looked for and changed while nobody else change
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
-from jobline_server.storage.finished import EndedSpan
+from jobline_server.runtime.ended_places import Place
+from jobline_server.storage.finished import EndedSpan, OwnCount
 
 # Parts of runs that one slice takes.
 SLICE_PARTS = 1_000
+# Queues that are noted between two rounds of the loop.
+NOTED_QUEUES = 1_000
+# More than any job says of itself.
+ABOVE_COUNTS = 1 << 40
 
 Look = Callable[[int], Awaitable[Sequence[EndedSpan]]]
 """Finds what is due, so many parts at most."""
@@ -32,9 +39,11 @@ class Slice(NamedTuple):
 class Ageing:
     """Slices of ended jobs, looked for and changed."""
 
-    def __init__(self, ended: EndedJobs) -> None:
+    def __init__(self, core: Core, ended: EndedJobs) -> None:
+        self._core = core
         self._ended = ended
         self._finished = ended.finished
+        self.places = ended.places
 
     async def stale_by_age(
         self, queue: str, state: JobState, *, ended_before_ms: int, keep_newest: int
@@ -61,14 +70,37 @@ class Ageing:
         look = partial(self._finished.evictable, queue, state, keep_count, keep_bytes)
         return await self._slice(look, self._ended.delete)
 
-    async def evict_by_own_count(self) -> AsyncIterator[Slice]:
-        """Jobs are deleted that as many ended after as they say themselves; a slice a queue, state
-        and count.
-        """
+    async def note_all_queues(self) -> None:
+        """Notes that something may be due anywhere."""
+        names = [name for shard in self._core.shards for name in shard.queues]
+        for number, name in enumerate(names):
+            self.places.note_queue(name)
+            if number % NOTED_QUEUES == 0:
+                await asyncio.sleep(0)
+
+    async def oldest_ms(self, place: Place) -> int | None:
+        """When the oldest job of a place ended that has no age of its own."""
+        return await self._finished.oldest_ms(*place)
+
+    async def counted_places(self) -> set[Place]:
+        """Where jobs have counts of their own."""
+        places: set[Place] = set()
         own = None
         while (own := await self._finished.next_own_count(own)) is not None:
+            places.add((own.queue, JobState(own.state)))
+            # The next one of another place: nobody counts less than nothing.
+            own = OwnCount(own.queue, own.state, -1)
+        return places
+
+    async def evict_by_own_count(self, place: Place) -> AsyncIterator[Slice]:
+        """Evicts jobs of a place whose own count is reached: that many kept ones ended later.
+        Yields a slice a count.
+        """
+        own = await self._finished.next_own_count(OwnCount(*place, ABOVE_COUNTS))
+        while own is not None and (own.queue, own.state) == place:
             look = partial(self._finished.beyond_own_count, own)
             yield await self._slice(look, self._ended.delete)
+            own = await self._finished.next_own_count(own)
 
     async def _slice(self, look: Look, change: Change) -> Slice:
         """What was changed before is in the file before the look, so nothing is found twice."""

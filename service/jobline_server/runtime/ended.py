@@ -21,6 +21,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.damage import Damage, damaged
+from jobline_server.runtime.ended_places import EndedPlaces
 from jobline_server.runtime.shown import ended_view
 from jobline_server.runtime.views import JobView
 from jobline_server.storage.codec import record_of, records_of
@@ -70,6 +71,7 @@ class EndedJobs:
         self._core = core
         self.finished = finished
         self.damage = Damage()
+        self.places = EndedPlaces()
         self._shelf = Shelf()
         self._pieces: Iterator[Taken] = iter(())
         self._unwritten: list[EndedOp] = []
@@ -139,6 +141,7 @@ class EndedJobs:
 
     async def _put(self, ops: list[EndedOp]) -> None:
         self._unwritten = ops
+        self.places.note(ops)
         if ops:
             await self.finished.write(ops)
         self._unwritten = []

@@ -18,6 +18,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, QueueSettings
 from jobline_server.runtime.bulk import Bulk
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended import EndedJobs
 from jobline_server.runtime.listing import page_by_name, queue_bytes
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
 
@@ -31,8 +32,11 @@ CLEANED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, J
 class Queues:
     """Reads and changes queues."""
 
-    def __init__(self, core: Core, bulk: Bulk, new_operation: Callable[[], str]) -> None:
+    def __init__(
+        self, core: Core, ended: EndedJobs, bulk: Bulk, new_operation: Callable[[], str]
+    ) -> None:
         self._core = core
+        self._ended = ended
         self._bulk = bulk
         self._new_operation = new_operation
 
@@ -61,6 +65,7 @@ class Queues:
         """Changes settings; creates the queue if it is not there."""
         shard = self._core.shard_of_queue(queue)
         decide_update_queue(shard, self._core.now(), queue, settings, mask)
+        self._ended.places.note_queue(queue)
         return await self._changed(shard, queue)
 
     async def pause_queue(self, queue: str, audit: Audit) -> QueueView:

@@ -141,7 +141,7 @@ class Runtime:
         self.retry_jobs = bulk.retry_jobs
         self.delete_jobs = bulk.delete_jobs
         self.dead_statistics = partial(dead_statistics, self.ended)
-        queues = Queues(core, bulk, new_name)
+        queues = Queues(core, self.ended, bulk, new_name)
         self.list_queues = queues.list_queues
         self.get_queue = queues.get_queue
         self.update_queue = queues.update_queue

@@ -216,6 +216,9 @@ class Finished(Protocol):
         At most `limit` parts; a part is not cut, so a few more than `keep_newest` may stay.
         """
 
+    async def oldest_ms(self, queue: str, state: JobState) -> int | None:
+        """When the oldest job of a queue and state ended that has no age of its own."""
+
     async def due_by_own_age(self, now_ms: int, limit: int) -> Sequence[EndedSpan]:
         """Jobs of all queues whose own age is over now, longest first, at most `limit` parts."""
 

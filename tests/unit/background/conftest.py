@@ -38,7 +38,7 @@ class Keeping:
     def __init__(self, runtime: Runtime, clock: ManualClock) -> None:
         self.runtime = runtime
         self.clock = clock
-        self.beat = RetentionBeat(runtime.core, Ageing(runtime.ended))
+        self.beat = RetentionBeat(runtime.core, Ageing(runtime.core, runtime.ended))
 
     async def says(self, queue: str = QUEUE, **retention: Any) -> None:
         """What the queue says of retention."""

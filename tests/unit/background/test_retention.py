@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from jobline_server.background import retention
@@ -178,3 +181,95 @@ async def test_queues_count_goes_before_a_larger_one_of_a_job(keeping: Keeping) 
     jobs = [(await keeping.complete(count=100, age_ms=DAY_MS))[0] for _ in range(3)]
     assert await keeping.after(0) == {"evicted": 2}
     assert list(await keeping.kept()) == jobs[2:]
+
+
+# By what changed.
+
+
+class Asked:
+    """Counts what the finished file is asked about single queues."""
+
+    def __init__(self, keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        finished = keeping.runtime.ended.finished
+        names = ("due_for_stale", "oldest_ms", "evictable", "next_own_count", "beyond_own_count")
+        for name in names:
+            monkeypatch.setattr(finished, name, self._counted(getattr(finished, name)))
+
+    def _counted(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        async def asked(*arguments: object, **named: object) -> Any:
+            self.count += 1
+            return await ask(*arguments, **named)
+
+        return asked
+
+
+async def test_run_asks_nothing_about_queues_where_nothing_is_due(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C5: neither of those where jobs ended since, nor of those where they did before, until
+    the first of them reach their age.
+    """
+    queues = [f"queue-{number}" for number in range(20)]
+    for queue in queues:
+        await keeping.cancel(queue=queue)
+    await keeping.after(0)
+    asked = Asked(keeping, monkeypatch)
+    for queue in queues:
+        await keeping.cancel(queue=queue)
+    assert await keeping.after(HOUR_MS - 1) == {}
+    assert asked.count == 0
+    assert (await keeping.after(2))["staled"] == 2 * len(queues)
+    assert asked.count <= 2 * len(queues)
+    asked.count = 0
+    assert await keeping.after(1) == {}
+    assert asked.count == 0
+
+
+async def test_queue_that_is_set_anew_is_looked_at_anew(keeping: Keeping) -> None:
+    """Trial C5: jobs that are older than the new age are due at once, those beyond the new number
+    too.
+    """
+    old = await keeping.cancel(4)
+    assert await keeping.after(MINUTE_MS) == {}
+    await keeping.says(count=3)
+    assert await keeping.after(0) == {"evicted": 1}
+    await keeping.says(age_ms=MINUTE_MS)
+    assert await keeping.after(1) == {"staled": 3}
+    assert await keeping.kept() == dict.fromkeys(old[1:], STALE)
+
+
+async def test_look_that_failed_is_tried_again(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C5: what had changed is not forgotten."""
+
+    async def failing(*_: object) -> None:
+        raise OSError
+
+    finished = keeping.runtime.ended.finished
+    await keeping.after(0)
+    await keeping.says(count=1)
+    await keeping.cancel(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(finished, "evictable", failing)
+        with pytest.raises(OSError):  # noqa: PT011  # the very one from above
+            await keeping.after(0)
+    assert await keeping.after(0) == {"evicted": 2}
+    with monkeypatch.context() as patch:
+        patch.setattr(finished, "due_for_stale", failing)
+        with pytest.raises(OSError):  # noqa: PT011  # the very one from above
+            await keeping.after(2 * HOUR_MS)
+    assert await keeping.after(0) == {"staled": 1}
+
+
+async def test_oldest_of_the_newest_goes_when_more_have_ended(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C5: nobody asks meanwhile."""
+    monkeypatch.setattr(limits, "KEEP_NEWEST", 2)
+    first, second = [(await keeping.complete())[0] for _ in range(2)]
+    assert await keeping.after(2 * HOUR_MS) == {}
+    (third,) = await keeping.complete()
+    assert await keeping.after(0) == {"staled": 1}
+    assert await keeping.kept() == {first: STALE, second: COMPLETED, third: COMPLETED}

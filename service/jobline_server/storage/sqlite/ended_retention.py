@@ -43,6 +43,12 @@ def surplus(
     return spans
 
 
+def oldest_ms(connection: sqlite3.Connection, queue: str, state: int) -> int | None:
+    """When the oldest part without an age of its own ended."""
+    found = connection.execute(_SQL["oldest_ms"], {"queue": queue, "state": state}).fetchone()
+    return int(found[0]) if found else None
+
+
 def due(connection: sqlite3.Connection, *, now_ms: int, limit: int) -> list[EndedSpan]:
     """The parts whose own age is over."""
     found = connection.execute(_SQL["due"], {"now_ms": now_ms, "limit": limit}).fetchall()

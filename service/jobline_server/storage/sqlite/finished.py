@@ -129,6 +129,11 @@ class SqliteFinished:
         )
         return await self._database.run(look)
 
+    async def oldest_ms(self, queue: str, state: JobState) -> int | None:
+        """See `Finished.oldest_ms`."""
+        look = partial(ended_retention.oldest_ms, queue=queue, state=int(state))
+        return await self._database.run(look)
+
     async def due_by_own_age(self, now_ms: int, limit: int) -> Sequence[EndedSpan]:
         """See `Finished.due_by_own_age`."""
         return await self._database.run(partial(ended_retention.due, now_ms=now_ms, limit=limit))

@@ -13,6 +13,14 @@ SELECT first_id, count
  ORDER BY ended_ms, first_id
  LIMIT :limit;
 
+-- name: oldest_ms
+-- When the oldest part of a queue and state ended that has no age of its own.
+SELECT ended_ms
+  FROM ended INDEXED BY ended_by_age
+ WHERE queue = :queue AND state = :state AND due_ms IS NULL
+ ORDER BY ended_ms
+ LIMIT 1;
+
 -- name: oldest
 -- The oldest parts of a queue and state: two indices, merged.
 SELECT first_id, count, bytes, ended_ms
