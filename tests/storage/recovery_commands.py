@@ -30,6 +30,7 @@ from jobline_server.engine.decide.admin import (
     decide_retry,
     decide_stale,
 )
+from jobline_server.engine.decide.expiry import resume
 from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import (
@@ -39,7 +40,6 @@ from jobline_server.engine.decide.queues import (
     decide_update_queue,
 )
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
-from jobline_server.engine.decide.timers import resume
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from jobline_server.engine import invariants
+from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.decide.queues import decide_delete_queue, decide_vanish
-from jobline_server.engine.decide.timers import disconnect
 from jobline_server.engine.image import counting_at, image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions

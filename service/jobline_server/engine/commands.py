@@ -224,7 +224,7 @@ class FailResult:
 
 @dataclass(slots=True)
 class ReleaseItem:
-    """One job given back; `delay_ms` 0 puts it at the front of its lane at once."""
+    """One job given back; `delay_ms` 0 puts it back in its lane at once, where it stood."""
 
     id: int
     delivery: int

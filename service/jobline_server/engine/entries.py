@@ -152,7 +152,7 @@ class JobsStalled:
 
 @dataclass(slots=True)
 class JobsReleased:
-    """Jobs were given back; each goes on at `run_at_ms[i]`, 0 or no column: at the front, now."""
+    """Jobs were given back; each goes on at `run_at_ms[i]`, 0 or no column: now, where it stood."""
 
     at_ms: int
     queue: str

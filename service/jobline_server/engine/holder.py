@@ -8,6 +8,7 @@ not at leases, so a job that is leased and acked within a second never meets a t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
@@ -89,12 +90,6 @@ class Holder:
         """
         return self.ends_ms(lease, lease.deadline_ms)
 
-    def lost_ids(self, lease: RunLease | Job, mono_ms: int) -> list[int]:
-        """The jobs on which this lease has ended."""
-        if self.deadline_of(lease) > mono_ms:
-            return []
-        return [i for i, ends_ms in lease.open_ends() if self.ends_ms(lease, ends_ms) <= mono_ms]
-
     def ends_ms(self, lease: RunLease | Job, ends_ms: int) -> int:
         """When a lease ends that would end at `ends_ms` by itself: what is heard of a session
         extends all its leases, and a broken stream cuts them short.
@@ -124,12 +119,15 @@ class Holder:
         ]
 
     def next_check(self) -> int | None:
-        """A moment before which no lease of this holder can end; None without leases."""
+        """A moment before which no lease of this holder can end; None without leases. Of a session,
+        which may hold many, they are not looked at.
+        """
         if not self.leases:
             return None
-        if self.session and self.lost_ms is None:
-            return self.heard_ms + self.lease_ms_min
-        return min(map(self.deadline_of, self.leases.values()))
+        if not self.session:
+            return min(map(self.deadline_of, self.leases.values()))
+        ends_ms = self.heard_ms + self.lease_ms_min
+        return ends_ms if self.lost_ms is None else min(ends_ms, self.lost_ms + self.grace_ms)
 
 
 class LeaseWheel:
@@ -141,23 +139,22 @@ class LeaseWheel:
     __slots__ = ("_buckets", "_next")
 
     def __init__(self) -> None:
-        self._buckets: dict[int, list[ReferenceType[Holder]]] = {}
+        self._buckets: dict[int, deque[ReferenceType[Holder]]] = {}
         self._next: int | None = None
 
     def arm(self, holder: Holder, check_ms: int) -> None:
         """Has `holder` looked at within a second after `check_ms`, or earlier."""
         self._put(holder, check_ms // limits.WHEEL_MS + 1)
 
-    def put_back(self, holders: list[Holder], mono_ms: int) -> None:
-        """Holders that were taken out and not looked at: they are due at once."""
-        for holder in holders:
-            self._put(holder, mono_ms // limits.WHEEL_MS)
+    def arm_now(self, holder: Holder, mono_ms: int) -> None:
+        """Has `holder` looked at at once."""
+        self._put(holder, mono_ms // limits.WHEEL_MS)
 
     def _put(self, holder: Holder, bucket: int) -> None:
         if holder.armed is not None and holder.armed <= bucket:
             return
         holder.armed = bucket
-        self._buckets.setdefault(bucket, []).append(ref(holder))
+        self._buckets.setdefault(bucket, deque()).append(ref(holder))
         if self._next is None or bucket < self._next:
             self._next = bucket
 
@@ -165,18 +162,17 @@ class LeaseWheel:
         """When the next bucket is due."""
         return None if self._next is None else self._next * limits.WHEEL_MS
 
-    def due(self, mono_ms: int) -> list[Holder]:
-        """Takes out the holders whose bucket has come."""
-        if self._next is None or mono_ms < self._next * limits.WHEEL_MS:
-            return []
+    def pop_due(self, mono_ms: int) -> Holder | None:
+        """Takes out a holder whose bucket has come, the earliest first; None if there is none."""
         now = mono_ms // limits.WHEEL_MS
-        taken: list[Holder] = []
-        for bucket in sorted(b for b in self._buckets if b <= now):
-            for reference in self._buckets.pop(bucket):
-                holder = reference()
+        while self._next is not None and self._next <= now:
+            bucket = self._buckets[self._next]
+            while bucket:
+                holder = bucket.popleft()()
                 # One that was armed for an earlier bucket since is not here any more.
-                if holder is not None and holder.armed == bucket:
+                if holder is not None and holder.armed == self._next:
                     holder.armed = None
-                    taken.append(holder)
-        self._next = min(self._buckets, default=None)
-        return taken
+                    return holder
+            del self._buckets[self._next]
+            self._next = min(self._buckets, default=None)
+        return None

@@ -102,10 +102,6 @@ class Job:
         """Itself and its payload bytes, as a lease of one."""
         return 1, len(self.payload)
 
-    def open_ends(self) -> list[tuple[int, int]]:
-        """Its id and the end of its lease, as a lease of one."""
-        return [(self.id, self.deadline_ms)]
-
     def open_ids(self) -> list[int]:
         """Its id, as a lease of one."""
         return [self.id]

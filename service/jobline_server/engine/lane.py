@@ -8,6 +8,7 @@ the front, then the others in turn, which keeps their order. No single step walk
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain
@@ -25,6 +26,13 @@ _READY = JobState.READY
 SWEPT_EACH = 2
 # A round begins when jobs have left this often since the last one did.
 LEFT_MIN = 64
+
+
+def place_of(item: Item) -> tuple[int, int]:
+    """Where an item stands among all that are ready; what is left of a lot stands behind those that
+    were taken off its head.
+    """
+    return item.order, item.first_id + item.cursor if isinstance(item, Lot) else item.id
 
 
 class Lane:
@@ -56,10 +64,16 @@ class Lane:
         self.tail().append(item)
         self.ready += jobs
 
-    def put_front(self, job: Job) -> None:
-        """Adds at the front."""
-        self.items.appendleft(job)
-        self.ready += 1
+    def put_back(self, jobs: list[Job]) -> None:
+        """Adds jobs that were handed out before, in their order, each where it stood: before all
+        that was behind it. So it does not matter in which parts jobs come back.
+        """
+        cut = len(jobs)
+        if self._unswept:
+            cut = bisect_left(jobs, place_of(self._unswept[0]), key=place_of)
+            _insert(self._unswept, jobs[cut:])
+        _insert(self.items, jobs[:cut])
+        self.ready += len(jobs)
 
     def leave(self, jobs: int) -> None:
         """Jobs somewhere in the lane are not ready any more; they are skipped when they come up."""
@@ -107,3 +121,40 @@ class Lane:
                     return
             elif isinstance(item, Lot) or item.state is _READY:
                 yield item
+
+
+def _insert(items: deque[Item], jobs: list[Job]) -> None:
+    """Puts jobs, in their order, among items. What stands before them is turned to the other end
+    meanwhile, which costs next to nothing an item.
+    """
+    left, turned = len(items), 0
+    for job in jobs:
+        before = _before(items, left, place_of(job))
+        items.rotate(-before)
+        items.append(job)
+        left -= before
+        turned += before + 1
+    items.rotate(turned)
+
+
+def _before(items: deque[Item], length: int, place: tuple[int, int]) -> int:
+    """How many of the first `length` items stand before a place; near the front it is found at
+    once, and the items on the way there are not looked at.
+    """
+    high = 1
+    while high <= length and place_of(items[high - 1]) < place:
+        high *= 2
+    return bisect_left(_Places(items), place, high // 2, min(high - 1, length))
+
+
+class _Places:
+    """The places of items, by index."""
+
+    def __init__(self, items: deque[Item]) -> None:
+        self._items = items
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        return place_of(self._items[index])
+
+    def __len__(self) -> int:
+        return len(self._items)

@@ -131,11 +131,6 @@ class RunLease:
         self.deadline_ms = mono_ms + self.lease_ms
         self.later = {}
 
-    def open_ends(self) -> list[tuple[int, int]]:
-        """(id, end) of every job that is still leased."""
-        first_id = self.lot.first_id
-        return [(first_id + index, self.ends_ms(index)) for index in self.open_indexes()]
-
     def unfinished(self) -> tuple[int, int]:
         """Jobs and payload bytes that are still leased."""
         payloads = self.lot.payloads

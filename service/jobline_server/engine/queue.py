@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import Item, Lane
+from jobline_server.engine.lane import Item, Lane, place_of
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
 
 
@@ -85,10 +85,14 @@ class Queue:
         self.lane(item.options.priority, item.options.name).put(item, jobs)
         self.ready += jobs
 
-    def put_front(self, job: Job) -> None:
-        """Makes a job ready at the front of its lane."""
-        self.lane(job.options.priority, job.options.name).put_front(job)
-        self.ready += 1
+    def put_back(self, jobs: list[Job]) -> None:
+        """Makes jobs that were handed out ready again, each where it stood in its lane."""
+        by_lane: dict[tuple[int, str], list[Job]] = {}
+        for job in jobs:
+            by_lane.setdefault((job.options.priority, job.options.name), []).append(job)
+        for (priority, name), of_lane in by_lane.items():
+            self.lane(priority, name).put_back(sorted(of_lane, key=place_of))
+        self.ready += len(jobs)
 
     def leave(self, item: Item, jobs: int) -> None:
         """Jobs of an item are not ready any more."""

@@ -21,6 +21,7 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
+from jobline_server.engine.lease_look import LeaseLook
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
@@ -101,7 +102,6 @@ class Shard:
         self.epoch = epoch
         self.next_sequence = next_sequence
         self.next_order = 1
-        self.front_order = -1
         self.queues: dict[str, Queue] = {}
         self.lots = LotIndex()
         self.jobs: dict[int, Job] = {}
@@ -114,6 +114,8 @@ class Shard:
         self.load = load
         self.holders: dict[str, Holder] = {}
         self.wheel = LeaseWheel()
+        self.look: LeaseLook | None = None
+        """The look at a holder that the next slice goes on with."""
         self.delayed = Delayed()
         self.mono_ms = 0
         self.committed = 0
@@ -211,11 +213,6 @@ class Shard:
         """The place of what becomes ready now."""
         self.next_order += 1
         return self.next_order
-
-    def head_order(self) -> int:
-        """The place before everything that is ready now."""
-        self.front_order -= 1
-        return self.front_order
 
     # Looking things up.
 

@@ -16,7 +16,7 @@ from jobline_server.engine.commands import (
     RefusalKind,
     Refused,
 )
-from jobline_server.engine.decide.timers import disconnect
+from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.holder import Holder, Tally
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import RevokeReason, SettleOutcome

@@ -1,7 +1,7 @@
 """Returns: jobs that were handed out and reached nobody, or that nobody comes back for.
 
-They go to the front of their lanes at once, in their order, and it costs them neither an attempt
-nor a stall. Many of them go some at a time, with the loop free in between.
+They go back to where they stood in their lanes at once, and it costs them neither an attempt nor a
+stall. Many of them go some at a time, with the loop free in between.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ class Returns:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _release_all(self, leases: Sequence[Lease]) -> None:
-        # The last ones first: each slice goes to the front, before those that stood behind it.
-        for end in range(len(leases), 0, -SETTLES_AT_ONCE):
-            self._release(leases[max(end - SETTLES_AT_ONCE, 0) : end])
+        for start in range(0, len(leases), SETTLES_AT_ONCE):
+            self._release(leases[start : start + SETTLES_AT_ONCE])
             await asyncio.sleep(0)
 
     def _release(self, leases: Sequence[Lease]) -> None:

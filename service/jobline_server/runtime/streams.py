@@ -9,7 +9,7 @@ from zlib import crc32
 from jobline_server.dispatch.frames import Goaway, Open
 from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.decide.timers import resume
+from jobline_server.engine.decide.expiry import resume
 from jobline_server.engine.values import RevokeReason
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 from jobline_server.engine.apply.touch import add_lot
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
+from jobline_server.engine.lane import place_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
@@ -91,11 +92,10 @@ class Loader:
     def build_lanes(self) -> None:
         """All items are there."""
         shard, ready = self.shard, self._ready
-        ready.sort(key=attrgetter("order"))
+        ready.sort(key=place_of)
         for item in ready:
             item.queue.put(item, item.waiting() if isinstance(item, Lot) else 1)
         if ready:
-            shard.front_order = min(shard.front_order, ready[0].order)
             shard.next_order = max(shard.next_order, ready[-1].order)
         self._ready = []
         if shard.jobs:
@@ -136,7 +136,6 @@ class Loader:
             counters = decode_counters(row.blob)
             shard.next_sequence = counters.next_sequence
             shard.next_order = counters.next_order
-            shard.front_order = counters.front_order
             shard.age.last_ms = counters.aged_ms
             shard.age.behind_ms = counters.aged_behind_ms
 

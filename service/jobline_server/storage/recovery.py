@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
-from jobline_server.engine.decide.timers import restart_leases
+from jobline_server.engine.decide.expiry import restart_leases
 from jobline_server.engine.endings import Ending, Happened
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Load, Shard

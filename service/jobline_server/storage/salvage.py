@@ -68,10 +68,9 @@ def _deleted(fact: JobsDeleted) -> Iterator[Fact]:
 
 
 def _given_back(fact: JobsStalled | JobsReleased) -> Iterator[Fact]:
-    # At once means at the front: the last one goes there first.
-    for index in range(len(fact.ids) - 1, -1, -1):
+    for index, job_id in enumerate(fact.ids):
         run_at_ms = fact.run_at_ms[index : index + 1]
-        yield replace(fact, ids=[fact.ids[index]], run_at_ms=run_at_ms)
+        yield replace(fact, ids=[job_id], run_at_ms=run_at_ms)
 
 
 def _ready(fact: JobsReady) -> Iterator[Fact]:

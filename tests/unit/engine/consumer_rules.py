@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, ReleaseItem
-from jobline_server.engine.decide import timers
+from jobline_server.engine.decide import expiry
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
@@ -180,12 +180,12 @@ class ConsumerRules(RuleBasedStateMachine):
         if one is None or holder is None:
             both.sessions.pop(worker, None)
         elif one.lost_ms is not None:
-            timers.resume(both.shard, both.now, holder)
+            expiry.resume(both.shard, both.now, holder)
             one.lost_ms, one.heard_ms = None, both.now.mono_ms
         elif grace_ms is None:
             both.session(worker)
         else:
-            timers.disconnect(both.shard, both.now, holder, grace_ms=grace_ms)
+            expiry.disconnect(both.shard, both.now, holder, grace_ms=grace_ms)
             one.lost_ms, one.grace_ms = both.now.mono_ms, grace_ms
 
 

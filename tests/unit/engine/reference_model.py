@@ -46,7 +46,7 @@ class ReferenceModel:
         self.producers: dict[tuple[bytes, bool], ModelProducer] = {}
         self.offset = 1
         self.committed = 0
-        self._tail = self._front = 0
+        self._tail = 0
 
     # Looking.
 
@@ -65,9 +65,10 @@ class ReferenceModel:
 
     # Moves.
 
-    def ready(self, job: ModelJob, *, front: bool = False) -> None:
-        self._tail, self._front = self._tail + 1, self._front - 1
-        job.state, job.place = S.READY, self._front if front else self._tail
+    def ready(self, job: ModelJob, *, again: bool = False) -> None:
+        """At the tail; or again, where it stood when it was handed out."""
+        self._tail += 1
+        job.state, job.place = S.READY, job.place if again else self._tail
         job.offset = 0 if job.volatile else self.offset
         job.holder, job.due = None, (0, 0)
 
@@ -146,17 +147,17 @@ class ReferenceModel:
             self.end(job, S.DEAD, EndReason.MAX_ATTEMPTS_EXCEEDED)
         else:
             pause = first(item.retry_after_ms, backoff_ms(job.options, job.attempts))
-            self._go_on(job, pause, front=False)
+            self._go_on(job, pause, again=False)
         return Out.DONE, job.state, job.due[0]
 
-    def _go_on(self, job: ModelJob, pause_ms: int, *, front: bool = True) -> None:
+    def _go_on(self, job: ModelJob, pause_ms: int, *, again: bool = True) -> None:
         if pause_ms:
             self.wait_until(job, self.wall_ms + pause_ms, job.id)
         else:
-            self.ready(job, front=front)
+            self.ready(job, again=again)
 
     def release(self, items: list[ReleaseItem]) -> list[SettleOutcome]:
-        """Those that go on at once stand at the front, in the order of the list."""
+        """Those that go on at once stand where they stood."""
         outcomes: list[SettleOutcome] = []
         given_back: list[tuple[ModelJob, int]] = []
         for item in items:
@@ -171,7 +172,7 @@ class ReferenceModel:
             else:
                 given_back.append((job, item.delay_ms))
                 outcomes.append(Out.DONE)
-        for job, delay_ms in reversed(given_back):
+        for job, delay_ms in given_back:
             job.releases += 1
             job.why = LeaseReason.RELEASED
             self._go_on(job, delay_ms)
@@ -191,8 +192,8 @@ class ReferenceModel:
 
     def tick(self, order: Iterable[Consumer]) -> list[tuple[Consumer, int, int]]:
         """What is due goes to the tails, earliest first; then leases end, and what goes on stands
-        at the fronts in the order it had. Returns (holder, id, delivery) of the leases that were
-        lost, holder by holder in the order given."""
+        where it stood. Returns (holder, id, delivery) of the leases that were lost, holder by
+        holder in the order given."""
         due = [job for job in self.live(S.SCHEDULED) if job.due[0] <= self.wall_ms]
         for job in sorted(due, key=lambda job: (job.due, job.id)):
             self.ready(job)
@@ -203,7 +204,7 @@ class ReferenceModel:
             if job.holder is holder and job.ends_ms() <= self.mono_ms
         ]
         lost = [(holder, job.id, job.delivery) for holder, job in gone]
-        for holder, job in sorted(gone, key=lambda one: one[1].place, reverse=True):
+        for holder, job in gone:
             self._stall(job, holder)
         return lost
 

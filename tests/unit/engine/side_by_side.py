@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import Push, Pushed, Refused
-from jobline_server.engine.decide import timers
+from jobline_server.engine.decide import expiry, timers
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import Fact, JobRecord, JobsLeased
 from jobline_server.engine.holder import Holder
@@ -143,7 +143,7 @@ class SideBySide:
             )
         shard.next_offset = old.next_offset
         shard.committed = old.next_offset - 1
-        timers.restart_leases(shard, self.now)
+        expiry.restart_leases(shard, self.now)
         return shard
 
     def restart(self) -> None:

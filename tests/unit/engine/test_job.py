@@ -32,10 +32,8 @@ def test_jobs_share_their_details_until_one_writes_its_own():
 def test_leased_job_is_a_lease_of_one():
     """A holder asks runs and jobs alike."""
     one = job(7)
-    one.deadline_ms = 5_000
     assert one.unfinished() == (1, 3)
     assert one.open_ids() == [7]
-    assert one.open_ends() == [(7, 5_000)]
 
 
 def test_record_of_a_job_holds_all_that_is_written_down():

@@ -41,11 +41,33 @@ def test_first_in_is_at_the_head():
     assert (lane.head(), lane.ready) == (one, 3)
 
 
-def test_what_comes_to_the_front_is_at_the_head():
-    one, two = job(1), job(2)
-    lane = filled(one)
-    lane.put_front(two)
-    assert (lane.head(), lane.ready) == (two, 2)
+def test_what_comes_back_stands_where_it_stood_in_whichever_parts_it_comes():
+    """Trial C2: before all that was behind it, and behind what was before it."""
+    jobs = [job(i) for i in range(1, 101)]
+    for one in jobs:
+        one.order = one.id
+    for parts in ((60, 20, 0), (0, 20, 60), (20, 60, 0)):
+        lane = filled(*jobs[80:])
+        for start in parts:
+            lane.put_back(jobs[start : start + (20, 40)[start == 20]])
+        assert list(lane.items) == jobs
+        assert lane.ready == 100
+
+
+def test_what_comes_back_stands_among_others_that_came_back():
+    """Trial C2: one by one, in any order, and a run's members before what is left of its lot."""
+    rest = lot(100, 9)
+    rest.order, rest.cursor = 50, 4
+    members = [job(100 + i) for i in range(4)]
+    others = [job(i) for i in range(1, 50)]
+    for one in members:
+        one.order = 50
+    for one in others:
+        one.order = one.id
+    lane = filled(rest)
+    for one in [*others[::2], *members[::-1], *others[1::2]]:
+        lane.put_back([one])
+    assert list(lane.items) == [*others, *members, rest]
 
 
 def test_empty_lane_has_no_head():
@@ -98,6 +120,19 @@ def test_lane_sheds_what_is_not_ready_when_there_is_much_of_it():
     assert lane.head() is jobs[1_500]
 
 
+def test_what_comes_back_while_a_lane_is_swept_stands_where_it_stood():
+    """Trial C2: some of the lane is swept, the rest stands behind that."""
+    jobs = [job(i) for i in range(1_000)]
+    lane = filled(*jobs[::2])
+    for one in jobs[200:600:2]:
+        one.state = JobState.CANCELLED
+        lane.leave(1)
+    assert 0 < len(lane.items) < len(list(lane))
+    lane.put_back(jobs[1::2])
+    ready = [one for one in jobs if one.is_ready()]
+    assert [item for item in lane if item.is_ready()] == ready
+
+
 @pytest.mark.parametrize("order", ["first", "last", "any"])
 def test_lane_sheds_a_few_at_a_time_whatever_order_they_leave_in(order):
     """Trial E5: few of many cancelled jobs are left in the end, and each that leaves has two others
@@ -132,7 +167,8 @@ def test_lane_keeps_its_order_while_it_is_swept():
             lane.put(new, 1)
             expected.append(new)
         else:
-            lane.put_front(new)
+            new.order = -number
+            lane.put_back([new])
             expected.insert(0, new)
         if number % 7 == 0:
             assert lane.head() is expected.pop(0)

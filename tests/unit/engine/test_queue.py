@@ -72,13 +72,18 @@ def test_lane_that_still_has_something_is_kept():
     assert shape(queue) == [[(0, "")]]
 
 
-def test_job_at_the_front_goes_before_those_that_were_there():
+def test_jobs_that_come_back_stand_where_they_stood_each_in_its_lane():
     queue = Queue("q", 1, 0)
     job(queue, 1)
-    two = Job(2, queue, JobOptions(), b"", 0)
-    queue.put_front(two)
-    assert queue.lanes()[0].head() is two
-    assert queue.ready == 2
+    options = [JobOptions(), JobOptions(priority=5), JobOptions()]
+    jobs = [Job(job_id, queue, own, b"", 0) for job_id, own in enumerate(options, start=2)]
+    for order, one in enumerate(jobs, start=-9):
+        one.order = order
+    queue.put_back(jobs[::-1])
+    first, second = queue.lanes()
+    assert list(first.items) == [jobs[1]]
+    assert list(second.items)[:2] == [jobs[0], jobs[2]]
+    assert queue.ready == 4
 
 
 def test_live_jobs_are_those_that_have_not_ended():

@@ -6,11 +6,11 @@ import pytest
 
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import FailItem, Push
+from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.decide.settle import decide_fail
-from jobline_server.engine.decide.timers import disconnect
 from jobline_server.engine.entries import JobDied
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of

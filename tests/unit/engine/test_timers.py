@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from jobline_server.engine.commands import ExtendItem, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_promote
-from jobline_server.engine.decide.timers import (
-    disconnect,
-    next_deadline,
-    restart_leases,
-    resume,
-)
+from jobline_server.engine.decide.expiry import disconnect, restart_leases, resume
+from jobline_server.engine.decide.timers import next_deadline
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,

@@ -150,32 +150,54 @@ def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:
 
 
 def apply_jobs_stalled(shard: Shard, fact: JobsStalled, offset: int) -> None:
-    """Leases were lost; at once means at the front, the last one first, so that order is kept."""
-    for index in range(len(fact.ids) - 1, -1, -1):
-        run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
-        job = single(shard, fact.ids[index])
-        state = live(job.state, Move.STALLED_WAIT if run_at_ms else Move.STALLED, job.id)
-        note_attempt(job, fact.at_ms, AttemptOutcome.STALLED, None)
-        job.ready_ms = fact.at_ms
-        _give_back(shard, job, state, run_at_ms, offset, front=True)
+    """Leases were lost."""
+    moves = Move.STALLED, Move.STALLED_WAIT
+    for job in _given_back(shard, fact, offset, moves, AttemptOutcome.STALLED):
         job.stalls += 1
         job.lease_reason = LeaseReason.STALLED
 
 
 def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
-    """Jobs were given back; at once means at the front, the last one first, so that order is
-    kept.
-    """
-    for index in range(len(fact.ids) - 1, -1, -1):
-        run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
-        job = single(shard, fact.ids[index])
-        move = Move.RELEASED_FOR_LATER if run_at_ms else Move.RELEASED
-        state = live(job.state, move, job.id)
-        note_attempt(job, fact.at_ms, AttemptOutcome.RELEASED, None)
-        job.ready_ms = fact.at_ms
-        _give_back(shard, job, state, run_at_ms, offset, front=True)
+    """Jobs were given back."""
+    moves = Move.RELEASED, Move.RELEASED_FOR_LATER
+    for job in _given_back(shard, fact, offset, moves, AttemptOutcome.RELEASED):
         job.releases += 1
         job.lease_reason = LeaseReason.RELEASED
+
+
+def _given_back(
+    shard: Shard,
+    fact: JobsStalled | JobsReleased,
+    offset: int,
+    moves: tuple[Move, Move],
+    outcome: AttemptOutcome,
+) -> list[Job]:
+    """ACTIVE jobs wait again: for their time, or at once, where they stood in their lanes. `moves`
+    are the one at once and the one that waits.
+    """
+    back: list[Job] = []
+    jobs: list[Job] = []
+    for index, job_id in enumerate(fact.ids):
+        run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
+        job = single(shard, job_id)
+        state = live(job.state, moves[bool(run_at_ms)], job_id)
+        note_attempt(job, fact.at_ms, outcome, None)
+        job.ready_ms = fact.at_ms
+        jobs.append(job)
+        if run_at_ms:
+            _give_back(shard, job, state, run_at_ms, offset)
+            continue
+        unlease(job)
+        job.state = state
+        job.offset = 0 if job.volatile else offset
+        mark_job(shard, job)
+        back.append(job)
+    if back:
+        queue = back[0].queue
+        queue.active -= len(back)
+        queue.put_back(back)
+        shard.wake(queue)
+    return jobs
 
 
 def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None) -> None:
@@ -189,10 +211,8 @@ def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError 
     details.history = (*history, attempt)
 
 
-def _give_back(
-    shard: Shard, job: Job, state: JobState, run_at_ms: int, offset: int, *, front: bool = False
-) -> None:
-    """An ACTIVE job waits again: for its time, or ready at the tail or the front of its lane."""
+def _give_back(shard: Shard, job: Job, state: JobState, run_at_ms: int, offset: int) -> None:
+    """An ACTIVE job waits again: for its time, or ready at the tail of its lane."""
     unlease(job)
     queue = job.queue
     queue.active -= 1
@@ -201,12 +221,6 @@ def _give_back(
         job.run_at_ms = run_at_ms
         queue.scheduled += 1
         shard.schedule(run_at_ms, job.id)
-        mark_job(shard, job)
-    elif front:
-        job.offset = 0 if job.volatile else offset
-        job.order = shard.head_order()
-        queue.put_front(job)
-        shard.wake(queue)
         mark_job(shard, job)
     else:
         make_ready(shard, job, offset)

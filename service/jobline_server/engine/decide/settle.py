@@ -109,8 +109,8 @@ def _death_of(
 
 
 def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptions:
-    """Gives jobs back without failing them. Those that go on at once stand at the front of their
-    lanes, in the order of the list.
+    """Gives jobs back without failing them. Those that go on at once stand where they stood in
+    their lanes.
     """
     exceptions: Exceptions = []
     batch: dict[int, tuple[_Kind, int]] = {}
@@ -140,12 +140,9 @@ def _kind_of(lease: Job | RunLease, why: ReleaseReason) -> _Kind:
 
 
 def _emit_released(shard: Shard, now: Now, batch: dict[int, tuple[_Kind, int]]) -> None:
-    """One fact for neighbours on the list that are alike. The last ones go to the front first, so
-    that the first ones stand before them in the end.
-    """
-    alike = groupby(batch.items(), lambda entry: entry[1][0])
-    parts = [(kind, [(job_id, due) for job_id, (_, due) in part]) for kind, part in alike]
-    for (queue, why, worker, volatile), part in reversed(parts):
+    """One fact for neighbours on the list that are alike."""
+    for (queue, why, worker, volatile), alike in groupby(batch.items(), lambda entry: entry[1][0]):
+        part = [(job_id, due) for job_id, (_, due) in alike]
         ids, run_at_ms = [job_id for job_id, _ in part], [due for _, due in part]
         run_at_ms = run_at_ms if any(run_at_ms) else []
         fact = JobsReleased(now.wall_ms, queue, ids, run_at_ms, why, worker)

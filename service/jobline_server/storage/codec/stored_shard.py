@@ -19,7 +19,6 @@ class Counters(NamedTuple):
 
     next_sequence: int
     next_order: int
-    front_order: int
     aged_ms: int
     aged_behind_ms: int
 
@@ -84,7 +83,6 @@ def encode_counters(shard: Shard) -> bytes:
     message = store_pb2.StoredShard()
     message.next_sequence = shard.next_sequence
     message.next_order = shard.next_order
-    message.front_order = shard.front_order
     message.aged_ms = shard.age.last_ms
     message.aged_behind_ms = shard.age.behind_ms
     return message.SerializeToString()
@@ -96,7 +94,6 @@ def decode_counters(blob: bytes) -> Counters:
     return Counters(
         message.next_sequence,
         message.next_order,
-        message.front_order,
         message.aged_ms,
         message.aged_behind_ms,
     )

@@ -1,0 +1,199 @@
+"""Expiry: leases whose time is up, and workers that go and come back.
+
+Losing a worker with a hundred thousand jobs is work for a second, so it is done in slices. A slice
+goes on where the one before ended, and each job goes back to the place in its lane that it had, so
+that the order is the same however the work was cut.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobline_server.engine import effective, limits
+from jobline_server.engine.entries import JobDied, JobsCancelled, JobsStalled
+from jobline_server.engine.holder import Holder, LeaseWheel
+from jobline_server.engine.job import Job
+from jobline_server.engine.lease_look import LeaseLook
+from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import EndReason, Now, RevokeReason
+
+_Kind = tuple[str, bool, EndReason, str]
+"""What the jobs of one fact share: queue, durability, reason, worker."""
+
+
+class _Lost(NamedTuple):
+    """A lease that ends, on one job."""
+
+    lease: RunLease | Job
+    job_id: int
+    holder: Holder
+
+    @property
+    def owner(self) -> Job | Lot:
+        """Where the job stands."""
+        return self.lease if isinstance(self.lease, Job) else self.lease.lot
+
+    @property
+    def reason(self) -> EndReason:
+        """Why it ends."""
+        return EndReason.STALLED if self.holder.lost_ms is None else EndReason.WORKER_LOST
+
+
+def expire_due(shard: Shard, now: Now) -> bool:
+    """Ends a slice of the leases whose time is up; says whether more may be due at once. If it
+    raises, those that it was about are due again.
+    """
+    looks: list[LeaseLook] = []
+    try:
+        is_over = _expire_slice(shard, now, looks)
+    except BaseException:
+        shard.look = None
+        for look in looks:
+            shard.wheel.arm_now(look.holder, now.mono_ms)
+        raise
+    return not is_over
+
+
+def _expire_slice(shard: Shard, now: Now, looks: list[LeaseLook]) -> bool:
+    """Looks at holders that are due until the slice is full; returns whether all were looked at."""
+    lost: list[_Lost] = []
+    looked, is_over = 0, False
+    while len(lost) < limits.LOST_SLICE_JOBS and looked < limits.LOOKED_SLICE_LEASES:
+        look, shard.look = shard.look or _next_look(shard, now), None
+        if look is None:
+            is_over = True
+            break
+        looks.append(look)
+        before = look.looked
+        found, has_ended = look.take(
+            now.mono_ms,
+            lost_max=limits.LOST_SLICE_JOBS - len(lost),
+            looked_max=limits.LOOKED_SLICE_LEASES - looked,
+        )
+        lost += [_Lost(lease, job_id, look.holder) for lease, job_id in found]
+        # A holder costs something, too, if it has no lease any more.
+        looked += look.looked - before + 1
+        if not has_ended:
+            shard.look = look
+    _lose_leases(shard, now, lost)
+    for look in looks:
+        look.fold()
+        if look is not shard.look:
+            _arm_again(shard, now, look)
+    return is_over
+
+
+def _next_look(shard: Shard, now: Now) -> LeaseLook | None:
+    """A look at the next holder that is due. Nothing of a session that was heard can have ended:
+    its leases are not looked at.
+    """
+    while (holder := shard.wheel.pop_due(now.mono_ms)) is not None:
+        check_ms = holder.next_check() if holder.session else None
+        if check_ms is None or check_ms <= now.mono_ms:
+            return LeaseLook(holder)
+        shard.wheel.arm(holder, check_ms)
+    return None
+
+
+def _arm_again(shard: Shard, now: Now, look: LeaseLook) -> None:
+    """A look has ended: the next one is when the first of the leases ends that are left."""
+    holder = look.holder
+    check_ms = look.earliest_ms if look.earliest_ms is not None else holder.next_check()
+    if holder.leases and check_ms is not None:
+        shard.wheel.arm(holder, max(check_ms, now.mono_ms))
+    elif holder.lost_ms is not None:
+        shard.forget_holder(holder)
+
+
+def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
+    """Takes leases away: the job uses a stall, and goes on, waits, is cancelled, or is dead. One
+    that is cancelled lost its lease first: its history says so.
+    """
+    stalled: list[tuple[_Lost, int]] = []
+    cancelled: tuple[list[int], list[int]] = ([], [])
+    for one in lost:
+        lease, job_id, holder = one
+        shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.LEASE_LOST))
+        owner = one.owner
+        stalls = lease.stalls + 1 if isinstance(lease, Job) else 1
+        if isinstance(lease, Job) and lease.cancel_requested:
+            stalled.append((one, 0))
+            cancelled[owner.volatile].append(job_id)
+        elif stalls > effective.max_stalls(owner.options, owner.queue.settings):
+            shard.emit(JobDied(now.wall_ms, job_id, one.reason, None), volatile=owner.volatile)
+        else:
+            pause = _pause_after(owner, job_id, stalls)
+            stalled.append((one, now.wall_ms + pause if pause else 0))
+    _emit_stalled(shard, now, stalled)
+    for volatile in (False, True):
+        if ids := cancelled[volatile]:
+            shard.emit(JobsCancelled(now.wall_ms, ids, [1] * len(ids)), volatile=volatile)
+
+
+def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:
+    """A first stall costs no time; later ones do."""
+    if stalls == 1:
+        return 0
+    return effective.backoff_ms(owner.options, owner.queue.settings, job_id, stalls - 1)
+
+
+def _emit_stalled(shard: Shard, now: Now, stalled: list[tuple[_Lost, int]]) -> None:
+    """One fact for those that are alike, in any order: each goes where it stood."""
+    alike: dict[_Kind, list[tuple[int, int]]] = {}
+    for one, due_ms in stalled:
+        alike.setdefault(_kind_of(one), []).append((one.job_id, due_ms))
+    for (queue, volatile, reason, worker), part in alike.items():
+        ids, run_at_ms = [job_id for job_id, _ in part], [due_ms for _, due_ms in part]
+        run_at_ms = run_at_ms if any(run_at_ms) else []
+        fact = JobsStalled(now.wall_ms, queue, ids, run_at_ms, reason, worker)
+        shard.emit(fact, volatile=volatile)
+
+
+def _kind_of(one: _Lost) -> _Kind:
+    owner = one.owner
+    return owner.queue.name, owner.volatile, one.reason, one.holder.worker
+
+
+def disconnect(shard: Shard, now: Now, holder: Holder, *, grace_ms: int) -> None:
+    """A worker's stream broke: its leases outlive that by `grace_ms`, if they last that long."""
+    holder.lost_ms = now.mono_ms
+    holder.grace_ms = grace_ms
+    check_ms = holder.next_check()
+    if check_ms is None:
+        shard.forget_holder(holder)
+    else:
+        shard.wheel.arm(holder, check_ms)
+
+
+def resume(shard: Shard, now: Now, holder: Holder) -> None:
+    """The worker of a broken stream is back: it keeps its leases."""
+    holder.lost_ms = None
+    holder.heard_ms = now.mono_ms
+    check_ms = holder.next_check()
+    if check_ms is not None:
+        shard.wheel.arm(holder, check_ms)
+
+
+def restart_leases(shard: Shard, now: Now) -> None:
+    """After recovery every lease gets its full time again, and the wheel starts afresh."""
+    shard.mono_ms = now.mono_ms
+    holders: dict[int, Holder] = {}
+    for lot in shard.lots.lots.values():
+        for lease in lot.leases:
+            lease.renew(now.mono_ms)
+            holders[id(lease.holder)] = lease.holder
+    for job in shard.jobs.values():
+        if job.holder is not None:
+            job.deadline_ms = now.mono_ms + job.lease_ms
+            holders[id(job.holder)] = job.holder
+    shard.wheel = LeaseWheel()
+    for holder in holders.values():
+        holder.heard_ms, holder.armed = now.mono_ms, None
+        if holder.session:
+            # Nobody is connected yet: each lease runs its own length from now.
+            holder.lost_ms = now.mono_ms
+            holder.grace_ms = limits.LEASE_MS_MAX
+        check_ms = holder.next_check()
+        if check_ms is not None:
+            shard.wheel.arm(holder, check_ms)
