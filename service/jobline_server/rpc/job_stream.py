@@ -14,6 +14,7 @@ says goodbye, but a worker whose connection broke keeps its leases until it is b
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from typing import Any
 
 from jobline_server.engine.commands import RefusalKind, Refused
@@ -64,15 +65,15 @@ async def _read_and_write(frames: Frames, port: StreamPort) -> None:
 async def _write(frames: Frames, port: StreamPort) -> None:
     while (frame := await port.next_frame()) is not None:
         messages = server_messages(frame)
-        sent = 0
+        unsent = next(messages, None)
         try:
-            for message in messages:
-                await frames.write(message)
-                sent += 1
+            while unsent is not None:
+                await frames.write(unsent)
+                unsent = next(messages, None)
         finally:
             # A write that fails, or is cancelled, had not been taken by the transport.
-            if sent < len(messages):
-                port.handle_unsent(leases_in(messages[sent:]))
+            if unsent is not None:
+                port.handle_unsent(leases_in(chain([unsent], messages)))
 
 
 class _Reader:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from jobline_server.dispatch.frames import ServerFrame
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
-from jobline_server.rpc.convert.leases import pull_response
+from jobline_server.rpc.convert.leases import messages_of, pull_response
 from jobline_server.rpc.convert.stream import server_messages
 from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET
 from jobline_server.wire.options import options_to_message
@@ -129,7 +131,7 @@ def run(sizes: list[int]) -> LeasedRun:
 )
 def test_a_long_run_is_cut_into_messages_that_clients_take(sizes: list[int]) -> None:
     """Ids go on where the part before ended, and nothing is lost."""
-    messages = server_messages(ServerFrame(leased=[Leased(runs=[run(sizes)])]))
+    messages = list(server_messages(ServerFrame(leased=[Leased(runs=[run(sizes)])])))
 
     parts = [job_service_pb2.StreamResponse.FromString(message).runs for message in messages]
     runs = [part for several in parts for part in several]
@@ -153,4 +155,20 @@ def test_confirms_come_with_the_first_message_of_a_long_delivery() -> None:
 
 def test_a_heartbeat_is_an_empty_message() -> None:
     """No byte is sent that says nothing."""
-    assert server_messages(ServerFrame()) == [b""]
+    assert list(server_messages(ServerFrame())) == [b""]
+
+
+def test_a_delivery_is_written_as_it_is_taken() -> None:
+    """Trial E6: a worker that does not read holds one message, and not all that it was handed."""
+    asked = []
+
+    def fields() -> Iterator[bytes]:
+        for number in range(10):
+            asked.append(number)
+            yield bytes(1 << 20)
+
+    messages = messages_of(b"", fields())
+
+    assert len(next(messages)) == 2 << 20
+    assert asked == [0, 1, 2]
+    assert sum(map(len, messages)) == 8 << 20

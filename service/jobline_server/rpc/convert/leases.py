@@ -132,21 +132,21 @@ def pull_response(leased: Leased) -> bytes:
     return b"".join(PULL_WRITER.fields(leased))
 
 
-def messages_of(first: bytes, fields: Iterable[bytes]) -> list[bytes]:
+def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:
     """Messages that hold `first` and then the fields, each cut off when it is large: clients
     take 4 MiB by default. A single field larger than that goes alone; and so that order is kept,
-    a run never follows a job: a message says "runs, then jobs"."""
-    messages, parts, size, has_jobs = [], [first], len(first), False
+    a run never follows a job: a message says "runs, then jobs". Each is made when it is asked for:
+    a worker that does not read holds one, and not all that it was handed."""
+    parts, size, has_jobs = [first], len(first), False
     for field in fields:
         is_run = STREAM_WRITER.is_run(field)
         if (is_run and has_jobs) or (size and size + len(field) > DELIVERY_BYTES_TARGET):
-            messages.append(b"".join(parts))
+            yield b"".join(parts)
             parts, size, has_jobs = [], 0, False
         has_jobs |= not is_run
         parts.append(field)
         size += len(field)
-    messages.append(b"".join(parts))
-    return messages
+    yield b"".join(parts)
 
 
 def _go_together(job: LeasedJob, other: LeasedJob) -> bool:

@@ -158,8 +158,9 @@ def _schema(value: str, field: str) -> str:
     return value
 
 
-def server_messages(frame: ServerFrame) -> list[bytes]:
-    """The messages of a frame to a worker: one, or more where the delivery is large."""
+def server_messages(frame: ServerFrame) -> Iterator[bytes]:
+    """The messages of a frame to a worker: one, or more where the delivery is large. What is beside
+    the delivery is written down at once, the rest as it is asked for."""
     message = job_service_pb2.StreamResponse()
     if frame.opened is not None:
         _fill_opened(message.opened, frame)
@@ -178,8 +179,6 @@ def server_messages(frame: ServerFrame) -> list[bytes]:
         fill_time(message.goaway.close_time, frame.goaway.close_ms)
         fill_time(message.goaway.retry_delay, frame.goaway.retry_delay_ms)
     first = message.SerializeToString()
-    if not frame.leased:
-        return [first]
     return messages_of(
         first, (field for leased in frame.leased for field in STREAM_WRITER.fields(leased))
     )
