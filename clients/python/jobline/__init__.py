@@ -13,10 +13,11 @@ generated messages and stubs of the protocol.
 
     Worker("localhost:7070", [welcome]).run()
 
-The package needs grpcio and protobuf and nothing else. It is laid out as: pure parts without
+The package needs grpcio and protobuf and nothing else. It is laid out as: values that people write
+and read (`options`, `filters`, `queue_values`, `job_values`, `server_values`), pure parts without
 threads, loops or sockets (`session`, `settles`, `batching`, `pushing`, `outgoing`, `requests`,
-`operating`),
-the two clients that send what those make (`blocking`, `asynchronous`), and `worker`.
+`operating`, `handlers`), the two clients that send what those make (`blocking`, `asynchronous`),
+and `worker`.
 """
 
 from jobline.asynchronous.client import AsyncClient

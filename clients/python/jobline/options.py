@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Self, TypedDict
+from typing import Any, Self, TypedDict, Unpack
 
 from jobline.enums import BackoffKind, BackoffKindName, named
 from jobline.errors import ErrorFacts, InvalidArgument
-from jobline.keywords import refuse_unknown
+from jobline.keywords import refuse_unknown, spelled_out
 from jobline.times import Seconds, from_duration, to_duration
 from jobline.v1 import job_pb2
 
@@ -196,15 +196,15 @@ NO_OPTIONS = JobOptions()
 
 
 def with_keywords(
-    options: JobOptions | None, keywords: OptionsHow, function: str
+    options: JobOptions | None, keywords: OptionsHow, function: str, name: str | None = None
 ) -> JobOptions | None:
     """Options with the fields that were given to a function one by one, which override them.
     Raises TypeError for a keyword that is no field.
     """
-    if not keywords:
+    if not keywords and name is None:
         return options
     refuse_unknown(keywords, OptionsHow.__annotations__, function)
-    own = JobOptions(**keywords)
+    own = JobOptions(name=name, **keywords)
     return own if options is None else options.merged(own)
 
 
@@ -266,17 +266,34 @@ def key_of(job_key: str | None) -> str:
     return job_key or ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class NewJob:
     """One job of `push_many`, with what it has of its own.
 
-    `payload`: bytes as they are, anything else becomes JSON. `options` override the shared ones
-    field by field. `job_key`: idempotency key, 1 … 256 bytes: pushed again within 24 h it returns
-    the first job's id. `delay` (0 s … 400 days) or `run_at` (aware datetime), not both.
+    All is as for `push`; `name` and the fields of `JobOptions` go before those that all share.
     """
 
-    payload: Any = b""
-    options: JobOptions | None = field(default=None, kw_only=True)
-    job_key: str | None = field(default=None, kw_only=True)
-    delay: Seconds | None = field(default=None, kw_only=True)
-    run_at: datetime | None = field(default=None, kw_only=True)
+    payload: Any
+    options: JobOptions | None
+    job_key: str | None
+    delay: Seconds | None
+    run_at: datetime | None
+
+    @spelled_out(OptionsHow)
+    def __init__(  # one keyword for each thing that can be said about a job
+        self,
+        payload: Any = b"",
+        *,
+        options: JobOptions | None = None,
+        name: str | None = None,
+        job_key: str | None = None,
+        delay: Seconds | None = None,
+        run_at: datetime | None = None,
+        **more: Unpack[OptionsHow],
+    ) -> None:
+        own = with_keywords(options, more, "NewJob", name)
+        for field_, value in zip(_OF_NEW_JOBS, (payload, own, job_key, delay, run_at), strict=True):
+            object.__setattr__(self, field_, value)
+
+
+_OF_NEW_JOBS = tuple(entry.name for entry in fields(NewJob))

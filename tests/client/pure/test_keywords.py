@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from jobline import (
     InvalidArgument,
     JobOptions,
     JobType,
+    NewJob,
     Pushed,
     PushMiddleware,
     PushOutcome,
@@ -75,6 +77,16 @@ def test_declared_jobs_take_options_as_keywords_where_they_are_declared_and_push
     one, many = captured.options
     assert one == JobOptions(name="n", max_attempts=5, priority=2)
     assert many == JobOptions(name="n", max_attempts=5, priority=3, lease=9)
+
+
+def test_a_job_of_many_takes_options_as_keywords():
+    """Trial D6: as a push does; a changed copy keeps what it had."""
+    one = NewJob({"a": 1}, name="n", priority=9, options=JobOptions(priority=1, lease=5), delay=2)
+    assert one.options == JobOptions(name="n", priority=9, lease=5)
+    assert replace(one, delay=3) == NewJob({"a": 1}, options=one.options, delay=3)
+    assert NewJob(b"x").options is None
+    with pytest.raises(TypeError, match="did you mean 'priority'"):
+        NewJob(b"", prority=9)  # type: ignore[call-arg]  # that is the mistake
 
 
 @pytest.mark.parametrize(("method", "payload"), [*PUSHES, ("push_and_wait", b"")])
