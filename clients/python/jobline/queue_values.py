@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypedDict
 
@@ -80,9 +80,6 @@ class QueueSettings:
             max_waiting=self.max_waiting,
             non_retryable_error_types=self.non_retryable_error_types,
         )
-
-
-SETTINGS = tuple(field.name for field in fields(QueueSettings))
 
 
 @dataclass(frozen=True, slots=True)
