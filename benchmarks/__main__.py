@@ -30,6 +30,7 @@ from benchmarks import (
     pushing,
     report,
     sizes,
+    watching,
 )
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P10": sizes.start,
     "P11": growth.grow,
     "P14": idle.idle,
+    "P15": watching.watch,
 }
 # On the disk of the checkout: /tmp may be memory, and fsync nothing.
 DIRECTORY = report.ROOT / ".bench"

@@ -13,6 +13,7 @@ PUSH = "/jobline.v1.JobService/Push"
 PULL = "/jobline.v1.JobService/Pull"
 ACK = "/jobline.v1.JobService/Ack"
 STREAM = "/jobline.v1.JobService/Stream"
+WATCH = "/jobline.v1.JobService/Watch"
 QUEUE = "bench"
 NAMES = 20
 

@@ -39,6 +39,7 @@ class Wire:
         self.pull = self._unary(bodies.PULL)
         self.ack = self._unary(bodies.ACK)
         self.stream: Any = self._channel.stream_stream(bodies.STREAM)
+        self.watch: Any = self._channel.unary_stream(bodies.WATCH)
         self._stats = self._unary(STATS)
         self._count = self._unary(COUNT)
 
@@ -54,6 +55,10 @@ class Wire:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends its calls."""
         await self._channel.close()
 
     async def stats(self) -> admin_service_pb2.GetStatsResponse:
