@@ -77,6 +77,7 @@ attempts = st.builds(
     ended_ms=moments,
     outcome=st.sampled_from(values.AttemptOutcome),
     error=optional(errors),
+    version=text,
 )
 records = st.builds(
     entries.JobRecord,
@@ -188,6 +189,7 @@ def jobs_leased(draw: st.DrawFn) -> entries.JobsLeased:
         lease_ms=draw(moments),
         **columns,
         deliveries=[draw(deliveries) for _ in columns["starts"]],
+        version=draw(text),
     )
 
 

@@ -76,7 +76,7 @@ def jobs(draw: st.DrawFn) -> Job:
         job.delivery = job.delivery or 1
         job.lease_ms, job.leased_ms = draw(own.moments), draw(own.moments)
         job.cancel_requested = draw(st.booleans())
-        job.holder = Holder(draw(own.text), draw(own.text))
+        job.holder = Holder(draw(own.text), draw(own.text), version=draw(own.text))
     return job
 
 
@@ -84,7 +84,8 @@ def visible(job: Job) -> dict[str, object]:
     """A job as plain values."""
     found = {name: getattr(job, name) for name in Job.__slots__ if name not in BOOKKEEPING}
     details = {name: getattr(job.details, name) for name in Details.__slots__}
-    holder = (job.holder.worker, job.holder.session) if job.holder else None
+    has = job.holder
+    holder = (has.worker, has.session, has.version) if has else None
     return found | details | {"holder": holder}
 
 

@@ -19,7 +19,7 @@ class Attempt:
     """One hand-out of a job and how it went.
 
     - `attempt`: its number, from 1; a stalled or released one keeps its number.
-    - `delivery`: the lease's counter. `worker`: who had it.
+    - `delivery`: the lease's counter. `worker`: who had it, and `worker_version`, or "".
     - `leased_at`, `ended_at`: from when to when. `outcome`: how it ended.
     - `error`: why it failed; None where it did not.
     """
@@ -31,6 +31,7 @@ class Attempt:
     ended_at: datetime | None
     outcome: AttemptOutcome
     error: JobError | None
+    worker_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

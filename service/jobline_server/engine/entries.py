@@ -3,7 +3,6 @@
 A fact says what happened, in the past tense, and `apply` is the only code that gives it effect;
 storage writes facts down, recovery applies them again, watchers are told of them. Plain work is
 one fact a batch: `starts[i]`, `counts[i]` name the ids `starts[i] … starts[i] + counts[i] − 1`.
-
 On disk it is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not written.
 """
 
@@ -86,9 +85,8 @@ class JobsReady:
 
 @dataclass(slots=True)
 class JobsLeased:
-    """Jobs of one queue were handed out, in this order: a run of a lot, or a single job as a run
-    of one, each with the counter of its leases. `lease_ms` 0: each its own.
-    """
+    """Jobs of one queue were handed out, in this order, single ones too as runs, each with the
+    counter of its leases. `lease_ms` 0: each its own."""
 
     at_ms: int
     queue: str
@@ -98,6 +96,7 @@ class JobsLeased:
     starts: list[int]
     counts: list[int]
     deliveries: list[int]
+    version: str = ""
     # ----
     holder: Holder | None = None
 
@@ -252,6 +251,7 @@ class JobsDeleted:
     state: JobState
     starts: list[int]
     counts: list[int]
+    evicted: bool = False  # its queue keeps no more of them
 
 
 @dataclass(slots=True)

@@ -59,11 +59,15 @@ class Holder:
         "lost_ms",
         "session",
         "tally",
+        "version",
         "worker",
     )
 
-    def __init__(self, worker: str, session: str, tally: Tally | None = None) -> None:
+    def __init__(
+        self, worker: str, session: str, version: str = "", *, tally: Tally | None = None
+    ) -> None:
         self.worker = worker
+        self.version = version
         self.session = session
         self.tally = tally or Tally()
         self.leases: dict[int, RunLease | Job] = {}

@@ -72,8 +72,8 @@ def _queue(queue: Queue) -> tuple[Any, ...]:
     )
 
 
-def _holder(holder: Holder | None) -> tuple[str, str] | None:
-    return None if holder is None else (holder.worker, holder.session)
+def _holder(holder: Holder | None) -> tuple[str, str, str] | None:
+    return None if holder is None else (holder.worker, holder.session, holder.version)
 
 
 def _job(job: Job) -> tuple[Any, ...]:

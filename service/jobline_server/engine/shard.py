@@ -273,11 +273,11 @@ class Shard:
         """
         self.delayed.sweep(count, self.is_put_off)
 
-    def session_holder(self, session: str, worker: str) -> Holder:
+    def session_holder(self, session: str, worker: str, version: str = "") -> Holder:
         """The holder of a session on this shard."""
         holder = self.holders.get(session)
         if holder is None:
-            holder = self.holders[session] = Holder(worker, session)
+            holder = self.holders[session] = Holder(worker, session, version)
             holder.heard_ms = self.mono_ms
         return holder
 

@@ -228,6 +228,7 @@ class Attempt(NamedTuple):
     ended_ms: int
     outcome: AttemptOutcome
     error: JobError | None = None
+    version: str = ""
 
 
 def sequence_of(job_id: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from jobline_server.engine.decide.admin import decide_evict
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
@@ -68,7 +69,7 @@ class Ageing:
     ) -> Slice:
         """The oldest jobs of a queue are deleted that are too many, or too large together."""
         look = partial(self._finished.evictable, queue, state, keep_count, keep_bytes)
-        return await self._slice(look, self._ended.delete)
+        return await self._slice(look, self._evict)
 
     async def note_all_queues(self) -> None:
         """Notes that something may be due anywhere."""
@@ -99,8 +100,11 @@ class Ageing:
         own = await self._finished.next_own_count(OwnCount(*place, ABOVE_COUNTS))
         while own is not None and (own.queue, own.state) == place:
             look = partial(self._finished.beyond_own_count, own)
-            yield await self._slice(look, self._ended.delete)
+            yield await self._slice(look, self._evict)
             own = await self._finished.next_own_count(own)
+
+    async def _evict(self, spans: Sequence[EndedSpan]) -> int:
+        return await self._ended.delete(spans, decide_evict)
 
     async def _slice(self, look: Look, change: Change) -> Slice:
         """What was changed before is in the file before the look, so nothing is found twice."""

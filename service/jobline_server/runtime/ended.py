@@ -198,9 +198,9 @@ class EndedJobs:
         """Ended jobs become STALE; returns how many, after the commit."""
         return await self._change(spans, decide_stale)
 
-    async def delete(self, spans: Sequence[EndedSpan]) -> int:
+    async def delete(self, spans: Sequence[EndedSpan], why: Decide = decide_delete_ended) -> int:
         """Ended jobs are deleted; returns how many, after the commit."""
-        return await self._change(spans, decide_delete_ended)
+        return await self._change(spans, why)
 
     async def _change(self, spans: Sequence[EndedSpan], decide: Decide) -> int:
         """A fact a queue and state, and one commit for all of them."""

@@ -173,9 +173,12 @@ def _retried(place: Place, fact: entries.JobsRetried) -> Iterator[EventRun]:
 
 def _aged(place: Place, fact: entries.JobsStaled | entries.JobsDeleted) -> Iterator[EventRun]:
     stale = isinstance(fact, entries.JobsStaled)
+    kind = EventKind.EVENT_KIND_STALE if stale else EventKind.EVENT_KIND_DELETED
+    if isinstance(fact, entries.JobsDeleted) and fact.evicted and fact.state is JobState.DEAD:
+        kind = EventKind.EVENT_KIND_DEAD_EVICTED
     view = place.view(
         fact.at_ms,
-        EventKind.EVENT_KIND_STALE if stale else EventKind.EVENT_KIND_DELETED,
+        kind,
         fact.queue,
         state=JobState.STALE if stale else None,
         before=fact.state,

@@ -128,7 +128,8 @@ def shown_bytes(view: JobView) -> int:
         size += _text_bytes(name) + _text_bytes(value) + 8
     size += _error_bytes(view.error)
     for attempt in view.history:
-        size += FIXED_BYTES + _text_bytes(attempt.worker) + _error_bytes(attempt.error)
+        size += FIXED_BYTES + _text_bytes(attempt.worker) + _text_bytes(attempt.version)
+        size += _error_bytes(attempt.error)
     return size
 
 

@@ -78,9 +78,9 @@ class StreamPort:
         """The session's holder on a shard; all of them share the session's tally."""
         holder = self.holders.get(shard.number)
         if holder is None:
-            worker = self.session.open.worker.id
+            worker = self.session.open.worker
             shard.mono_ms = self._core.now().mono_ms
-            holder = shard.session_holder(self.session.session, worker)
+            holder = shard.session_holder(self.session.session, worker.id, worker.version)
             holder.count_with(self.session.tally)
             self.holders[shard.number] = holder
         return holder

@@ -58,7 +58,7 @@ class Poll:
         """A holder of its own: a pull's leases are extended one by one."""
         holder = self._holders.get(shard.number)
         if holder is None:
-            holder = self._holders[shard.number] = Holder(self._worker, "", self.tally)
+            holder = self._holders[shard.number] = Holder(self._worker, "", tally=self.tally)
         return holder
 
     def take(self, leased: Leased) -> None:

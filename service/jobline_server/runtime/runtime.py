@@ -23,6 +23,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.ended import EndedJobs
 from jobline_server.runtime.ended_lists import dead_statistics
+from jobline_server.runtime.evictions import Evictions
 from jobline_server.runtime.explaining import Explaining
 from jobline_server.runtime.feed import Feed
 from jobline_server.runtime.kept_turns import KeptTurn
@@ -101,6 +102,7 @@ class Runtime:
         )
         self.waits = Waits(core, self.ended)
         self.feed = Feed(core, kept)
+        self.evictions = Evictions()
         self.checkpoints = Checkpoints(
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )
@@ -110,6 +112,7 @@ class Runtime:
         # Who hears of a commit, in this order: first what keeps, then what tells.
         core.listen("commit_ended_jobs", self.ended.told)
         core.listen("commit_waits", self.waits.told)
+        core.listen("commit_evictions", self.evictions.told)
         core.listen("commit_watchers", self.feed.told)
         core.listen("commit_spans", core.spans.told)
         core.listen("commit_revokes", lambda _turns: self.streams.tell_revoked())

@@ -116,10 +116,10 @@ class Loader:
         self._report(SetApart(self.shard.number, f"the record of queue {name}", "paused instead"))
         return queue
 
-    def _holder_of(self, worker: str, session: str) -> Holder:
+    def _holder_of(self, worker: str, session: str, version: str) -> Holder:
         if session:
-            return self.shard.session_holder(session, worker)
-        return Holder(worker, "")
+            return self.shard.session_holder(session, worker, version)
+        return Holder(worker, "", version=version)
 
     def _set_apart(self, row: BadRow) -> None:
         self.damaged = True

@@ -85,6 +85,11 @@ class ServerCollector(Collector):
             "Ended jobs that were found damaged, and are left out of lists.",
             self._runtime.ended.damage.count(),
         )
+        yield CounterMetricFamily(
+            "jobline_dead_evicted",
+            "Dead jobs that were deleted because their queue keeps no more of them.",
+            self._runtime.evictions.count,
+        )
         queues = self._first_queues()
         core = self._runtime.core
         yield from queue_metrics(queues, core.now().wall_ms)

@@ -32,6 +32,7 @@ def fill_attempt(message: job_pb2.Attempt, attempt: Attempt) -> None:
     message.attempt = attempt.attempt
     message.delivery = attempt.delivery
     message.worker = attempt.worker
+    message.worker_version = attempt.version
     message.leased_at.SetInParent()
     fill_time(message.leased_at, attempt.leased_ms)
     message.ended_at.SetInParent()
@@ -50,6 +51,7 @@ def attempt_from_stored(message: store_pb2.StoredAttempt) -> Attempt:
         leased_ms=message.leased_ms,
         ended_ms=message.ended_ms,
         outcome=AttemptOutcome(message.outcome),
+        version=message.worker_version,
         error=error_from_message(message.error) if message.HasField("error") else None,
     )
 
@@ -59,6 +61,7 @@ def fill_stored_attempt(message: store_pb2.StoredAttempt, attempt: Attempt) -> N
     message.attempt = attempt.attempt
     message.delivery = attempt.delivery
     message.worker = attempt.worker
+    message.worker_version = attempt.version
     message.leased_ms = attempt.leased_ms
     message.ended_ms = attempt.ended_ms
     message.outcome = job_pb2.AttemptOutcome.ValueType(attempt.outcome)

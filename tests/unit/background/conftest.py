@@ -12,9 +12,12 @@ import pytest
 
 from jobline_server.background.retention import RetentionBeat
 from jobline_server.engine.commands import Pull, Push
+from jobline_server.engine.entries import JobDied
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import (
     ENDED_STATES,
+    NO_RETENTION,
+    EndReason,
     JobOptions,
     JobState,
     QueueSettings,
@@ -62,6 +65,19 @@ class Keeping:
         for job_id in ids:
             one = Selection(ids=(job_id,))
             await self.runtime.cancel_jobs(one, dry_run=False, audit=Audit())
+        return ids
+
+    async def die(self, jobs: int = 1, queue: str = QUEUE) -> list[int]:
+        """Pushes jobs one by one, hands each out, and has it die."""
+        core = self.runtime.core
+        shard, ids = core.shards[0], []
+        for _ in range(jobs):
+            ids.append(await self._push(1, queue, NO_RETENTION))
+            await self.runtime.pull(Pull(((queue, 1),), max_jobs=1, worker="w"))
+            at_ms, reason = core.now().wall_ms, EndReason.EXPLICIT_FAIL
+            shard.emit(JobDied(at_ms, ids[-1], reason, None))
+            core.decided(shard)
+            await core.commits.wait()
         return ids
 
     async def retry(self, job_id: int) -> None:

@@ -13,6 +13,7 @@ from jobline_server.engine.limits import DAY_MS, HOUR_MS, MINUTE_MS
 from jobline_server.engine.values import JobState
 from jobline_server.runtime import ageing
 from tests.unit.background.conftest import Keeping
+from tests.unit.runtime.watching import now_of, told_since
 
 COMPLETED, CANCELLED, STALE = JobState.COMPLETED, JobState.CANCELLED, JobState.STALE
 
@@ -273,3 +274,19 @@ async def test_oldest_of_the_newest_goes_when_more_have_ended(
     (third,) = await keeping.complete()
     assert await keeping.after(0) == {"staled": 1}
     assert await keeping.kept() == {first: STALE, second: COMPLETED, third: COMPLETED}
+
+
+async def test_evicted_dead_letters_are_told_counted_and_logged(
+    keeping: Keeping, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Trial B10: nobody chose these jobs, so eviction is an event, a metric and a warning."""
+    await keeping.says(count=1)
+    begun = await now_of(keeping.runtime)
+    dead = await keeping.die(3)
+    assert await keeping.after(0) == {"evicted": 2}
+    told = [event for event, _ in await told_since(keeping.runtime, begun)]
+    evicted = [job_id for kind, job_id in told if kind == "DEAD_EVICTED"]
+    assert evicted == dead[:2]
+    assert keeping.runtime.evictions.count == 2
+    (line,) = [one for one in caplog.records if "dead letters evicted" in one.getMessage()]
+    assert line.levelname == "WARNING"

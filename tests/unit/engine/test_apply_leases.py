@@ -31,7 +31,7 @@ def lease(world, *runs, holder=None, session="s1") -> None:
     """Hands out runs of (first id, count)."""
     starts, counts = [start for start, _ in runs], [count for _, count in runs]
     deliveries = [FIRST_DELIVERY] * len(runs)
-    fact = JobsLeased(WALL_MS, "q", "w1", session, 0, starts, counts, deliveries, holder)
+    fact = JobsLeased(WALL_MS, "q", "w1", session, 0, starts, counts, deliveries, holder=holder)
     world.shard.emit(fact)
 
 
@@ -173,3 +173,12 @@ def test_cancel_is_asked_of_whoever_has_the_job(world, active):
     waiting = world.row()
     world.shard.emit(CancelRequested(WALL_MS, "q", [waiting]))
     assert len(world.shard.revoked) == 3
+
+
+def test_attempt_keeps_the_version_of_its_worker(world):
+    """Trial B10: what failed under one version is told from what failed under another."""
+    job_id = world.row()
+    lease(world, (job_id, 1), holder=Holder("w1", "s1", version="2.1"))
+    world.shard.emit(failed(job_id))
+    [attempt] = world.shard.jobs[job_id].details.history
+    assert (attempt.worker, attempt.version) == ("w1", "2.1")

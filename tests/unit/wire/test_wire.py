@@ -83,6 +83,7 @@ attempts = st.builds(
     ended_ms=milliseconds,
     outcome=st.sampled_from(values.AttemptOutcome),
     error=optional(job_errors),
+    version=text,
 )
 
 
@@ -110,6 +111,7 @@ def test_attempts_come_back_the_same(value: values.Attempt) -> None:
     assert times.milliseconds_of(shown.leased_at) == value.leased_ms
     assert times.milliseconds_of(shown.ended_at) == value.ended_ms
     assert (shown.attempt, shown.delivery, shown.worker) == value[:3]
+    assert shown.worker_version == value.version
     assert int(shown.outcome) == value.outcome
     assert shown.HasField("error") == (value.error is not None)
     if value.error is not None:

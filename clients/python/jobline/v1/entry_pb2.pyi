@@ -459,6 +459,7 @@ class JobsLeased(_message.Message):
     STARTS_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
     DELIVERIES_FIELD_NUMBER: _builtins.int
+    WORKER_VERSION_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     worker: _builtins.str
@@ -467,6 +468,8 @@ class JobsLeased(_message.Message):
     """Output only. The worker's session; empty for a pull."""
     lease_ms: _builtins.int
     """Output only. Length of the lease; 0: each job's own."""
+    worker_version: _builtins.str
+    """Output only. The worker's version."""
     @_builtins.property
     def starts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. First id of each run."""
@@ -489,10 +492,11 @@ class JobsLeased(_message.Message):
         starts: _abc.Iterable[_builtins.int] | None = ...,
         counts: _abc.Iterable[_builtins.int] | None = ...,
         deliveries: _abc.Iterable[_builtins.int] | None = ...,
+        worker_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "deliveries", b"deliveries", "lease_ms", b"lease_ms", "queue", b"queue", "session", b"session", "starts", b"starts", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "deliveries", b"deliveries", "lease_ms", b"lease_ms", "queue", b"queue", "session", b"session", "starts", b"starts", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -911,10 +915,13 @@ class JobsDeleted(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     STARTS_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
+    EVICTED_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     state: _job_pb2.JobState.ValueType
     """Output only. State before."""
+    evicted: _builtins.bool
+    """Output only. The queue keeps no more of them."""
     @_builtins.property
     def starts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Runs, of one or more."""
@@ -930,10 +937,11 @@ class JobsDeleted(_message.Message):
         state: _job_pb2.JobState.ValueType = ...,
         starts: _abc.Iterable[_builtins.int] | None = ...,
         counts: _abc.Iterable[_builtins.int] | None = ...,
+        evicted: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "queue", b"queue", "starts", b"starts", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "evicted", b"evicted", "queue", b"queue", "starts", b"starts", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -674,6 +674,7 @@ class Attempt(_message.Message):
     ENDED_AT_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    WORKER_VERSION_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     """Output only. Number of the attempt, from 1; a stalled or released one keeps its number."""
     delivery: _builtins.int
@@ -682,6 +683,8 @@ class Attempt(_message.Message):
     """Output only. Who had it."""
     outcome: Global___AttemptOutcome.ValueType
     """Output only. How it ended."""
+    worker_version: _builtins.str
+    """Output only. The version that the worker gave when it opened its stream."""
     @_builtins.property
     def leased_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was handed out."""
@@ -704,10 +707,11 @@ class Attempt(_message.Message):
         ended_at: _timestamp_pb2.Timestamp | None = ...,
         outcome: Global___AttemptOutcome.ValueType = ...,
         error: Global___JobError | None = ...,
+        worker_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "leased_at", b"leased_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "leased_at", b"leased_at", "outcome", b"outcome", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "leased_at", b"leased_at", "outcome", b"outcome", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -38,6 +38,7 @@ class StoredRunLease(_message.Message):
     LEASE_MS_FIELD_NUMBER: _builtins.int
     LEASED_MS_FIELD_NUMBER: _builtins.int
     SETTLED_FIELD_NUMBER: _builtins.int
+    WORKER_VERSION_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     """Output only. Index of the first job in the lot."""
     count: _builtins.int
@@ -54,6 +55,8 @@ class StoredRunLease(_message.Message):
     """Output only. When it was given, in milliseconds since 1970."""
     settled: _builtins.bytes
     """Output only. One byte a job, 1 where it is settled; empty: none is."""
+    worker_version: _builtins.str
+    """Output only. The worker's version."""
     def __init__(
         self,
         *,
@@ -65,10 +68,11 @@ class StoredRunLease(_message.Message):
         lease_ms: _builtins.int = ...,
         leased_ms: _builtins.int = ...,
         settled: _builtins.bytes = ...,
+        worker_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "delivery", b"delivery", "lease_ms", b"lease_ms", "leased_ms", b"leased_ms", "session", b"session", "settled", b"settled", "start", b"start", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "delivery", b"delivery", "lease_ms", b"lease_ms", "leased_ms", b"leased_ms", "session", b"session", "settled", b"settled", "start", b"start", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -178,6 +182,7 @@ class StoredJob(_message.Message):
     RESULT_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     ERROR_OF_LAST_ATTEMPT_FIELD_NUMBER: _builtins.int
+    WORKER_VERSION_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id."""
     queue: _builtins.str
@@ -230,6 +235,8 @@ class StoredJob(_message.Message):
     """Output only. What it returned."""
     error_of_last_attempt: _builtins.bool
     """Output only. The last error is that of the last attempt in `history`: it is written once."""
+    worker_version: _builtins.str
+    """Output only. That worker's version, while ACTIVE."""
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredAttempt]:
         """Output only. The last attempts."""
@@ -269,10 +276,11 @@ class StoredJob(_message.Message):
         result: _builtins.bytes = ...,
         error: _job_pb2.JobError | None = ...,
         error_of_last_attempt: _builtins.bool = ...,
+        worker_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "options", b"options", "order", b"order", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "options", b"options", "order", b"order", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -291,6 +299,7 @@ class StoredAttempt(_message.Message):
     ENDED_MS_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    WORKER_VERSION_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     """Output only. Its number."""
     delivery: _builtins.int
@@ -303,6 +312,8 @@ class StoredAttempt(_message.Message):
     """Output only. When it ended."""
     outcome: _job_pb2.AttemptOutcome.ValueType
     """Output only. How."""
+    worker_version: _builtins.str
+    """Output only. The worker's version."""
     @_builtins.property
     def error(self) -> _job_pb2.JobError:
         """Output only. The error."""
@@ -317,10 +328,11 @@ class StoredAttempt(_message.Message):
         ended_ms: _builtins.int = ...,
         outcome: _job_pb2.AttemptOutcome.ValueType = ...,
         error: _job_pb2.JobError | None = ...,
+        worker_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "leased_ms", b"leased_ms", "outcome", b"outcome", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "leased_ms", b"leased_ms", "outcome", b"outcome", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -60,8 +60,8 @@ def apply_jobs_leased(shard: Shard, fact: JobsLeased, _offset: int) -> None:
 
 def _recovered_holder(shard: Shard, fact: JobsLeased) -> Holder:
     if fact.session:
-        return shard.session_holder(fact.session, fact.worker)
-    return Holder(fact.worker, "")
+        return shard.session_holder(fact.session, fact.worker, fact.version)
+    return Holder(fact.worker, "", version=fact.version)
 
 
 def _lease_run(shard: Shard, fact: JobsLeased, holder: Holder, at: int) -> None:
@@ -203,8 +203,17 @@ def _given_back(
 def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None) -> None:
     """Adds the hand-out that ends now to the job's history."""
     details = job.own_details()
-    worker = job.holder.worker if job.holder else ""
-    attempt = Attempt(job.attempts + 1, job.delivery, worker, job.leased_ms, at_ms, outcome, error)
+    worker, version = (job.holder.worker, job.holder.version) if job.holder else ("", "")
+    attempt = Attempt(
+        job.attempts + 1,
+        job.delivery,
+        worker,
+        job.leased_ms,
+        at_ms,
+        outcome,
+        error,
+        version,
+    )
     history = details.history
     if len(history) >= limits.HISTORY_MAX:
         history = history[1:]

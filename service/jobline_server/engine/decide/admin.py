@@ -114,9 +114,28 @@ def decide_delete_ended(
     shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
     """Ended jobs, as runs of ids, are deleted."""
+    _delete_ended(shard, now, queue, state, runs, evicted=False)
+
+
+def decide_evict(
+    shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
+) -> None:
+    """Ended jobs, as runs of ids, are deleted because their queue keeps no more of them."""
+    _delete_ended(shard, now, queue, state, runs, evicted=True)
+
+
+def _delete_ended(
+    shard: Shard,
+    now: Now,
+    queue: str,
+    state: JobState,
+    runs: Sequence[tuple[int, int]],
+    *,
+    evicted: bool,
+) -> None:
     starts, counts = _left_of(shard.queues.get(queue), runs)
     if starts:
-        shard.emit(JobsDeleted(now.wall_ms, queue, state, starts, counts))
+        shard.emit(JobsDeleted(now.wall_ms, queue, state, starts, counts, evicted))
 
 
 def _is_of(queue: Queue | None, job_id: int) -> bool:

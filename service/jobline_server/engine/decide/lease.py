@@ -47,6 +47,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
             at_ms=now.wall_ms,
             queue=queue.name,
             worker=holder.worker,
+            version=holder.version,
             session=holder.session,
             lease_ms=lease_ms,
             starts=[item.id for item in part],

@@ -104,6 +104,7 @@ def fill_jobs_deleted(entry: entry_pb2.Entry, fact: JobsDeleted) -> None:
     message.state = job_pb2.JobState.ValueType(fact.state)
     message.starts.extend(fact.starts)
     message.counts.extend(fact.counts)
+    message.evicted = fact.evicted
 
 
 def jobs_deleted(at_ms: int, message: entry_pb2.JobsDeleted) -> JobsDeleted:
@@ -114,4 +115,5 @@ def jobs_deleted(at_ms: int, message: entry_pb2.JobsDeleted) -> JobsDeleted:
         state=JobState(message.state),
         starts=list(message.starts),
         counts=list(message.counts),
+        evicted=message.evicted,
     )

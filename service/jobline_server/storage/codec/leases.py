@@ -25,6 +25,7 @@ def fill_jobs_leased(entry: entry_pb2.Entry, fact: JobsLeased) -> None:
     message.starts.extend(fact.starts)
     message.counts.extend(fact.counts)
     message.deliveries.extend(fact.deliveries)
+    message.worker_version = fact.version
 
 
 def jobs_leased(at_ms: int, message: entry_pb2.JobsLeased) -> JobsLeased:
@@ -38,6 +39,7 @@ def jobs_leased(at_ms: int, message: entry_pb2.JobsLeased) -> JobsLeased:
         starts=list(message.starts),
         counts=list(message.counts),
         deliveries=list(message.deliveries),
+        version=message.worker_version,
     )
 
 

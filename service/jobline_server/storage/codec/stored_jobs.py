@@ -17,7 +17,7 @@ from jobline_server.wire.errors import attempt_from_stored, fill_stored_attempt
 from jobline_server.wire.options import serialized_options
 
 QueueOf = Callable[[str], Queue]
-HolderOf = Callable[[str, str], Holder]
+HolderOf = Callable[[str, str, str], Holder]
 """The holder of a worker's session; without a session, a holder of its own each time."""
 
 _STATES = {int(state): state for state in JobState}
@@ -43,6 +43,7 @@ def encode_job(job: Job) -> bytes:
         fill_hand_outs(message, job)
     if job.holder is not None:
         message.worker = job.holder.worker
+        message.worker_version = job.holder.version
         message.session = job.holder.session
         message.lease_ms = job.lease_ms
         message.leased_ms = job.leased_ms
@@ -102,5 +103,5 @@ def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf)
         job.lease_ms = message.lease_ms
         job.leased_ms = message.leased_ms
         job.cancel_requested = message.cancel_requested
-        job.holder = holder_of(message.worker, message.session)
+        job.holder = holder_of(message.worker, message.session, message.worker_version)
         job.holder.add(job, job.id, 1, len(job.payload))

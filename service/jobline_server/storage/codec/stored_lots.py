@@ -48,6 +48,7 @@ def _fill_run_lease(message: store_pb2.StoredRunLease, lease: RunLease) -> None:
     message.count = lease.count
     message.delivery = lease.delivery
     message.worker = lease.holder.worker
+    message.worker_version = lease.holder.version
     message.session = lease.holder.session
     message.lease_ms = lease.lease_ms
     message.leased_ms = lease.leased_ms
@@ -80,7 +81,7 @@ def decode_lot(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Lot:
 
 
 def _run_lease(lot: Lot, message: store_pb2.StoredRunLease, holder_of: HolderOf) -> RunLease:
-    holder = holder_of(message.worker, message.session)
+    holder = holder_of(message.worker, message.session, message.worker_version)
     lease = RunLease(
         lot,
         message.start,
