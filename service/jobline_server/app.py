@@ -26,6 +26,7 @@ from jobline_server.rpc.transport import Serving, choose_transport, serve
 from jobline_server.runtime.ageing import Ageing
 from jobline_server.runtime.clock import Clock, SystemClock
 from jobline_server.runtime.opening import open_runtime
+from jobline_server.runtime.room import Room
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.finished import SqliteFinished
@@ -161,7 +162,7 @@ class Server:
                 CheckpointBeat(runtime.checkpoints),
                 RetentionBeat(runtime.core, Ageing(runtime.core, runtime.ended)),
                 EmptyQueuesBeat(runtime.core),
-                SpaceBeat(runtime.core),
+                SpaceBeat(Room(runtime.core, runtime.ended.finished)),
                 OldStreamsBeat(
                     runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
                 ),
@@ -206,6 +207,7 @@ class Server:
             version=VERSION,
             failing=self.runtime.failing,
             is_ready=self._is_ready,
+            is_full=lambda: self.runtime.core.commits.disk_full,
         )
         self._web = WebServer(pages)
         self.http = await self._web.start(self.settings.http)

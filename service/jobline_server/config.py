@@ -8,12 +8,11 @@ nothing falls back to less in silence (G22).
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import ByteSize, Field, ValidationError, field_validator
+from pydantic import ByteSize, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -23,20 +22,16 @@ from pydantic_settings import (
 )
 
 from jobline_server.addresses import split_address
+from jobline_server.environment import is_of_others
 
 PREFIX = "JOBLINE_"
 FILE_VARIABLE = "JOBLINE_CONFIG"
-# Variables of the client and of jobs that are run as commands, on the same machine.
-CLIENT_VARIABLE = "JOBLINE_SERVER"
-JOB_PREFIX = "JOBLINE_JOB_"
-# What Kubernetes sets in every pod beside a Service called `jobline` or `jobline-…`, as Docker did
-# for links (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
-_OF_KUBERNETES = re.compile(
-    r"JOBLINE_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
-)
-_LINK_PORT = re.compile(r"JOBLINE_(\w+_)?PORT=(tcp|udp|sctp)://.*")
-
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+# The least ballast: of its last quarter a slice of retention must find room in the write-ahead logs
+# of both files, and the rest must take commits whose pushes were under way when the disk was full.
+BALLAST_BYTES_MIN = 8 * MIB
+BALLAST_PAYLOADS = 2
 
 
 class ConfigurationError(Exception):
@@ -180,7 +175,8 @@ class Settings(BaseSettings):
         default=ByteSize(64 * MIB),
         ge=0,
         le=64 * GIB,
-        description="Room to give up on a full disk, so that acks go on, in bytes, 0 … 64 GiB.",
+        description="Room to give up on a full disk, so that acks, deletes and retention go on, in "
+        "bytes, 0 … 64 GiB. 0: none; else 8 MiB and two payloads at least.",
     )
 
     drain_seconds: float = Field(
@@ -215,6 +211,16 @@ class Settings(BaseSettings):
     @classmethod
     def _socket(cls, value: object) -> object:
         return None if value == "" else value
+
+    @model_validator(mode="after")
+    def _ballast(self) -> Self:
+        least = BALLAST_BYTES_MIN + BALLAST_PAYLOADS * self.max_payload_bytes
+        if 0 < self.ballast_bytes < least:
+            raise ValueError(
+                f"ballast_bytes: at least {-(-least // MIB)} MiB where max_payload_bytes is "
+                f"{-(-self.max_payload_bytes // MIB)} MiB, or 0 for none"
+            )
+        return self
 
     @classmethod
     def settings_customise_sources(
@@ -265,23 +271,17 @@ def _with_file(file: Path | None) -> type[Settings]:
 def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     """A misspelt variable would be ignored otherwise."""
     known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
-    known |= {FILE_VARIABLE, CLIENT_VARIABLE}
+    known.add(FILE_VARIABLE)
     for name, value in environment.items():
-        if not name.startswith(PREFIX) or name in known or name.startswith(JOB_PREFIX):
-            continue
-        if not _is_of_kubernetes(name, value):
+        if name.startswith(PREFIX) and name not in known and not is_of_others(name, value):
             raise ConfigurationError(f"{name}: no such setting; see `jobline serve --help`")
-
-
-def _is_of_kubernetes(name: str, value: str) -> bool:
-    return bool(_OF_KUBERNETES.fullmatch(name) or _LINK_PORT.fullmatch(f"{name}={value}"))
 
 
 def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_context=False):
-        name = ".".join(str(part) for part in problem["loc"]) or "settings"
+        name = ".".join(str(part) for part in problem["loc"])
         unknown = problem["type"] == "extra_forbidden"
         said = "no such setting" if unknown else problem["msg"].removeprefix("Value error, ")
-        lines.append(f"{name}: {said}")
+        lines.append(f"{name}: {said}" if name else said)
     return "\n".join(lines)

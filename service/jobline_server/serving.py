@@ -9,6 +9,7 @@ Whoever started the process reads one line on stdout when it is ready: where it 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -23,7 +24,7 @@ from jobline_server import memory
 from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.rpc.transport import CannotServe
-from jobline_server.storage.store import DataLoss, StoreRefused
+from jobline_server.storage.store import DataLoss, DiskFull, StoreRefused
 from jobline_server.telemetry.log import configure_logging, logger
 from jobline_server.web.server import CannotListen
 
@@ -33,11 +34,15 @@ EXIT_STOPPED = 0
 EXIT_STORAGE_FAILED = 1
 EXIT_CANNOT_START = 2
 
+# What a start needs at most, beside what it recovers: a row a shard, and two write-ahead logs.
+START_MIB = 16
+
 # The parser written in C; the one in Python is forty times slower.
 PROTOBUF = "upb"
 
-# Why a server did not start, in words for whoever started it.
-CANNOT_START = (ConfigurationError, CannotServe, CannotListen, StoreRefused, DataLoss, OSError)
+# Why a server did not start, in words for whoever started it; anything else is a bug.
+CANNOT_START = (ConfigurationError, CannotServe, CannotListen, StoreRefused, DataLoss)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 Announce = Callable[[Server], None]
 
@@ -57,8 +62,9 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         check_protobuf()
         server = Server(settings)
         await server.start()
-    except CANNOT_START as error:
-        LOG.critical("cannot start", why=str(error))
+    except Exception as error:  # whatever it was: a start that fails is said in one line
+        LOG.critical("cannot start", why=why_not(error, settings))
+        LOG.debug("the start failed", exc_info=error)
         return EXIT_CANNOT_START
     told_to_stop = _take_signals(server)
     memory.freeze()
@@ -79,6 +85,20 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         return EXIT_STORAGE_FAILED
     LOG.info("stopped")
     return EXIT_STOPPED
+
+
+def why_not(error: Exception, settings: Settings) -> str:
+    """Why a server did not start, in a line that says what to do where that is known."""
+    if isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in NO_ROOM):
+        return (
+            f"the disk of {settings.data} is full: make room on it, {START_MIB} MiB at least, and "
+            "start again; of the directory itself nothing may be deleted"
+        )
+    if isinstance(error, CANNOT_START):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or settings.data}: {error.strerror.lower()}"
+    return f"{type(error).__name__}: {error}; --log-level debug shows where"
 
 
 def _announce(announce: Announce, server: Server) -> None:

@@ -80,6 +80,8 @@ def test_a_flag_that_was_not_given_says_nothing(file: Path) -> None:
         ({"data": ""}, "data: must name a directory"),
         ({"data": " "}, "data: must name a directory"),
         ({"log_level": "loud"}, "log_level:"),
+        ({"ballast_bytes": "1MiB"}, "ballast_bytes: at least 28 MiB where max_payload_bytes is 10"),
+        ({"ballast_bytes": "64MiB", "max_payload_bytes": "32MiB"}, "ballast_bytes: at least 72"),
     ],
 )
 def test_what_cannot_be_applied_stops_the_start(flags: dict[str, object], said: str) -> None:

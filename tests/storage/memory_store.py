@@ -168,6 +168,9 @@ class MemoryStore:
             raise Fenced(f"shard {shard} is at another generation")
         return file
 
+    async def drop_staged(self, shard: int) -> None:
+        self._shards[shard].staged.clear()
+
     async def truncate(self, shard: int, limit_rows: int) -> int:
         file = self._shards[shard]
         versions = min(limit_rows, file.superseded)
@@ -183,8 +186,14 @@ class MemoryStore:
     def ballast_stands(self) -> bool:
         return True
 
+    async def give_up_ballast(self, *, last: bool) -> bool:
+        return False
+
     async def restore_ballast(self) -> bool:
         return True
+
+    async def shrink(self) -> int:
+        return 0
 
     async def close(self) -> None:
         pass

@@ -3,6 +3,8 @@ itself."""
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from jobline_server.storage.finished import EndedQuery
+from jobline_server.storage.sqlite.ballast import LAST_PART
 from jobline_server.storage.sqlite.connection import DatabaseSettings
 from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
-from jobline_server.storage.store import DiskFull, JournalRow
+from jobline_server.storage.store import CommitUnknown, DiskFull, JournalRow
 from tests.storage.ended_reference import ids_of, put
 from tests.storage.rows import Writer, blobs_of, checkpoint, items_of, job, opened
 from tests.storage.sqlite_stores import Make
@@ -138,7 +141,90 @@ async def test_start_with_little_room_goes_without_ballast(small_disk: Path, mak
     writer = await opened(store)
     assert not store.space().ballast_standing
     await store.commit([writer.row(b"a")])
-    assert [file.name for file in (small_disk / "data").glob("ballast*")] == []
+    assert (small_disk / "data" / "ballast").stat().st_size == 6 * MIB // LAST_PART, "what fits"
+
+
+@pytest.mark.parametrize("number", [errno.EDQUOT, errno.ENOSPC])
+async def test_an_error_of_a_write_is_a_full_disk_where_nothing_else_has_room(
+    make: Make, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Trial E10: SQLite does not tell a quota from a broken disk; a file beside it does."""
+
+    class Full(sqlite3.Connection):
+        is_full = False
+
+        def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+            if self.is_full and sql.startswith("INSERT"):
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+                raise error
+            return super().execute(sql, *parameters)  # type: ignore[arg-type]  # handed on
+
+    def no_room(*_: object) -> int:
+        raise OSError(number, "no room")
+
+    store = make(replace(FULL_DISK, ballast_bytes=0, database=DatabaseSettings(factory=Full)))
+    writer = await opened(store)
+    row = writer.row(b"x")
+    monkeypatch.setattr(Full, "is_full", True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", no_room)
+        with pytest.raises(DiskFull):
+            await store.commit([row])
+    monkeypatch.setattr(Full, "is_full", False)
+    await store.commit([row])
+    monkeypatch.setattr(Full, "is_full", True)
+    with pytest.raises(CommitUnknown):
+        await store.commit([writer.row(b"y")])
+
+
+@pytest.mark.root
+async def test_last_part_of_the_ballast_is_kept_for_what_makes_room(
+    small_disk: Path, make: Make
+) -> None:
+    """Trial B6: acks take the first part; deletes find the last, whatever filled the disk."""
+    store = make(FULL_DISK, small_disk / "data")
+    writer = await opened(store)
+    fill(small_disk)
+    row = await commit_until_full(store, writer)
+    assert (small_disk / "data" / "ballast").stat().st_size == 2 * MIB // LAST_PART
+    with pytest.raises(DiskFull):
+        await store.commit([row])
+    assert await store.give_up_ballast(last=True)
+    await store.commit([row])
+    assert not await store.give_up_ballast(last=True), "there is no more of it"
+
+
+@pytest.mark.root
+async def test_files_give_back_what_is_free_in_them(small_disk: Path, make: Make) -> None:
+    """Trial B6: a disk that the store's own rows filled has room again once they are deleted."""
+    store = make(FULL_DISK, small_disk / "data")
+    writer = await opened(store)
+    while store.space().ballast_standing:
+        await store.commit([writer.row(b"x" * 100_000)])
+    await checkpoint(store, writer, [])
+    full = store.space().free_bytes
+    while await store.truncate(0, 10):
+        pass
+    while await store.shrink():
+        pass
+    assert store.space().free_bytes > full + 3 * MIB
+    assert await store.restore_ballast()
+    await store.commit([writer.row(b"after")])
+    assert await blobs_of(store) == [b"after"]
+
+
+@pytest.mark.root
+async def test_start_on_a_full_disk_takes_the_ballast(small_disk: Path, make: Make) -> None:
+    """Trial B6: what an earlier process set aside carries the next one over its start."""
+    store = make(FULL_DISK, small_disk / "data")
+    await opened(store)
+    await store.close()
+    fill(small_disk)
+    store = make(FULL_DISK, small_disk / "data")
+    writer = await opened(store)
+    await store.commit([writer.row(b"ack")])
+    assert await blobs_of(store) == [b"ack"]
 
 
 @pytest.mark.root

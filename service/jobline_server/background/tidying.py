@@ -8,6 +8,7 @@ from jobline_server.background.beat import Counts
 from jobline_server.engine.decide.queues import decide_vanish
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.room import Room
 from jobline_server.runtime.streams import Streams
 
 
@@ -44,16 +45,12 @@ class OldStreamsBeat:
 
 @dataclass(frozen=True, slots=True)
 class SpaceBeat:
-    """Watches the disk: refuses pushes while the reserve is gone, and sets it up again."""
+    """Watches the disk: refuses pushes while the reserve is gone, makes room, sets it up again."""
 
-    core: Core
+    room: Room
     name: str = "space"
     every_seconds: float = 1.0
 
     async def run_once(self, _now: Now) -> Counts:
-        """Looks at the free space; pushes are taken again when the ballast stands."""
-        standing = self.core.store.space().ballast_standing
-        if not standing:
-            standing = await self.core.commits.restore_ballast()
-        self.core.commits.disk_full = not standing
-        return {"full": int(not standing)}
+        """Pushes are taken again when the reserve stands."""
+        return {"full": int(await self.room.look())}

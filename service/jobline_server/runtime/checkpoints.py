@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -24,6 +25,8 @@ from jobline_server.storage.store import DiskFull
 # when the last one is this old.
 JOURNAL_BYTES_MAX = 256 << 20
 CHECKPOINT_AGE_MS_MAX = 60_000
+# While the disk is full, all journals are folded, this often.
+FULL_RETRY_MS = 10_000
 # Rows that one truncation deletes: a few milliseconds of the store's time, between two commits.
 TRUNCATE_ROWS = 256
 # After each write of a checkpoint the store belongs to commits for so many times as long as it
@@ -44,6 +47,7 @@ class Checkpoints:
         self._journal_bytes_max = journal_bytes_max
         self._taking = asyncio.Lock()
         self._hurried = asyncio.Event()
+        self._full_until_ms = 0
 
     def hurry(self) -> None:
         """From now on no checkpoint rests, not even the one under way: commits are not to come."""
@@ -59,12 +63,22 @@ class Checkpoints:
         total = sum(one.journal_bytes for one in places)
         return total > self._journal_bytes_max and place.journal_bytes * len(places) >= total
 
+    def _is_due_for_room(self, now_ms: int) -> bool:
+        """Whether the disk is full and checkpoints have not been tried since a while: a journal
+        that is folded is room for acks.
+        """
+        if not self._core.commits.disk_full or now_ms < self._full_until_ms:
+            return False
+        self._full_until_ms = now_ms + FULL_RETRY_MS
+        return True
+
     async def take_due(self, *, everything: bool = False) -> int:
         """Takes a checkpoint of every shard that is worth one, or that has a journal at all;
         returns of how many.
         """
         taken = 0
         now_ms = self._core.now().wall_ms
+        everything = everything or self._is_due_for_room(self._core.now().mono_ms)
         async with self._taking:
             for shard, place in zip(self._core.shards, self._core.commits.places, strict=True):
                 if self.is_worth_it(place, now_ms) or (everything and place.journal_rows):
@@ -79,7 +93,7 @@ class Checkpoints:
         try:
             await self._stage(checkpoint, shard, place, share)
             # Most of what ended is durable before commits have to wait for the rest of it.
-            await self._ended.sync()
+            await self._ended.writer.sync()
             async with commits.exclusive:
                 await self._finish(checkpoint, shard, place)
             await self._truncate(shard, share)
@@ -87,6 +101,7 @@ class Checkpoints:
             # Acks need the room that is left, and commits go on meanwhile: another time.
             commits.disk_full = True
             checkpoint.abandon()
+            await self._drop_staged(shard)
         except Exception as error:  # noqa: BLE001  # a store that failed once is not written to again
             commits.fail(error)
 
@@ -110,7 +125,7 @@ class Checkpoints:
         await commits.commit_once(lambda: captured.append(checkpoint.finish()))
         last = captured[0]
         chain, rows_before = place.chain, place.journal_rows
-        await self._ended.sync()
+        await self._ended.writer.sync()
         finish = partial(
             store.finish_checkpoint,
             shard.number,
@@ -127,6 +142,12 @@ class Checkpoints:
         place.checkpoint_ms = self._core.now().wall_ms
         place.journal_rows -= rows_before
         place.journal_bytes = 0
+
+    async def _drop_staged(self, shard: Shard) -> None:
+        """What was written in vain is room for the journal. If even that finds none, the next
+        checkpoint writes over it."""
+        with suppress(DiskFull):
+            await self._core.store.drop_staged(shard.number)
 
     async def _truncate(self, shard: Shard, share: _Share) -> None:
         truncate = partial(self._core.store.truncate, shard.number, TRUNCATE_ROWS)

@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.endings import Ending, Happened
+from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Shard
+from jobline_server.runtime.disk import Disk, make_room
 from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.gather import BUFFERED_MS_MAX, WAIT_MS_MAX, Gather
 from jobline_server.storage.segments import KeySegments
@@ -95,7 +97,8 @@ class Commits:
         self._flying: list[Answer] | None = None
         self._closing = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self.disk_full = False
+        self._disk = Disk(store)
+        self._writing: list[Sequence[Fact]] = []
         self.waits_for_room = True
         """Whether a write that finds the disk full is tried again; not when the server stops: what
         nobody was told of may go.
@@ -210,12 +213,13 @@ class Commits:
             offset = shard.next_offset
             facts = shard.take_entries()
             blob = encode_batch(facts)
-            chain = chain_of(blob, place.chain)
-            rows.append(JournalRow(shard.number, shard.epoch, offset, place.chain, chain, blob))
+            after = chain_of(blob, place.chain)
+            rows.append(JournalRow(shard.number, shard.epoch, offset, place.chain, after, blob))
             happened, volatile = shard.take_happened()
             ended = shard.take_ended()
             turns.append(Turn(shard, offset, happened, ended, volatile, len(blob)))
-            place.chain = chain
+            place.chain = after
+            self._writing.append(facts)
             place.journal_bytes += len(blob)
             place.journal_rows += 1
             if shard.next_sequence + limits.ID_BLOCK // 2 > place.id_ceiling:
@@ -223,28 +227,32 @@ class Commits:
         return turns, rows, ceilings
 
     async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
-        await self.until_room(lambda: self._store.commit(rows, ceilings))
-        if not self._store.ballast_stands():
-            # This commit took the reserve: what is left of it belongs to acks.
-            self.disk_full = True
-
-    async def until_room(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Tries a write again for as long as the disk is full; pushes are refused meanwhile."""
+        """Tries again for as long as the disk is full; pushes are refused meanwhile."""
         while True:
             try:
-                await write()
+                await self._store.commit(rows, ceilings)
+                break
             except DiskFull:
                 if not self.waits_for_room:
                     raise
                 self.disk_full = True
-                await asyncio.sleep(FULL_RETRY_SECONDS)
-            else:
-                return
+                # A delete that waits behind this commit needs it out of its way.
+                helps = make_room([*self._writing, *(shard.entries for shard in self._shards)])
+                if not (helps and await self._store.give_up_ballast(last=True)):
+                    await asyncio.sleep(FULL_RETRY_SECONDS)
+        self._writing.clear()
+        if not self._store.ballast_stands():
+            # This commit took the reserve: what is left of it belongs to acks.
+            self.disk_full = True
 
-    async def restore_ballast(self) -> bool:
-        """Sets up the store's reserve again if there is room; returns whether it stands."""
-        async with self.exclusive:
-            return await self._store.restore_ballast()
+    @property
+    def disk_full(self) -> bool:
+        """Whether pushes are refused for want of room."""
+        return self._disk.is_full
+
+    @disk_full.setter
+    def disk_full(self, is_full: bool) -> None:
+        self._disk.is_full = is_full
 
     def fail(self, error: Exception) -> None:
         """Nobody is answered from memory that the disk may not have."""

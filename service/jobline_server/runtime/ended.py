@@ -1,8 +1,7 @@
-"""Ended jobs: what the finished file keeps, and the way there.
+"""Ended jobs: what the finished file keeps, and what waits to get there.
 
-Endings of committed turns gather on the shelf and are written once a second, without fsync: the
-journal still tells of them until a checkpoint, which calls `sync` first. Whoever reads has the
-shelf written before, so nothing that ended is overlooked.
+Whoever reads has what ended written before, so nothing is overlooked. On a full disk that cannot
+be: then jobs are found by id all the same, and lists are those of the file.
 
 Ended jobs are put back, aged and deleted by facts, as everything is. Whoever does that holds
 `changing` from the look to the commit, so that no two callers decide on the same record.
@@ -11,7 +10,7 @@ Ended jobs are put back, aged and deleted by facts, as everything is. Whoever do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,28 +18,22 @@ from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
-from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.damage import Damage, damaged
-from jobline_server.runtime.ended_places import EndedPlaces
+from jobline_server.runtime.ended_writer import EndedWriter
 from jobline_server.runtime.shown import ended_view
 from jobline_server.runtime.views import JobView
 from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.finished import (
     EndedLook,
-    EndedOp,
     EndedRow,
     EndedSpan,
     Finished,
 )
-from jobline_server.storage.shelf import Shelf, Taken
-from jobline_server.storage.store import DataLoss, DiskFull
+from jobline_server.storage.store import DataLoss
 
 if TYPE_CHECKING:
     from jobline_server.runtime.core import Core
 
-# Of the jobs that a queue completes meanwhile only those are written that it keeps: at a million a
-# second a tenth. Written four times a second, a drain takes half as long again.
-WRITE_SECONDS = 1.0
 # Jobs that one look at the finished file asks for: reading them takes some milliseconds.
 LOOK_JOBS = 500
 
@@ -65,93 +58,16 @@ class Look(NamedTuple):
 
 
 class EndedJobs:
-    """The finished file and its shelf."""
+    """The finished file, and its writer."""
 
     def __init__(self, core: Core, finished: Finished) -> None:
         self._core = core
         self.finished = finished
+        self.writer = writer = EndedWriter(core, finished)
+        self.write = writer.write
         self.damage = Damage()
-        self.places = EndedPlaces()
-        self._shelf = Shelf()
-        self._pieces: Iterator[Taken] = iter(())
-        self._unwritten: list[EndedOp] = []
-        self._writing = asyncio.Lock()
-        self._stopping = asyncio.Event()
+        self.places = writer.places
         self.changing = asyncio.Lock()
-
-    # Keeping.
-
-    def told(self, turns: Sequence[Turn]) -> None:
-        """Takes what ended onto the shelf, behind what it did not take before."""
-        try:
-            self._shelf.add(ending for turn in turns for ending in turn.endings)
-        except Exception as error:
-            if self._shelf.is_line_too_long():
-                self._core.commits.fail(error)
-            raise
-
-    async def step(self) -> bool:
-        """Waits a second and writes; returns whether to go on, which `stop` ends."""
-        try:
-            async with asyncio.timeout(WRITE_SECONDS):
-                await self._stopping.wait()
-        except TimeoutError:
-            await self.write()
-        return not self._stopping.is_set()
-
-    def stop(self) -> None:
-        """Ends the loop after the write that is under way."""
-        self._stopping.set()
-
-    async def write(self) -> None:
-        """Writes what is on the shelf, before it returns, and waits for room if the disk is full. A
-        caller that is cancelled stops waiting, but not the write.
-        """
-        writing = self._core.commits.until_room(self._write)
-        await asyncio.shield(asyncio.ensure_future(writing))
-
-    async def _write(self) -> None:
-        """One try, in pieces of some milliseconds. What a full disk kept out in an earlier try is
-        nowhere else: it goes before what came later. After any other failure nobody knows what
-        reached the file, and only a start reads the journal again: the process stops.
-        """
-        async with self._writing:
-            # While the shelf takes nothing, nobody may believe that all is written.
-            self._shelf.add(())
-            try:
-                await self._write_pieces()
-                self._pieces = self._shelf.slices()
-                await self._write_pieces()
-            except DiskFull:
-                raise
-            except Exception as error:
-                self._core.commits.fail(error)
-                raise
-
-    async def _write_pieces(self) -> None:
-        """Writes what was taken off the shelf. Completed jobs that are more than their queue keeps
-        never reach the file: the engine is told that they are deleted.
-        """
-        await self._put(self._unwritten)
-        for ops, trimmed in self._pieces:
-            for trim in trimmed:
-                self._decide(decide_delete_ended, trim.queue, trim.state, trim.runs)
-            await self._put(ops)
-            await asyncio.sleep(0)
-
-    async def _put(self, ops: list[EndedOp]) -> None:
-        self._unwritten = ops
-        self.places.note(ops)
-        if ops:
-            await self.finished.write(ops)
-        self._unwritten = []
-
-    async def sync(self) -> None:
-        """Makes everything that has ended so far durable in the finished file. Raises
-        `DiskFull`.
-        """
-        await self._write()
-        await self.finished.sync()
 
     # Looking.
 
@@ -162,8 +78,9 @@ class EndedJobs:
         if self._core.shard_of_id(job_id) is None:
             return None
         await self.write()
+        waiting = self.writer.find([job_id])
         try:
-            row = await self.finished.get(job_id)
+            row = waiting[job_id] if waiting else await self.finished.get(job_id)
         except DataLoss:
             self.damage.found([(job_id, 1)])
             raise damaged(job_id) from None
@@ -182,10 +99,11 @@ class EndedJobs:
         if known:
             await self.write()
         while known:
+            waiting = self.writer.find(known[:LOOK_JOBS])
             found = await self.finished.get_many(known[:LOOK_JOBS])
             looked, known = known[: found.looked], known[found.looked :]
             self.damage.found((job_id, 1) for job_id in found.bad)
-            yield Look(looked, _kept(found), frozenset(found.bad))
+            yield Look(looked, _kept(found) | _kept_later(waiting, looked), frozenset(found.bad))
 
     async def view(self, job_id: int) -> JobView | None:
         """An ended job, as operators see it. Raises `Refused` as `find` does."""
@@ -224,6 +142,16 @@ def _kept(found: EndedLook) -> dict[int, Kept]:
         for record in records_of(row, neighbours):
             kept[record.id] = kept_of(row, record)
     return kept
+
+
+def _kept_later(waiting: Mapping[int, EndedRow | None], looked: Sequence[int]) -> dict[int, Kept]:
+    """Jobs that were put back and ended again have another record in the file; what was deleted is
+    not in it any more."""
+    return {
+        job_id: kept_of(row, record_of(row, job_id))
+        for job_id, row in waiting.items()
+        if row is not None and job_id <= looked[-1]
+    }
 
 
 def kept_of(row: EndedRow, record: JobRecord) -> Kept:

@@ -16,10 +16,10 @@ from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits import Place
 from jobline_server.runtime.kept_turns import ReplayedTurns
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
-from jobline_server.storage.finished import Finished
+from jobline_server.storage.finished import EndedOp, Finished
 from jobline_server.storage.recovery import Recovery, Report, recover_shard
 from jobline_server.storage.shelf import Shelf
-from jobline_server.storage.store import ShardImage, ShardRow, Store
+from jobline_server.storage.store import DiskFull, ShardImage, ShardRow, Store
 
 
 async def open_runtime(
@@ -49,7 +49,7 @@ async def open_runtime(
         witness = replayed.of_shard(shard)
         recovery = await recover_shard(store, image, load=load, report=report, witness=witness)
         recoveries.append(recovery)
-    opened = await _finish(recoveries, finished, clock.now())
+    opened = await _finish(recoveries, store, finished, clock.now())
     now_ms = clock.now().wall_ms
     pairs = zip(images, recoveries, strict=True)
     places = [_place(image.row, recovery, now_ms) for image, recovery in pairs]
@@ -78,15 +78,29 @@ def _place(row: ShardRow, recovery: Recovery, now_ms: int) -> Place:
     )
 
 
-async def _finish(recoveries: Sequence[Recovery], finished: Finished, now: Now) -> list[Shard]:
+async def _finish(
+    recoveries: Sequence[Recovery], store: Store, finished: Finished, now: Now
+) -> list[Shard]:
     shelf = Shelf()
     for recovery in recoveries:
         shelf.add(recovery.take_endings())
     # What is trimmed here was never written, so the counts below do not have it either.
     ops, _trimmed = shelf.take()
-    await finished.write(ops)
+    await _write(store, finished, ops)
     counts = _by_queue(await finished.counts())
     return [recovery.finish(counts, now) for recovery in recoveries]
+
+
+async def _write(store: Store, finished: Finished, ops: Sequence[EndedOp]) -> None:
+    """A start may have all of the reserve: without it there is nobody who could make room."""
+    while True:
+        try:
+            await finished.write(ops)
+        except DiskFull:
+            if not await store.give_up_ballast(last=True):
+                raise
+        else:
+            return
 
 
 def _by_queue(

@@ -110,7 +110,7 @@ class Runtime:
         self.look = self._upkeep.look
         self._tasks: list[asyncio.Task[None]] = []
         # Who hears of a commit, in this order: first what keeps, then what tells.
-        core.listen("commit_ended_jobs", self.ended.told)
+        core.listen("commit_ended_jobs", self.ended.writer.told)
         core.listen("commit_waits", self.waits.told)
         core.listen("commit_evictions", self.evictions.told)
         core.listen("commit_watchers", self.feed.told)
@@ -175,7 +175,7 @@ class Runtime:
         work = (
             self.core.commits.run(),
             loops.keep("timers", self._upkeep.step),
-            loops.keep("ended_jobs", self.ended.step),
+            loops.keep("ended_jobs", self.ended.writer.step),
         )
         self._tasks = [loop.create_task(one) for one in work]
 
@@ -205,7 +205,7 @@ class Runtime:
         try:
             keeping_time.cancel()
             self.core.loops.stop()
-            self.ended.stop()
+            self.ended.writer.stop()
             await asyncio.gather(keeping_time, keeping_ended, return_exceptions=True)
             await self.returns.finish()
             self.core.commits.close()

@@ -189,6 +189,11 @@ class Finished(Protocol):
     async def sync(self) -> None:
         """Makes everything durable that was written so far."""
 
+    async def shrink(self) -> int:
+        """Gives a slice of what is free within the file back to the file system; returns its bytes,
+        0 when there is nothing more. Raises as `write`.
+        """
+
     async def get(self, job_id: int) -> EndedRow | None:
         """The row that holds a job, None if none does. Raises `DataLoss` if its checksum is bad."""
 

@@ -222,6 +222,10 @@ class Store(Protocol):
         Call `truncate` next. Raises as `commit`.
         """
 
+    async def drop_staged(self, shard: int) -> None:
+        """Deletes what an unfinished checkpoint staged: its pages are free for the journal then.
+        Takes all of the reserve if it has to. Raises as `commit`."""
+
     async def truncate(self, shard: int, limit_rows: int) -> int:
         """Deletes a slice of what the last checkpoint made superfluous: item versions, then journal
         rows.
@@ -236,8 +240,16 @@ class Store(Protocol):
     def ballast_stands(self) -> bool:
         """Whether the reserve for acks is whole; without a system call."""
 
+    async def give_up_ballast(self, *, last: bool) -> bool:
+        """Frees the first part of the reserve, or all of it for what makes room again; returns
+        whether that freed anything: then the same write may be tried at once."""
+
     async def restore_ballast(self) -> bool:
         """Sets up the ballast again if there is room for it and more; returns whether it stands."""
+
+    async def shrink(self) -> int:
+        """Gives a slice of what is free within the files back to the file system; returns its
+        bytes, 0 when there is nothing more. Raises as `commit`."""
 
     async def close(self) -> None:
         """Closes files and lock; may be called twice, or without `open`."""

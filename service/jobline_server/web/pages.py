@@ -22,6 +22,8 @@ This port is for those who watch the server:
 Jobs go over gRPC, on the other port: grpcurl -plaintext HOST:PORT list
 """
 
+FULL = "ready, but refuses pushes: the disk is full"
+
 
 def make_pages(
     registry: CollectorRegistry,
@@ -29,6 +31,7 @@ def make_pages(
     version: str,
     failing: Callable[[], list[str]],
     is_ready: Callable[[], bool],
+    is_full: Callable[[], bool],
 ) -> Starlette:
     """The application. `failing` says in lines what does not work."""
 
@@ -43,7 +46,9 @@ def make_pages(
         return _said(failing(), "well")
 
     async def readyz(_request: Request) -> Response:
-        return _said(failing() or ([] if is_ready() else ["not taking work"]), "ready")
+        # Not a 503: whoever takes a server out of service for that keeps acks away as well.
+        ready = FULL if is_full() else "ready"
+        return _said(failing() or ([] if is_ready() else ["not taking work"]), ready)
 
     return Starlette(
         routes=[

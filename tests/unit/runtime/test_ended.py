@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 
 import pytest
 
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Audit, Selection
 from jobline_server.storage.finished import EndedOp
 from jobline_server.storage.store import DiskFull
 from tests.unit.runtime.test_turn import a_pull
@@ -43,10 +45,10 @@ async def test_what_a_full_disk_kept_out_is_written_with_what_came_later(
     second = await completed(runtime, "b")
     monkeypatch.setattr(runtime.ended.finished, "write", full)
     with pytest.raises(DiskFull):
-        await runtime.ended.sync()
+        await runtime.ended.writer.sync()
     monkeypatch.setattr(runtime.ended.finished, "write", write)
     third = await completed(runtime, "c")
-    await runtime.ended.sync()
+    await runtime.ended.writer.sync()
     states = [(await runtime.get_job(job_id)).state for job_id in (first, second, third)]
     assert states == [JobState.COMPLETED] * 3
 
@@ -55,8 +57,8 @@ async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shelf hands out pieces; those behind the failed one are not forgotten."""
-    slices = runtime.ended._shelf.slices
-    monkeypatch.setattr(type(runtime.ended._shelf), "slices", lambda _shelf: slices(1))
+    slices = runtime.ended.writer._shelf.slices
+    monkeypatch.setattr(type(runtime.ended.writer._shelf), "slices", lambda _shelf: slices(1))
     write, tried = runtime.ended.finished.write, 0
 
     async def full_once(ops: Sequence[EndedOp]) -> None:
@@ -69,8 +71,8 @@ async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
     jobs = [await completed(runtime, queue) for queue in ("a", "b", "c")]
     monkeypatch.setattr(runtime.ended.finished, "write", full_once)
     with pytest.raises(DiskFull):
-        await runtime.ended.sync()
-    await runtime.ended.sync()
+        await runtime.ended.writer.sync()
+    await runtime.ended.writer.sync()
     assert tried == 4
     states = [(await runtime.get_job(job_id)).state for job_id in jobs]
     assert states == [JobState.COMPLETED] * 3
@@ -79,7 +81,8 @@ async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
 async def test_a_full_disk_keeps_nobody_from_stopping(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What waits for room gives up: a write of what ended, and then the stop itself goes on."""
+    """Trial B6: what waits for room gives up, and leaves no task behind whose failure nobody asks
+    for."""
     tried = asyncio.Event()
 
     async def full(_ops: Sequence[EndedOp]) -> None:
@@ -88,11 +91,48 @@ async def test_a_full_disk_keeps_nobody_from_stopping(
 
     await completed(runtime, "a")
     monkeypatch.setattr(runtime.ended.finished, "write", full)
-    monkeypatch.setattr("jobline_server.runtime.ended.WRITE_SECONDS", 0)
+    monkeypatch.setattr("jobline_server.runtime.ended_writer.WRITE_SECONDS", 0)
     monkeypatch.setattr("jobline_server.runtime.commits.FULL_RETRY_SECONDS", 0)
     runtime.start()
     writing = asyncio.ensure_future(runtime.ended.write())
     await tried.wait()
+    unretrieved: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: unretrieved.append(said))
+    writing.cancel()
     await asyncio.wait_for(runtime.stop(), 10)
-    with pytest.raises(DiskFull):
-        await writing
+    await asyncio.wait([writing])
+    del writing
+    gc.collect()
+    assert not unretrieved
+
+
+async def test_a_job_that_waits_for_room_is_found(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial B6: on a full disk nobody who looks at an ended job waits for room, nor is told that it
+    is not there; and what is deleted of it stays deleted."""
+
+    async def full(_ops: Sequence[EndedOp]) -> None:
+        raise DiskFull
+
+    write = runtime.ended.finished.write
+    first, second = await completed(runtime, "a"), await completed(runtime, "b")
+    monkeypatch.setattr(runtime.ended.finished, "write", full)
+    assert (await runtime.get_job(first)).state is JobState.COMPLETED
+    assert runtime.core.commits.disk_full
+    deleting = asyncio.ensure_future(
+        runtime.delete_jobs(Selection(ids=(first,)), dry_run=False, audit=Audit())
+    )
+    while not deleting.done():
+        await asyncio.sleep(0)
+        if runtime.core.shards[0].entries:
+            await runtime.core.commits.commit_once()
+    assert (await deleting).count == 1
+    with pytest.raises(Refused, match="no job"):
+        await runtime.get_job(first)
+    assert (await runtime.get_job(second)).state is JobState.COMPLETED
+    monkeypatch.setattr(runtime.ended.finished, "write", write)
+    await runtime.ended.writer.sync()
+    with pytest.raises(Refused, match="no job"):
+        await runtime.get_job(first)
+    assert (await runtime.get_job(second)).state is JobState.COMPLETED

@@ -152,14 +152,14 @@ async def test_ended_jobs_that_were_not_kept_at_once_are_kept_later_and_in_order
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial A4: until then nothing that ended is read, and no checkpoint may forget it."""
-    shelf = runtime.ended._shelf  # where it fails
+    shelf = runtime.ended.writer._shelf  # where it fails
     monkeypatch.setattr(type(shelf), "_take", fails)
     ids = [await an_ended_job(runtime) for _ in range(3)]
     assert runtime.core.loops.record("commit_ended_jobs").failures == 3
     with pytest.raises(LookupError):
         await runtime.get_job(ids[0])
     with pytest.raises(LookupError):
-        await runtime.ended.sync()
+        await runtime.ended.writer.sync()
     monkeypatch.undo()
     assert [(await runtime.get_job(job_id)).state for job_id in ids] == [JobState.CANCELLED] * 3
     assert not runtime.failed.done()

@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar, cast
 import aiosqlite
 
 from jobline_server.storage.sqlite.failures import autocommit, transact
+from jobline_server.storage.sqlite.files import free_bytes
 from jobline_server.storage.sqlite.statements import load
 from jobline_server.storage.store import CommitUnknown, DataLoss, DiskFull, StoreRefused
 
@@ -32,6 +33,8 @@ PAGE_BYTES = 8_192
 # 45 and 200 ms.
 WAL_BYTES_DEFAULT = 8 << 20
 CACHE_BYTES_DEFAULT = 32 << 20
+# Free pages that one slice gives back: 2 MiB, a few milliseconds and at most so much of the WAL.
+SHRUNK_PAGES = 256
 # SQLite moves pages itself once the WAL is this many times larger than it should have become.
 _BACKSTOP = 8
 # What reading a file with rot can raise: SQLite checks structure, not values. Text may not be UTF-8
@@ -39,6 +42,7 @@ _BACKSTOP = 8
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError, TypeError, struct.error)
 
 _PRAGMAS = load("pragmas.sql")
+_FIXED_WHEN_MADE = {"page_size", "auto_vacuum"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,13 @@ class Database:
     """An open file. Made by `open`."""
 
     def __init__(
-        self, connection: aiosqlite.Connection, raw: sqlite3.Connection, settings: DatabaseSettings
+        self,
+        file: Path,
+        connection: aiosqlite.Connection,
+        raw: sqlite3.Connection,
+        settings: DatabaseSettings,
     ) -> None:
+        self._file = file
         self._connection = connection
         self._raw = raw
         self._wal_bytes_max = settings.wal_bytes
@@ -93,7 +102,7 @@ class Database:
             await connection
         except sqlite3.Error as error:
             raise StoreRefused(f"{file.name} cannot be opened: {error}") from error
-        database = cls(connection, opened[0], settings)
+        database = cls(file, connection, opened[0], settings)
         try:
             await database.run(lambda raw: _put_in_force(raw, file.name, settings))
         except BaseException:
@@ -128,12 +137,28 @@ class Database:
         self._wal_bytes += wal_bytes
         if self._wal_bytes >= self._wal_bytes_max and self._moving is None:
             self._wal_bytes = 0
-            self._moving = asyncio.create_task(self._move_pages())
+            self._moving = asyncio.create_task(self._move_in_background())
         return outcome
 
     async def transact(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
         """Runs statements as one transaction that writes about so many bytes."""
         return await self.write(lambda raw: transact(raw, lambda: work(raw)), wal_bytes)
+
+    async def shrink(self, pages_max: int) -> int:
+        """Gives free pages at the end of the file back to the file system, at most so many; returns
+        how many. Raises `DiskFull`: what is moved goes through the WAL. A file that was made before
+        this could be keeps its pages."""
+
+        def shrink(raw: sqlite3.Connection) -> int:
+            before = _free_pages(raw)
+            if before:
+                _vacuum(raw, pages_max)
+            return before - _free_pages(raw)
+
+        given = await self.write(shrink, 0)
+        if given:
+            await self._move_pages("TRUNCATE")
+        return given
 
     async def close(self) -> None:
         """Waits for what was begun and closes the file; SQLite moves all pages and deletes the
@@ -146,23 +171,54 @@ class Database:
         on_thread = cast(_OneHop, self._connection)._execute  # noqa: SLF001  # see _OneHop
         return await on_thread(lambda: work(self._raw))
 
-    async def _move_pages(self) -> None:
+    async def _move_in_background(self) -> None:
+        try:
+            await self._move_pages("PASSIVE")
+        finally:
+            self._moving = None
+
+    async def _move_pages(self, mode: str) -> None:
         """SQLite's own checkpoint, between two commits rather than inside one: whoever waited for
         the last commit is answered meanwhile. A full disk only means that the WAL grows on; it is
-        tried again."""
+        tried again. Where the file would grow by more than there is room for, nothing is moved: the
+        attempt would take what room there is, and gain none."""
 
         def move(raw: sqlite3.Connection) -> None:
             try:
-                autocommit(raw, lambda: raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall())
+                growth = _page_count(raw) * PAGE_BYTES - self._file.stat().st_size
+                if growth > 0 and growth > free_bytes(self._file.parent):
+                    return
+                autocommit(raw, lambda: raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchall())
             except DiskFull:
                 return
             except CommitUnknown as unknown:
                 self._broken = unknown
 
+        await self._hop(move)
+
+
+def _page_count(raw: sqlite3.Connection) -> int:
+    return int(raw.execute("PRAGMA page_count").fetchone()[0])
+
+
+def _vacuum(raw: sqlite3.Connection, pages_max: int) -> None:
+    """Where the WAL has no room for all that is moved, fewer pages go."""
+    pages = pages_max
+    while True:
+        vacuum = f"PRAGMA incremental_vacuum({pages})"
         try:
-            await self._hop(move)
-        finally:
-            self._moving = None
+            # A script runs to its end; `execute` would stop after the first page.
+            autocommit(raw, lambda: raw.executescript(vacuum))  # noqa: B023  # called at once
+        except DiskFull:
+            if pages == 1:
+                raise
+            pages = max(pages // 16, 1)
+        else:
+            return
+
+
+def _free_pages(raw: sqlite3.Connection) -> int:
+    return int(raw.execute("PRAGMA freelist_count").fetchone()[0])
 
 
 def _put_in_force(raw: sqlite3.Connection, name: str, settings: DatabaseSettings) -> None:
@@ -188,7 +244,7 @@ def _put_in_force(raw: sqlite3.Connection, name: str, settings: DatabaseSettings
 def _compare(raw: sqlite3.Connection, name: str, pragma: str, wanted: str) -> None:
     found = str(raw.execute(f"PRAGMA {pragma}").fetchone()[0])
     same = {"FULL": "2", "NORMAL": "1", "OFF": "0", "ON": "1", "MEMORY": "2"}.get(wanted, wanted)
-    if pragma != "page_size" and found.upper() != same.upper():
+    if pragma not in _FIXED_WHEN_MADE and found.upper() != same.upper():
         raise StoreRefused(
             f"{name}: PRAGMA {pragma} is {found} and not {wanted}; the promises rest on it"
         )

@@ -76,11 +76,17 @@ def _kind_of(op: EndedOp) -> tuple[type, int]:
 
 
 def _spans_of(ops: Sequence[EndedOp]) -> list[Span]:
-    return [
-        (op.first_id, op.first_id + op.count)
-        for op in ops
-        if isinstance(op, MarkStale | RemoveEnded)
-    ]
+    """Neighbours as one: a part that goes as a whole need not be cut, which copies its blob."""
+    spans: list[Span] = []
+    for op in sorted(
+        (op for op in ops if isinstance(op, MarkStale | RemoveEnded)), key=lambda op: op.first_id
+    ):
+        end = op.first_id + op.count
+        if spans and op.first_id <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+        else:
+            spans.append((op.first_id, end))
+    return spans
 
 
 def _put_all(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> None:

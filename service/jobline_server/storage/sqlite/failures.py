@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 from jobline_server.storage.store import CommitRefused, CommitUnknown, DiskFull, Fenced
@@ -13,6 +16,9 @@ T = TypeVar("T")
 # Extended codes (https://sqlite.org/rescode.html) carry the primary one in their low byte.
 _PRIMARY = 0xFF
 _FENCED = "fenced"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+# Where SQLite found no room for a page, there is none for so much.
+_PROBE_BYTES = 1 << 16
 
 
 def autocommit(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
@@ -41,16 +47,35 @@ def transact(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
 def _meaning_of(
     connection: sqlite3.Connection, error: sqlite3.Error
 ) -> CommitRefused | CommitUnknown | Fenced:
-    """Only two errors are known to leave nothing behind: a full disk, and our own fence. For both
-    SQLite undoes the statement or the transaction; that it did is checked, not believed."""
+    """Only two errors are known to leave nothing behind: a full disk, or quota, and our own fence.
+    For both SQLite undoes the statement or the transaction; that it did is checked, not
+    believed."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if connection.in_transaction and not _roll_back(connection):
         return CommitUnknown(f"a write failed and could not be undone: {error}")
-    if code & _PRIMARY == sqlite3.SQLITE_FULL:
+    if code & _PRIMARY == sqlite3.SQLITE_FULL or (
+        code == sqlite3.SQLITE_IOERR_WRITE and _has_no_room(connection)
+    ):
         return DiskFull("the disk is full; nothing was written")
     if code == sqlite3.SQLITE_CONSTRAINT_TRIGGER and str(error) == _FENCED:
         return Fenced("the shard row has another epoch, offset or chain than this commit continues")
     return CommitUnknown(f"a write failed and may or may not be on disk: {error}")
+
+
+def _has_no_room(connection: sqlite3.Connection) -> bool:
+    """Whether a write failed because a quota is used up. SQLite calls that an I/O error, as it
+    knows ENOSPC alone, and does not tell the system's reason through Python; a file beside the
+    database does."""
+    probe = Path(connection.execute("PRAGMA database_list").fetchone()[2] + ".probe")
+    try:
+        probe.write_bytes(bytes(_PROBE_BYTES))
+    except OSError as error:
+        return error.errno in NO_ROOM
+    else:
+        return False
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
 
 
 def _roll_back(connection: sqlite3.Connection) -> bool:

@@ -29,7 +29,12 @@ from jobline_server.storage.finished import (
     RemoveQueue,
 )
 from jobline_server.storage.sqlite import ended_ops, ended_queries, ended_retention, opening
-from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database, DatabaseSettings
+from jobline_server.storage.sqlite.connection import (
+    PAGE_BYTES,
+    SHRUNK_PAGES,
+    Database,
+    DatabaseSettings,
+)
 from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import make_directory, sync_directory
 from jobline_server.storage.store import DataLoss, StoreRefused
@@ -94,6 +99,10 @@ class SqliteFinished:
         except BaseException:
             self._written = True
             raise
+
+    async def shrink(self) -> int:
+        """See `Finished.shrink`."""
+        return await self._database.shrink(SHRUNK_PAGES) * PAGE_BYTES
 
     async def get(self, job_id: int) -> EndedRow | None:
         """See `Finished.get`."""

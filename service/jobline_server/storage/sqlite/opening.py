@@ -29,6 +29,7 @@ from jobline_server.storage.store import (
     CommitRefused,
     CommitUnknown,
     DataLoss,
+    DiskFull,
     ShardRow,
     StoreRefused,
 )
@@ -73,6 +74,8 @@ def create(connection: sqlite3.Connection, name: str, values: Mapping[str, str])
     text = _filled(name, values)
     try:
         autocommit(connection, lambda: connection.executescript(text))
+    except DiskFull:
+        raise
     except (CommitRefused, CommitUnknown) as failure:
         raise StoreRefused(f"the store could not be made: {failure}") from failure
 

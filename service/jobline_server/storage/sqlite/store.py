@@ -5,7 +5,7 @@ disk means."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,13 @@ from typing import TypeVar
 
 from jobline_server.storage.sqlite import items, journal, opening, reading
 from jobline_server.storage.sqlite.ballast import Ballast
-from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database, DatabaseSettings
+from jobline_server.storage.sqlite.connection import (
+    PAGE_BYTES,
+    SHRUNK_PAGES,
+    Database,
+    DatabaseSettings,
+)
+from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import (
     DirectoryLock,
     free_bytes,
@@ -32,13 +38,14 @@ from jobline_server.storage.store import (
     ItemRow,
     JournalRow,
     ShardImage,
-    ShardRow,
     SpaceReport,
     StoreRefused,
 )
 
 T = TypeVar("T")
 
+# A start with less free room than this takes the ballast first; it is set up again afterwards.
+START_BYTES = 1 << 20
 # A commit writes about this much beside its blobs: the ends of the last page and the shard row's
 # page.
 _ROW_BYTES = 2 * PAGE_BYTES
@@ -81,6 +88,10 @@ class SqliteStore:
 
     async def _open(self, shards: int) -> int:
         file = self._directory / DATABASE_FILE
+        self._ballast.find()
+        if free_bytes(self._directory) < START_BYTES and not self._ballast.give_up(last=True):
+            # SQLite cannot even open its files on a disk without room.
+            raise DiskFull("the disk is full; nothing was written")
         self._opened = await Database.open(file, self._settings.database)
         sync_directory(self._directory)
         try:
@@ -107,17 +118,14 @@ class SqliteStore:
         """See `Store.open_shard`."""
         apart = 0
         if self._settings.accept_loss:
-            apart = await self._database.write(
-                partial(opening.cut_where_it_breaks, shard=shard), _ROW_BYTES
-            )
-        row = await self._database.write(
-            partial(opening.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block),
-            _ROW_BYTES,
+            apart = await self._write_anyway(partial(opening.cut_where_it_breaks, shard=shard))
+        row = await self._write_anyway(
+            partial(opening.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block)
         )
         self._ceilings[shard] = row.id_ceiling
         self._promised.keep(shard, row.epoch, row.offset, row.chain, row.id_ceiling)
         self._promised.sync()
-        await self._delete_leftovers(row)
+        await self.drop_staged(shard)
         return ShardImage(row, first_free_id_sequence=row.id_ceiling - id_block, set_apart=apart)
 
     def items(self, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
@@ -148,7 +156,7 @@ class SqliteStore:
         try:
             journal.append(connection, rows, id_ceilings)
         except DiskFull:
-            if not self._ballast.give_up():
+            if not self._ballast.give_up(last=False):
                 raise
             journal.append(connection, rows, id_ceilings)
         for shard, ceiling in id_ceilings.items():
@@ -194,13 +202,29 @@ class SqliteStore:
 
         await self._database.transact(finish, _bytes_of(rows, removals) + _ROW_BYTES)
 
-    async def _delete_leftovers(self, row: ShardRow) -> None:
+    async def drop_staged(self, shard: int) -> None:
+        """See `Store.drop_staged`."""
+        row = await self._database.run(partial(items.shard_row, shard=shard))
         after: tuple[int, int] | None = items.BEFORE_ALL
         while after is not None:
             clean = partial(
                 items.delete_leftovers, shard=row, after=after, limit_rows=reading.SLICE_ROWS
             )
-            after = await self._database.transact(clean, reading.SLICE_ROWS * PAGE_BYTES // 16)
+            after = await self._write_anyway(partial(_in_transaction, work=clean))
+
+    async def _write_anyway(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """A write without which there is no start, or which makes room: it may have all of the
+        ballast."""
+
+        def written(connection: sqlite3.Connection) -> T:
+            while True:
+                try:
+                    return work(connection)
+                except DiskFull:
+                    if not (self._ballast.give_up(last=False) or self._ballast.give_up(last=True)):
+                        raise
+
+        return await self._database.write(written, _ROW_BYTES)
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
         """See `Store.truncate`."""
@@ -213,7 +237,7 @@ class SqliteStore:
             _, left = journal.truncate(connection, row, limit_rows - deleted)
             return min(left, limit_rows)
 
-        return await self._database.transact(truncate, limit_rows * _ROW_BYTES // 8)
+        return await self._write_anyway(partial(_in_transaction, work=truncate))
 
     def space(self) -> SpaceReport:
         """See `Store.space`."""
@@ -224,10 +248,18 @@ class SqliteStore:
         """See `Store.ballast_stands`."""
         return self._ballast.standing
 
+    async def give_up_ballast(self, *, last: bool) -> bool:
+        """See `Store.give_up_ballast`. On the thread, as all that is done to the ballast."""
+        return await self._database.run(lambda _: self._ballast.give_up(last=last))
+
     async def restore_ballast(self) -> bool:
-        """See `Store.restore_ballast`. On the thread, because allocating may take a while."""
+        """See `Store.restore_ballast`. Allocating may take a while."""
         spare = self._settings.low_space_bytes
         return await self._database.run(lambda _: self._ballast.stand(spare))
+
+    async def shrink(self) -> int:
+        """See `Store.shrink`."""
+        return await self._database.shrink(SHRUNK_PAGES) * PAGE_BYTES
 
     async def close(self) -> None:
         """See `Store.close`."""
@@ -250,6 +282,10 @@ class SqliteStore:
         if self._promises is None:
             raise RuntimeError("the store is not open")
         return self._promises
+
+
+def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    return transact(connection, lambda: work(connection))
 
 
 def _bytes_of(rows: Sequence[ItemRow], removals: Sequence[ItemKey]) -> int:

@@ -7,6 +7,12 @@
 -- 4,200 small commits a second, and 179 181 194 181 132 MB/s of large ones.
 PRAGMA page_size = 8192;
 
+-- name: auto_vacuum
+-- Lets free pages be given back to the file system, when we ask for it: a disk that is full of jobs
+-- has room again once they are deleted. Fixed when a file is made, as the page size is. Measured: a
+-- commit of 200 bytes costs 2 % more processor time, one of 20 KB 10 % of 18 µs, next to an fsync.
+PRAGMA auto_vacuum = INCREMENTAL;
+
 -- name: locking_mode
 -- The file is ours until we close it: no second connection, so no WAL-reset bug, and no shared
 -- memory file.
