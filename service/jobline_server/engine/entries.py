@@ -244,7 +244,7 @@ class JobsStaled:
 
 @dataclass(slots=True)
 class JobsDeleted:
-    """Jobs of one queue were deleted; `state` is where they were: waiting, or ended."""
+    """Jobs of one queue were deleted; `state` is where they were: ACTIVE only with the queue."""
 
     at_ms: int
     queue: str

@@ -17,7 +17,8 @@ class Queue:
 
     The counts are of jobs, whole lots included: `scheduled + ready + active` are live, `ended`
     holds those that are still kept by state. All of its jobs have ids from `born_id` on: what is
-    kept below belongs to a queue of this name that was deleted.
+    kept below belongs to a queue of this name that was deleted. While it is `deleting`, nothing is
+    handed out.
     """
 
     __slots__ = (
@@ -32,6 +33,7 @@ class Queue:
         # bookkeeping
         "blocks",
         "born_id",
+        "deleting",
         "_lanes",
         "_ranks",
         "scheduled",
@@ -56,6 +58,7 @@ class Queue:
         self.created_ms = created_ms
         self.blocks = IdBlocks()
         self.born_id = 0
+        self.deleting = False
         self._lanes: dict[int, dict[str, Lane]] = {}
         self._ranks: list[int] = []
         self.scheduled = 0

@@ -57,6 +57,7 @@ MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
     **{(state, Move.CANCELLED): _S.CANCELLED for state in sorted(WAITING_STATES)},
     **{(state, Move.RETRIED): _S.READY for state in [*sorted(ENDED_STATES), _S.STALE]},
     **{(state, Move.STALED): _S.STALE for state in sorted(ENDED_STATES)},
+    (_S.ACTIVE, Move.DELETED): None,  # with its queue
     **{
         (state, Move.DELETED): None
         for state in [*sorted(WAITING_STATES), *sorted(ENDED_STATES), _S.STALE]

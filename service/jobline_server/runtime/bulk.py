@@ -18,6 +18,7 @@ from jobline_server.engine.decide.admin import (
     decide_promote,
     decide_retry,
 )
+from jobline_server.engine.decide.queues import decide_delete_active
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, JobState
 from jobline_server.runtime.core import Core
@@ -56,6 +57,7 @@ class Bulk:
         self._promotes = _Verb(frozenset({JobState.SCHEDULED}), self._promote, None)
         self._cancels = _Verb(LIVE, self._cancel, None)
         self._retries = _Verb(KEPT_STATES, None, self._retry)
+        self._deletes_live = _Verb(LIVE, self._delete_live, None)
         self._deletes = _Verb(DELETABLE, self._delete_waiting, self._delete_ended)
 
     async def promote_jobs(
@@ -75,6 +77,16 @@ class Bulk:
     async def delete_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Deletes jobs that wait or have ended."""
         return await self._act(self._deletes, selection, dry_run=dry_run)
+
+    async def delete_live(self, queue: str, *, with_active: bool) -> int:
+        """Deletes what lives of a queue that is being deleted; returns how many there were. What
+        comes in meanwhile stays.
+        """
+        states = LIVE if with_active else LIVE - {JobState.ACTIVE}
+        wanted, result = JobFilter(queue=queue, states=states), BulkResult()
+        await self._act_on_live(self._deletes_live, wanted, result, dry_run=False)
+        await self._core.commits.wait()
+        return result.count
 
     async def _act(self, verb: _Verb, selection: Selection, *, dry_run: bool) -> BulkResult:
         result = BulkResult(operation_id=self._new_operation())
@@ -178,6 +190,8 @@ class Bulk:
                     slices += 1
                     if slices % SLICES_A_COMMIT == 0:
                         await self._core.commits.wait()
+                        # Or what ended would pile up in memory, and be put in order in one step.
+                        await self._ended.write()
 
     async def _delete_page(self, walk: EndedWalk, result: BulkResult) -> None:
         async with self._ended.changing:
@@ -211,6 +225,11 @@ class Bulk:
         count, left = decide_delete_waiting(shard, self._core.now(), ids)
         result.count += count
         return left
+
+    def _delete_live(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
+        active = self._delete_waiting(shard, ids, result)
+        result.count += decide_delete_active(shard, self._core.now(), active)
+        return ()
 
     def _delete_ended(self, shard: Shard, look: Look, result: BulkResult) -> Sequence[int]:
         """A fact a queue and state."""

@@ -21,10 +21,13 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
 from jobline_server.runtime.listing import page_by_name, queue_bytes
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
+from jobline_server.runtime.walks import SLICE_JOBS
 
 # Priorities that a view lists, and lanes whose heads it looks at to find the oldest job.
 PRIORITIES_SHOWN_MAX = 100
 LANES_LOOKED_AT_MAX = 1_000
+# How often what came in while a queue was emptied is deleted in slices, before it goes in one step.
+DELETE_ROUNDS = 10
 WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
 CLEANED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE})
 
@@ -110,7 +113,9 @@ class Queues:
     async def delete_queue(
         self, queue: str, *, force: bool, dry_run: bool, audit: Audit
     ) -> BulkResult:
-        """Deletes a queue with all its jobs: what waits in slices, then the rest in one fact."""
+        """Deletes a queue with all its jobs: what lives in slices, then the rest in one fact. It
+        hands out nothing meanwhile, so that nothing becomes active.
+        """
         shard = self._core.shard_of_queue(queue)
         found = existing_queue(shard, queue)
         result = BulkResult(operation_id=self._new_operation())
@@ -120,11 +125,20 @@ class Queues:
         if dry_run:
             result.count = found.live() + sum(found.ended.values())
             return result
-        drained = await self.drain_queue(queue, dry_run=False, audit=audit)
-        left = decide_delete_queue(shard, self._core.now(), queue, force=force)
-        self._core.decided(shard)
+        found.deleting = True
+        try:
+            for _ in range(DELETE_ROUNDS):
+                result.count += await self._bulk.delete_live(queue, with_active=force)
+                if found.live() <= SLICE_JOBS:
+                    break
+            result.count += decide_delete_queue(shard, self._core.now(), queue, force=force)
+            self._core.decided(shard)
+        finally:
+            # It is there still if the caller went away, or the disk failed.
+            found.deleting = False
+            shard.wake(found)
+            self._core.serve(shard)
         await self._core.commits.wait()
-        result.count = drained.count + left
         return result
 
     def _view(self, shard: Shard, queue: Queue) -> QueueView:

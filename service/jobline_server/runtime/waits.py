@@ -13,7 +13,7 @@ from jobline_server.engine.commands import Ended
 from jobline_server.engine.endings import EndedJobs as JobsEnding
 from jobline_server.engine.endings import EndedRuns, Happened, QueueGone
 from jobline_server.engine.entries import JobsDeleted
-from jobline_server.engine.values import WAITING_STATES, EndReason, JobState
+from jobline_server.engine.values import KEPT_STATES, EndReason, JobState
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.damage import damaged
@@ -90,9 +90,11 @@ class Waits:
 
     def _tell_deleted(self, happened: Iterable[Happened]) -> None:
         for fact, _ in happened:
-            if isinstance(fact, JobsDeleted) and fact.state in WAITING_STATES:
+            if isinstance(fact, JobsDeleted) and fact.state not in KEPT_STATES:
                 runs = zip(fact.starts, fact.counts, strict=True)
-                self._tell_gone(runs, EndReason.DELETED, fact.at_ms)
+                is_active = fact.state is JobState.ACTIVE
+                why = EndReason.QUEUE_DELETED if is_active else EndReason.DELETED
+                self._tell_gone(runs, why, fact.at_ms)
 
     def _tell_gone(self, runs: Iterable[tuple[int, int]], why: EndReason, at_ms: int) -> None:
         for first_id, count in runs:

@@ -208,7 +208,14 @@ def test_ended_jobs_are_staled_and_deleted_by_number(world, run):
     assert world.shard.take_ended() == changes
 
 
-def test_active_jobs_are_neither_staled_nor_deleted(world, run):
-    for fact in (JobsStaled, JobsDeleted):
-        with pytest.raises(IllegalMove, match="in ACTIVE cannot be"):
-            world.shard.emit(fact(WALL_MS, "q", JobState.ACTIVE, [run], [1]))
+def test_active_jobs_are_not_staled(world, run):
+    with pytest.raises(IllegalMove, match="in ACTIVE cannot be"):
+        world.shard.emit(JobsStaled(WALL_MS, "q", JobState.ACTIVE, [run], [1]))
+
+
+def test_jobs_that_wait_are_not_deleted_as_active_ones(world):
+    """They have no worker that could be told."""
+    for job_id in (world.row(), world.plain(b"1").first_id):
+        with pytest.raises(IllegalMove, match=f"job {job_id} is not leased"):
+            world.shard.emit(JobsDeleted(WALL_MS, "q", JobState.ACTIVE, [job_id], [1]))
+    world.check()

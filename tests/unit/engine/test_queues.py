@@ -6,6 +6,7 @@ import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import (
+    decide_delete_active,
     decide_delete_queue,
     decide_pause_queue,
     decide_resume_queue,
@@ -14,7 +15,15 @@ from jobline_server.engine.decide.queues import (
     known_queue,
 )
 from jobline_server.engine.endings import QueueGone
-from jobline_server.engine.values import JobOptions, QueueSettings, Retention, RevokeReason
+from jobline_server.engine.entries import JobsDeleted
+from jobline_server.engine.values import (
+    AckLevel,
+    JobOptions,
+    QueueSettings,
+    Retention,
+    RevokeReason,
+)
+from tests.unit.engine.world import leases_of
 
 HOUR_MS = 3_600_000
 
@@ -116,3 +125,31 @@ def test_pushing_again_and_again_keeps_an_empty_queue(world):
     known_queue(world.shard, world.now, "q")
     world.advance(HOUR_MS)
     assert decide_vanish(world.shard, world.now) == 0
+
+
+def test_active_jobs_are_deleted_with_their_queue_in_slices(world):
+    """Trial C5: members of a run and single jobs; their workers are told, other queues stay."""
+    first_id = world.plain(b"1", b"2", b"3", b"4").first_id
+    single, volatile = world.row(), world.row(level=AckLevel.MEMORY)
+    leased = dict(leases_of(world.lease()))
+    assert len(leased) == 6
+    ids = [first_id + 3, first_id, first_id + 1, single, volatile, first_id + 99]
+    assert decide_delete_active(world.shard, world.now, ids) == 5
+    facts = [fact for fact in world.commit() if isinstance(fact, JobsDeleted)]
+    assert [(fact.starts, fact.counts) for fact in facts] == [
+        ([first_id, first_id + 3, single], [2, 1, 1])
+    ]
+    revoked = {(job_id, delivery) for _, job_id, delivery, _ in world.shard.revoked}
+    assert revoked == {(one, leased[one]) for one in ids if one in leased}
+    assert {why for *_, why in world.shard.revoked} == {RevokeReason.QUEUE_DELETED}
+    assert world.counts() == (0, 0, 1)
+    world.check()
+    assert decide_delete_queue(world.shard, world.now, "q", force=True) == 1
+    world.check()
+
+
+def test_queue_that_is_being_deleted_hands_out_nothing(world):
+    """Trial C5: or a job would become active between two slices."""
+    world.row()
+    world.queue().deleting = True
+    assert world.lease().count() == 0

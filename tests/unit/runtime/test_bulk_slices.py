@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jobline_server.engine import limits
+from jobline_server.engine import invariants, limits
 from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
@@ -25,6 +25,7 @@ from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.conftest import nothing_is_damaged
+from tests.unit.runtime.test_turn import a_pull
 
 JOBS = 6_000
 QUEUE = "mail"
@@ -205,3 +206,40 @@ async def test_a_caller_that_goes_away_ends_its_call_between_two_slices(busy: Ru
     done = busy.get_queue(QUEUE).ended[JobState.CANCELLED]
     assert done % walks.SLICE_JOBS == 0
     assert (await cancel(busy)).count == JOBS - done > 0
+
+
+@pytest.mark.parametrize("kind", ["singles", "lots", "ones"])
+async def test_a_queue_is_deleted_by_what_it_holds(
+    busy: Runtime, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Trial C5: active jobs go in slices too, and the other queues of its shard are not looked
+    at.
+    """
+    await push(busy, kind)
+    other = Push("other", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * 100))
+    await busy.push(other)
+    leased = await a_pull(busy, "other")
+    assert leased.count() == 10
+    shard = busy.core.shard_of_queue("other")
+    work = Work(monkeypatch)
+    done = await work.of(busy.delete_queue("other", force=True, dry_run=False, audit=Audit()))
+    assert (done.count, "other" in shard.queues) == (100, False)
+    assert work.total < 10 * 100
+    while (leased := await a_pull(busy, max_jobs=1_000)).count():
+        await busy.core.commits.wait()
+    work.total = work.most = 0
+    done = await work.of(busy.delete_queue(QUEUE, force=True, dry_run=False, audit=Audit()))
+    assert (done.count, shard.load.live_jobs, shard.load.payload_bytes) == (JOBS, 0, 0)
+    assert work.most <= 9 * walks.SLICE_JOBS
+    invariants.check(shard)
+
+
+async def test_a_queue_with_waiting_jobs_hands_out_none_while_it_is_deleted(busy: Runtime) -> None:
+    """Trial C5: so it is not refused for active jobs when half of the others are gone."""
+    await push(busy, "singles")
+    task = asyncio.ensure_future(
+        busy.delete_queue(QUEUE, force=False, dry_run=False, audit=Audit())
+    )
+    await asyncio.sleep(0)
+    assert (await a_pull(busy)).count() == 0
+    assert (await task).count == JOBS

@@ -18,9 +18,11 @@ def a_push(*payloads: bytes, level: AckLevel | None = None) -> Push:
     return Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of(payloads), level=level)
 
 
-def a_pull(runtime: Runtime, queue: str = "mail", *, wait_ms: int = 0) -> asyncio.Task[Leased]:
+def a_pull(
+    runtime: Runtime, queue: str = "mail", *, wait_ms: int = 0, max_jobs: int = 10
+) -> asyncio.Task[Leased]:
     pull = runtime.pull(
-        Pull(((queue, 1),), max_jobs=10, wait_ms=wait_ms, worker="w", accepts_runs=True)
+        Pull(((queue, 1),), max_jobs=max_jobs, wait_ms=wait_ms, worker="w", accepts_runs=True)
     )
     return asyncio.ensure_future(pull)
 

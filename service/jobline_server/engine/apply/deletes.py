@@ -1,17 +1,24 @@
-"""Ended jobs age, and jobs are deleted, ended ones and waiting ones."""
+"""Ended jobs age; jobs are deleted: waiting and ended ones, and active ones with their queue."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobline_server.engine.apply.ends import alike, leave_lot, leave_state, singles_and_runs
-from jobline_server.engine.apply.touch import drop_jobs, drop_members
+from jobline_server.engine.apply.ends import (
+    alike,
+    by_lease,
+    leave_lot,
+    leave_state,
+    singles_and_runs,
+)
+from jobline_server.engine.apply.touch import drop_jobs, drop_members, settle_members
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsDeleted, JobsStaled
-from jobline_server.engine.states import Move, after, live
-from jobline_server.engine.values import WAITING_STATES, JobState
+from jobline_server.engine.states import IllegalMove, Move, after, live
+from jobline_server.engine.values import WAITING_STATES, JobState, RevokeReason
 
 if TYPE_CHECKING:
+    from jobline_server.engine.job import Job
     from jobline_server.engine.shard import Shard
 
 
@@ -25,20 +32,45 @@ def apply_jobs_staled(shard: Shard, fact: JobsStaled, _offset: int) -> None:
 
 
 def apply_jobs_deleted(shard: Shard, fact: JobsDeleted, _offset: int) -> None:
-    """Jobs are gone, waiting or ended ones."""
+    """Jobs are gone."""
     after(fact.state, Move.DELETED, fact.starts[0])
+    if fact.state is JobState.ACTIVE:
+        _delete_active(shard, fact)
+        return
     if fact.state not in WAITING_STATES:
         ended = shard.queues[fact.queue].ended
         ended[fact.state] = ended.get(fact.state, 0) - sum(fact.counts)
         shard.ended.append(EndedChange(None, fact.starts, fact.counts, fact.at_ms))
         return
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
+    _drop_singles(shard, jobs)
+    for first_id, count in runs:
+        lot = leave_lot(shard, first_id, count, Move.DELETED)
+        drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
+    shard.unschedule(len(fact.starts))
+
+
+def _delete_active(shard: Shard, fact: JobsDeleted) -> None:
+    """Their workers are told to stop."""
+    jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
+    for job in jobs:
+        if job.holder is None:
+            raise IllegalMove(f"job {job.id} is not leased")
+        shard.revoked.append((job.holder, job.id, job.delivery, RevokeReason.QUEUE_DELETED))
+    _drop_singles(shard, jobs)
+    for lease, starts, counts in by_lease(shard, runs):
+        total, payload_bytes = settle_members(lease, starts, counts)
+        lease.lot.queue.active -= total
+        drop_members(shard, lease.lot, total, payload_bytes)
+        for first_id, count in zip(starts, counts, strict=True):
+            for job_id in range(first_id, first_id + count):
+                revoked = (lease.holder, job_id, lease.delivery, RevokeReason.QUEUE_DELETED)
+                shard.revoked.append(revoked)
+
+
+def _drop_singles(shard: Shard, jobs: list[Job]) -> None:
     for group in alike(jobs) if jobs else ():
         leave_state(group[0].queue, group)
         for job in group:
             job.state = JobState.STALE
         drop_jobs(shard, group[0].queue, group)
-    for first_id, count in runs:
-        lot = leave_lot(shard, first_id, count, Move.DELETED)
-        drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
-    shard.unschedule(len(fact.starts))

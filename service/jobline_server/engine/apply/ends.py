@@ -47,7 +47,7 @@ def apply_jobs_completed(shard: Shard, fact: JobsCompleted, _offset: int) -> Non
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     if jobs:
         end_jobs(shard, jobs, Move.COMPLETED, fact.at_ms, results=results)
-    for lease, starts, counts in _by_lease(shard, runs):
+    for lease, starts, counts in by_lease(shard, runs):
         _complete_members(shard, lease, starts, counts, fact.at_ms, results)
 
 
@@ -63,7 +63,7 @@ def singles_and_runs(
     return jobs, [(start, count) for start, count, job in runs if job is None]
 
 
-def _by_lease(
+def by_lease(
     shard: Shard, runs: list[tuple[int, int]]
 ) -> Iterator[tuple[RunLease, list[int], list[int]]]:
     """Runs in groups of neighbours on the list that are on one lease. Each lease is looked up when

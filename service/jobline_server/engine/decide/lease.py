@@ -34,7 +34,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     (`arm`).
     """
     leased = Leased()
-    if queue.paused or not queue.ready or max_jobs <= 0:
+    if queue.paused or queue.deleting or not queue.ready or max_jobs <= 0:
         return leased
     shard.mono_ms = now.mono_ms
     chosen = Chosen(max_jobs, max_bytes, has_nothing=not holder.tally.jobs)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.engine.entries import (
+    JobsDeleted,
+    QueueChanged,
+    QueueDeleted,
+    QueuePaused,
+    QueueResumed,
+)
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import DEFAULT_SETTINGS, Now, QueueSettings
+from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, Now, QueueSettings
 
 
 def known_queue(shard: Shard, now: Now, name: str) -> Queue:
@@ -67,6 +76,28 @@ def decide_delete_queue(shard: Shard, now: Now, name: str, *, force: bool) -> in
     count = queue.live() + sum(queue.ended.values())
     shard.emit(QueueDeleted(now.wall_ms, name))
     return count
+
+
+def decide_delete_active(shard: Shard, now: Now, ids: Iterable[int]) -> int:
+    """Deletes active jobs of a queue that is being deleted; returns how many there were."""
+    chosen: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}
+    last: Job | RunLease | None = None
+    for job_id in sorted(ids):
+        lease, _ = shard.find_lease(job_id)
+        if lease is None:
+            continue
+        owner = lease if isinstance(lease, Job) else lease.lot
+        starts, counts = chosen.setdefault((owner.queue.name, owner.volatile), ([], []))
+        if lease is last and starts[-1] + counts[-1] == job_id:
+            counts[-1] += 1
+        else:
+            starts.append(job_id)
+            counts.append(1)
+        last = lease
+    for (queue, volatile), (starts, counts) in chosen.items():
+        fact = JobsDeleted(now.wall_ms, queue, JobState.ACTIVE, starts, counts)
+        shard.emit(fact, volatile=volatile)
+    return sum(sum(counts) for _, counts in chosen.values())
 
 
 def decide_vanish(shard: Shard, now: Now) -> int:
