@@ -13,7 +13,7 @@ from jobline.v1 import job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.engine.commands import Leased, Pull
 from jobline_server.testing import RunningServer
-from tests.server.conftest import until
+from tests.server.conftest import connect, until
 from tests.server.world import make
 
 # As long as a cancellation needs at most to the server's socket and its threads.
@@ -67,3 +67,25 @@ async def test_a_pull_whose_reply_is_not_wanted_is_given_back(
     await until(lambda: len(server.server.admission.pulls) == 1)
     await stub.Release(make(job_service_pb2.ReleaseRequest, pull={**pull, "worker": "w"}))
     assert not (await waits).jobs
+
+
+async def test_a_job_too_large_for_a_client_is_not_sent_to_it(server: RunningServer) -> None:
+    """Trial C6: by gRPC's default limits the call would fail, each time, until the job is dead."""
+    async with aio.insecure_channel(server.address) as plain, connect(server.address) as channel:
+        stub: Any = JobServiceStub(plain)
+        payloads = [bytes(5 << 20), b"small"]
+        pushed = await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=payloads))
+        stream = stub.Stream()
+        opening = {"queues": [{"queue": "q"}]}
+        frame = make(job_service_pb2.StreamRequest, open=opening, window={"max_in_flight": 9})
+        await stream.write(frame)
+        jobs: list[Any] = []
+        while not jobs:
+            jobs += (await stream.read()).jobs
+        assert [job.payload for job in jobs] == [b"small"]
+        pull = {"queues": [{"queue": "q"}], "max_jobs": 9}
+        assert not (await stub.Pull(make(job_service_pb2.PullRequest, **pull))).jobs
+        large = {**pull, "max_message_bytes": 16 << 20}
+        taken = await JobServiceStub(channel).Pull(make(job_service_pb2.PullRequest, **large))
+        assert [job.id for job in taken.jobs] == [pushed.first_id]
+        stream.cancel()

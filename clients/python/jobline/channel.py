@@ -13,12 +13,11 @@ import grpc
 from grpc import aio
 
 from jobline.errors import FailedPrecondition, InvalidArgument
+from jobline.requests import MESSAGE_BYTES_MAX
 
 # Where a server is, unless an argument or JOBLINE_SERVER says otherwise.
 DEFAULT_TARGET = "localhost:7070"
 
-# A frame or page of the server; requests are bounded by the server.
-MESSAGE_BYTES_MAX = 64 << 20
 
 # Calls that change nothing, or that say so when they are repeated (a settle answers ALREADY_DONE,
 # a pull carries a request id). `Push` is not among them: the client repeats it itself, for longer

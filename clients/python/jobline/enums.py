@@ -141,6 +141,7 @@ class ObstacleKind(IntEnum):
     ENDED = 7
     NOT_DURABLE = 8
     WORKERS_BUSY = 9
+    TOO_LARGE = 10
 
 
 class LeaseReason(IntEnum):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from jobline.enums import ReleaseReason, RevokeReason
 from jobline.leased import LeasedJob
+from jobline.requests import MESSAGE_BYTES_MAX
 from jobline.settles import SettleReport
 from jobline.v1 import job_service_pb2 as pb
 
@@ -84,4 +85,5 @@ def opening_of(
         queues=[pb.QueueWeight(queue=queue, weight=weight) for queue, weight in queues],
         handlers=[pb.HandlerDescription(queue=queue, name=name) for queue, name in handlers],
         accepts_runs=True,
+        max_message_bytes=MESSAGE_BYTES_MAX,
     )

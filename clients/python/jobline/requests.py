@@ -28,6 +28,9 @@ from jobline.v1 import job_service_pb2 as pb
 from jobline.values import Failed, JobEnd, JobError, QueueWeight
 from jobline.watched import watched_events
 
+# A reply, a frame or a page of the server; requests are bounded by the server.
+MESSAGE_BYTES_MAX = 64 << 20
+
 Lease = LeasedJob | tuple[int, int]
 """A job in hand, or its (id, delivery)."""
 
@@ -57,6 +60,7 @@ def pull_request(
         names=names,
         request_id=request_id,
         accepts_runs=True,
+        max_message_bytes=MESSAGE_BYTES_MAX,
     )
 
 

@@ -46,6 +46,7 @@ class Open:
     lease_ms: int | None = None
     session: str = ""
     accepts_runs: bool = False
+    message_bytes_max: int = limits.MESSAGE_BYTES_DEFAULT
 
 
 @dataclass(slots=True)

@@ -32,6 +32,10 @@ class Consumer(Protocol):
     def room(self) -> tuple[int, int]:
         """Jobs and payload bytes that it can take now."""
 
+    @property
+    def payload_bytes_max(self) -> int:
+        """The largest payload that it takes."""
+
     def names_for(self, queue: str) -> frozenset[str] | None:
         """The names it handles in a queue; None: any."""
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from jobline_server.engine import limits
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import (
@@ -147,6 +148,7 @@ class Pull:
     request_id: bytes = b""
     accepts_runs: bool = False
     names: frozenset[str] = frozenset()
+    message_bytes_max: int = limits.MESSAGE_BYTES_DEFAULT
 
 
 @dataclass(slots=True)

@@ -119,7 +119,7 @@ def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
             if orders != sorted(orders):
                 return f"queue {queue.name}: a lane is out of order"
             for item in live:
-                if (item.options.priority, item.options.name) != (lane.priority, lane.name):
+                if lane is not queue.lane_of(item):
                     return f"queue {queue.name}: an item stands in the wrong lane"
                 standing.add(id(item))
     for item in _items(shard):

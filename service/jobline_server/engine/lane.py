@@ -1,9 +1,11 @@
-"""A lane: the jobs of one priority and one name that are ready, first ready first out.
+"""A lane: the jobs of one priority, name and size that are ready, first ready first out.
 
-Its items are lots and single jobs. A job that stops being ready (cancelled, deleted) stays where
-it is and is skipped when it comes to the front, so nothing is ever searched for. That may be long,
-so such jobs are swept away by and by: each that leaves has a few items looked at, first those at
-the front, then the others in turn, which keeps their order. No single step walks over everything.
+Jobs with large payloads have lanes of their own, by size: not everybody takes them, and they keep
+nobody back who takes smaller ones alone. The items of a lane are lots and single jobs. A job that
+stops being ready (cancelled, deleted) stays where it is and is skipped when it comes to the front,
+so nothing is ever searched for. That may be long, so such jobs are swept away by and by: each that
+leaves has a few items looked at, first those at the front, then the others in turn, which keeps
+their order. No single step walks over everything.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import chain
 
+from jobline_server.engine import limits
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.values import JobState
@@ -28,6 +31,23 @@ SWEPT_EACH = 2
 LEFT_MIN = 64
 
 
+# The largest payload that every caller takes.
+SMALL_BYTES = limits.MESSAGE_BYTES_DEFAULT - limits.JOB_EXTRA_BYTES
+
+
+def size_of(payload_bytes: int) -> int:
+    """The size of lane for a payload: 0 for what every caller takes, 1 up to twice as much, 2 up to
+    twice that.
+    """
+    message_bytes = payload_bytes + limits.JOB_EXTRA_BYTES
+    return ((message_bytes - 1) // limits.MESSAGE_BYTES_DEFAULT).bit_length()
+
+
+def largest_of(item: Item) -> int:
+    """Bytes of the largest payload of a job or a lot."""
+    return item.payloads.bytes_max if isinstance(item, Lot) else len(item.payload)
+
+
 def place_of(item: Item) -> tuple[int, int]:
     """Where an item stands among all that are ready; what is left of a lot stands behind those that
     were taken off its head.
@@ -41,11 +61,12 @@ class Lane:
     `items` is the front; while a sweep is under way, what it has not come to yet stands behind.
     """
 
-    __slots__ = ("_left", "_unswept", "items", "name", "priority", "ready")
+    __slots__ = ("_left", "_unswept", "items", "name", "priority", "ready", "size")
 
-    def __init__(self, priority: int, name: str) -> None:
+    def __init__(self, priority: int, name: str, size: int = 0) -> None:
         self.priority = priority
         self.name = name
+        self.size = size
         self.items: deque[Item] = deque()
         self.ready = 0
         self._unswept: deque[Item] = deque()

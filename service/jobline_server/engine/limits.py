@@ -60,6 +60,12 @@ JOB_KEY_BYTES_MAX = 256
 REQUEST_ID_BYTES_MAX = 64
 REASON_CHARACTERS_MAX = 1_024
 
+# Messages. What a caller takes that does not say more, as gRPC does by default; and what a job may
+# need of it beside its payload: a checkpoint, headers, names, a key.
+MESSAGE_BYTES_DEFAULT = 4 << 20
+MESSAGE_BYTES_MAX = 1 << 30
+JOB_EXTRA_BYTES = 128 << 10
+
 # Numbers in one call.
 PUSH_JOBS_MAX = 1_000
 PUSH_PAYLOADS_MAX = 10_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import Item, Lane, place_of
+from jobline_server.engine.lane import Item, Lane, largest_of, place_of, size_of
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
 
 
@@ -35,6 +35,7 @@ class Queue:
         "born_id",
         "deleting",
         "_lanes",
+        "_large",
         "_ranks",
         "scheduled",
         "ready",
@@ -60,6 +61,8 @@ class Queue:
         self.born_id = 0
         self.deleting = False
         self._lanes: dict[int, dict[str, Lane]] = {}
+        # Lanes of large payloads, which few queues have: by priority, then name and size.
+        self._large: dict[int, dict[tuple[str, int], Lane]] = {}
         self._ranks: list[int] = []
         self.scheduled = 0
         self.ready = 0
@@ -72,34 +75,48 @@ class Queue:
         self.touched_ms = created_ms
         self.stored = False
 
-    def lane(self, priority: int, name: str) -> Lane:
-        """The lane of this priority and name, made if it is not there."""
+    def lane(self, priority: int, name: str, size: int = 0) -> Lane:
+        """The lane of this priority, name and size, made if it is not there."""
         rank = self._lanes.get(priority)
         if rank is None:
             rank = self._lanes[priority] = {}
             insort(self._ranks, -priority)
+        if size:
+            return self._large_lane(priority, name, size)
         lane = rank.get(name)
         if lane is None:
             lane = rank[name] = Lane(priority, name)
         return lane
 
+    def _large_lane(self, priority: int, name: str, size: int) -> Lane:
+        large = self._large.setdefault(priority, {})
+        lane = large.get((name, size))
+        if lane is None:
+            lane = large[name, size] = Lane(priority, name, size)
+        return lane
+
+    def lane_of(self, item: Item) -> Lane:
+        """The lane of an item, made if it is not there."""
+        options = item.options
+        return self.lane(options.priority, options.name, size_of(largest_of(item)))
+
     def put(self, item: Item, jobs: int) -> None:
         """Makes an item ready at the tail of its lane."""
-        self.lane(item.options.priority, item.options.name).put(item, jobs)
+        self.lane_of(item).put(item, jobs)
         self.ready += jobs
 
     def put_back(self, jobs: list[Job]) -> None:
         """Makes jobs that were handed out ready again, each where it stood in its lane."""
-        by_lane: dict[tuple[int, str], list[Job]] = {}
+        by_lane: dict[Lane, list[Job]] = {}
         for job in jobs:
-            by_lane.setdefault((job.options.priority, job.options.name), []).append(job)
-        for (priority, name), of_lane in by_lane.items():
-            self.lane(priority, name).put_back(sorted(of_lane, key=place_of))
+            by_lane.setdefault(self.lane_of(job), []).append(job)
+        for lane, of_lane in by_lane.items():
+            lane.put_back(sorted(of_lane, key=place_of))
         self.ready += len(jobs)
 
     def leave(self, item: Item, jobs: int) -> None:
         """Jobs of an item are not ready any more."""
-        lane = self._lanes[item.options.priority][item.options.name]
+        lane = self.lane_of(item)
         lane.leave(jobs)
         self.ready -= jobs
         self.drop_if_empty(lane)
@@ -108,27 +125,43 @@ class Queue:
         """Forgets a lane that has nothing ready any more, whatever still lies in it."""
         if lane.ready:
             return
-        rank = self._lanes[lane.priority]
-        del rank[lane.name]
-        if not rank:
-            del self._lanes[lane.priority]
-            self._ranks.remove(-lane.priority)
+        priority = lane.priority
+        if lane.size:
+            del self._large[priority][lane.name, lane.size]
+            if not self._large[priority]:
+                del self._large[priority]
+        else:
+            del self._lanes[priority][lane.name]
+        if not self._lanes[priority] and priority not in self._large:
+            del self._lanes[priority]
+            self._ranks.remove(-priority)
 
-    def ranks(self, names: frozenset[str] | None) -> Iterator[list[Lane]]:
-        """The lanes of each priority, highest first, that serve `names` (None: any)."""
+    def ranks(self, names: frozenset[str] | None, size: int | None = None) -> Iterator[list[Lane]]:
+        """The lanes of each priority, highest first, that serve `names` and sizes up to `size`
+        (None: any). Lanes of one priority have no order among themselves.
+        """
         for negative in self._ranks:
             rank = self._lanes[-negative]
             if names is None:
-                yield list(rank.values())
+                lanes = list(rank.values())
             elif len(names) < len(rank):
-                # Lanes of one priority have no order among themselves, so this may have any.
-                yield [rank[name] for name in names if name in rank]
+                lanes = [rank[name] for name in names if name in rank]
             else:
-                yield [lane for name, lane in rank.items() if name in names]
+                lanes = [lane for name, lane in rank.items() if name in names]
+            if self._large:
+                lanes += self._large_of(-negative, names, size)
+            yield lanes
+
+    def _large_of(
+        self, priority: int, names: frozenset[str] | None, size: int | None
+    ) -> Iterator[Lane]:
+        for lane in self._large.get(priority, {}).values():
+            if (names is None or lane.name in names) and (size is None or lane.size <= size):
+                yield lane
 
     def lanes(self) -> list[Lane]:
         """All lanes, highest priority first."""
-        return [lane for rank in self._ranks for lane in self._lanes[-rank].values()]
+        return [lane for lanes in self.ranks(None) for lane in lanes]
 
     def live(self) -> int:
         """Jobs that have not ended."""

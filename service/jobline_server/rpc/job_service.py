@@ -53,7 +53,10 @@ class JobService:
                 leased = await self._runtime.pull(pull)
         if leased.count():
             when_untaken(partial(self._runtime.untaken, pull, leased))
-        return pull_response(leased)
+        response, rest = pull_response(leased, pull.message_bytes_max)
+        if rest:
+            self._runtime.give_back_rest(rest)
+        return response
 
     async def Ack(
         self, request: job_service_pb2.AckRequest, _context: Context

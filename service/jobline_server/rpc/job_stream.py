@@ -17,8 +17,10 @@ import asyncio
 from itertools import chain
 from typing import Any
 
+from jobline.v1 import job_service_pb2
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.rpc.convert.stream import leases_in, server_messages, worker_frame
+from jobline_server.rpc.convert.leases import leases_in
+from jobline_server.rpc.convert.stream import server_messages, worker_frame
 from jobline_server.rpc.guard import Frames
 from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
@@ -73,7 +75,8 @@ async def _write(frames: Frames, port: StreamPort) -> None:
         finally:
             # A write that fails, or is cancelled, had not been taken by the transport.
             if unsent is not None:
-                port.handle_unsent(leases_in(chain([unsent], messages)))
+                left = map(job_service_pb2.StreamResponse.FromString, chain([unsent], messages))
+                port.handle_unsent(leases_in(left))
 
 
 class _Reader:

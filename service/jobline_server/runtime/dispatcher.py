@@ -82,6 +82,7 @@ class Dispatcher:
             max_bytes=payload_bytes,
             names=taker.names_for(queue.name),
             lease_ms=taker.lease_ms,
+            payload_bytes_max=taker.payload_bytes_max,
         )
         count = leased.count()
         if count:

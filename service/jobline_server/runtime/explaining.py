@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 
-from jobline_server.dispatch.turns import has_room
+from jobline_server.dispatch.turns import Consumer, has_room
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -69,6 +70,12 @@ class Explaining:
         elif not self._core.turns.handles(queue.name, name):
             message = f"no connected worker of queue {queue.name} handles the name {name!r}"
             obstacles.append(Obstacle(ObstacleKind.UNHANDLED_NAME, message))
+        elif _largest(owner, job_id) > _largest_taken(consumers, queue.name, name):
+            message = (
+                f"its payload of {_largest(owner, job_id):,} bytes is larger than any connected "
+                f"worker of queue {queue.name} takes; one that does says so: max_message_bytes"
+            )
+            obstacles.append(Obstacle(ObstacleKind.TOO_LARGE, message))
         elif not any(map(has_room, consumers)):
             message = f"all {len(consumers)} workers of queue {queue.name} are busy"
             count = len(consumers)
@@ -78,6 +85,25 @@ class Explaining:
             message = f"{ahead} jobs stand before it"
             obstacles.append(Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead))
         return obstacles
+
+
+def _largest(owner: Job | Lot, job_id: int) -> int:
+    if isinstance(owner, Job):
+        return len(owner.payload)
+    return owner.payloads.bytes_of(job_id - owner.first_id, 1)
+
+
+def _largest_taken(consumers: Iterable[Consumer], queue: str, name: str) -> int:
+    """The largest payload that anybody who handles a name takes."""
+    handling = ((consumer, consumer.names_for(queue)) for consumer in consumers)
+    return max(
+        (
+            consumer.payload_bytes_max
+            for consumer, names in handling
+            if names is None or name in names
+        ),
+        default=0,
+    )
 
 
 def _ended(view: JobView) -> str:
@@ -95,11 +121,11 @@ def jobs_ahead(queue: Queue, owner: Job | Lot, job_id: int) -> int:
     """How many ready jobs go before this one, at least: in a lane of single jobs no more than
     `WALK_MAX` are counted, so that a question costs no stall."""
     ahead = 0
-    priority, name = owner.options.priority, owner.options.name
+    priority, own = owner.options.priority, queue.lane_of(owner)
     for lane in queue.lanes():
         if lane.priority > priority:
             ahead += lane.ready
-        elif lane.priority == priority and lane.name == name:
+        elif lane is own:
             for item in islice(lane, WALK_MAX):
                 if item is owner:
                     break

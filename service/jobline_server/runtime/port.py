@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from jobline_server.dispatch.frames import Goaway, ServerFrame, WorkerFrame
 from jobline_server.dispatch.session import Phase, Session
+from jobline_server.engine import limits
 from jobline_server.engine.commands import (
     Leased,
     RefusalKind,
@@ -50,6 +51,7 @@ class StreamPort:
         self.holders: dict[int, Holder] = {}
         self.queues = session.open.queues
         self.lease_ms = session.open.lease_ms or 0
+        self.payload_bytes_max = session.open.message_bytes_max - limits.JOB_EXTRA_BYTES
         self._grace_ms = grace_ms
         self._left = left
         self._wake = asyncio.Event()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from jobline_server.engine import limits
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun, Pull
 from jobline_server.engine.decide.lease import leased_job
 from jobline_server.engine.decide.settle import held
@@ -33,6 +34,7 @@ class Poll:
     def __init__(self, pull: Pull) -> None:
         self.queues = pull.queues
         self.lease_ms = pull.lease_ms or 0
+        self.payload_bytes_max = pull.message_bytes_max - limits.JOB_EXTRA_BYTES
         self.leased: list[Leased] = []
         self.arrived = asyncio.Event()
         self._max_jobs = pull.max_jobs
@@ -120,6 +122,10 @@ class Pulls:
         """
         if not pull.request_id or self._replies.lose(PullKey.of(pull)):
             self._returns.start(leases_of(runs_of(leased)))
+
+    def give_back_rest(self, leases: Iterable[tuple[int, int]]) -> None:
+        """Jobs, as (id, delivery), had no place in the reply."""
+        self._returns.start(leases)
 
     def give_back(self, pull: Pull) -> None:
         """The caller has no use for the reply to this pull, which has a request id: what it leased

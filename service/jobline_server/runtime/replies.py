@@ -44,7 +44,8 @@ class PullKey(NamedTuple):
         """The key of a pull that has a request id."""
         who = (pull.worker, sorted(name for name, _ in pull.queues), pull.request_id)
         names = sorted(pull.names)
-        how = (pull.queues, pull.max_jobs, pull.lease_ms, pull.accepts_runs, names)
+        most = (pull.max_jobs, pull.message_bytes_max)
+        how = (pull.queues, most, pull.lease_ms, pull.accepts_runs, names)
         return cls(_hash(who), _hash(how))
 
 

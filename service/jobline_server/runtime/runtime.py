@@ -125,6 +125,7 @@ class Runtime:
         self.pull = pulls.pull
         self.untaken = pulls.untaken
         self.give_back = pulls.give_back
+        self.give_back_rest = pulls.give_back_rest
         workers = Workers(core, self.settles)
         self.ack = workers.ack
         self.fail = workers.fail

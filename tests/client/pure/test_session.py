@@ -6,7 +6,7 @@ import pytest
 
 from jobline.enums import ReleaseReason, RevokeReason
 from jobline.frames import LostLease, release_row
-from jobline.requests import fail_item
+from jobline.requests import MESSAGE_BYTES_MAX, fail_item
 from tests.client.pure.session_frames import connected, jobs, new_session, opened, revoke, run, said
 
 
@@ -28,6 +28,7 @@ def test_the_first_frame_opens_and_asks_for_jobs():
     (frame,) = session.frames_to_send(0.0)
     assert frame.open.worker.id == "w"
     assert frame.open.accepts_runs
+    assert frame.open.max_message_bytes == MESSAGE_BYTES_MAX
     assert frame.open.session == ""
     assert frame.window.max_in_flight == 8
     assert session.frames_to_send(99.0) == []

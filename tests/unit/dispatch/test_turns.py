@@ -21,6 +21,7 @@ class Taker:
     queues: tuple[tuple[str, int], ...] = (("mail", 1),)
     tally: Tally = field(default_factory=Tally)
     looked_at: int = 0
+    payload_bytes_max: int = 1_000
 
     def room(self) -> tuple[int, int]:
         self.looked_at += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from jobline_server.dispatch.frames import ServerFrame
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
-from jobline_server.rpc.convert.leases import messages_of, pull_response
+from jobline_server.rpc.convert.leases import leases_in, messages_of, pull_response
 from jobline_server.rpc.convert.stream import server_messages
 from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET
 from jobline_server.wire.options import options_to_message
@@ -61,10 +62,17 @@ def settled(message: job_pb2.LeasedJob) -> job_pb2.LeasedJob:
     return message
 
 
+def whole_response(leased: Leased) -> bytes:
+    """A reply that has room for everything."""
+    response, rest = pull_response(leased, 1 << 30)
+    assert rest == []
+    return response
+
+
 @given(st.lists(leased_jobs, max_size=12))
 def test_rows_are_what_the_slow_way_writes(jobs: list[LeasedJob]) -> None:
     """Whatever neighbours share or do not share."""
-    written = job_service_pb2.PullResponse.FromString(pull_response(Leased(jobs=jobs)))
+    written = job_service_pb2.PullResponse.FromString(whole_response(Leased(jobs=jobs)))
 
     assert [settled(job) for job in written.jobs] == [settled(slowly(job)) for job in jobs]
 
@@ -111,7 +119,7 @@ def test_runs_told_one_by_one_are_what_the_slow_way_writes(
 ) -> None:
     """Wherever ids and lengths of payloads begin to differ."""
     leased = Leased(jobs=jobs, runs=runs, one_by_one=True)
-    written = job_service_pb2.PullResponse.FromString(pull_response(leased))
+    written = job_service_pb2.PullResponse.FromString(whole_response(leased))
 
     told = [job for run in runs for job in jobs_of(run)] + jobs
     assert [settled(job) for job in written.jobs] == [settled(slowly(job)) for job in told]
@@ -172,3 +180,31 @@ def test_a_delivery_is_written_as_it_is_taken() -> None:
     assert len(next(messages)) == 2 << 20
     assert asked == [0, 1, 2]
     assert sum(map(len, messages)) == 8 << 20
+
+
+@pytest.mark.parametrize("one_by_one", [False, True], ids=["runs", "rows"])
+def test_a_reply_ends_where_the_caller_takes_no_more(one_by_one: bool) -> None:
+    """Trial C6: headers and checkpoints count too; what has no place is told, to be given back."""
+    options = JobOptions(headers=(("x", "y" * 8_000),))
+    job: dict[str, Any] = {
+        "delivery": 7,
+        "queue": "q",
+        "options": options,
+        "lease_ms": 1_000,
+        "pushed_ms": 0,
+    }
+    run = LeasedRun(first_id=1, payloads=Payloads.of([b"x" * 100] * 400), **job)
+    rest_of: dict[str, Any] = {"attempt": 1, "reason": LeaseReason.FIRST, "job_key": ""}
+    jobs = [
+        LeasedJob(id=1_000 + index, payload=b"", checkpoint=bytes(60_000), **job, **rest_of)
+        for index in range(100)
+    ]
+    leased = Leased(jobs=jobs, runs=[run], one_by_one=one_by_one)
+    raw, rest = pull_response(leased, 4 << 20)
+    assert len(raw) <= 4 << 20
+    told = job_service_pb2.PullResponse.FromString(raw)
+    assert rest
+    assert [*leases_in([told]), *rest] == [
+        *((1 + index, 7) for index in range(400)),
+        *((1_000 + index, 7) for index in range(100)),
+    ]

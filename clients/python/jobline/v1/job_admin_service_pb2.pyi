@@ -47,6 +47,8 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """Its push is not on disk yet."""
     OBSTACLE_KIND_WORKERS_BUSY: _ObstacleKind.ValueType  # 9
     """All workers that could take it have full windows."""
+    OBSTACLE_KIND_TOO_LARGE: _ObstacleKind.ValueType  # 10
+    """Its payload is larger than any connected worker takes (`max_message_bytes`)."""
 
 class ObstacleKind(_ObstacleKind, metaclass=_ObstacleKindEnumTypeWrapper):
     """What keeps a job."""
@@ -71,6 +73,8 @@ OBSTACLE_KIND_NOT_DURABLE: ObstacleKind.ValueType  # 8
 """Its push is not on disk yet."""
 OBSTACLE_KIND_WORKERS_BUSY: ObstacleKind.ValueType  # 9
 """All workers that could take it have full windows."""
+OBSTACLE_KIND_TOO_LARGE: ObstacleKind.ValueType  # 10
+"""Its payload is larger than any connected worker takes (`max_message_bytes`)."""
 Global___ObstacleKind: _TypeAlias = ObstacleKind  # noqa: Y015
 
 @_typing.final

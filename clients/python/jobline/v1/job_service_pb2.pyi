@@ -438,6 +438,7 @@ class PullRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ACCEPTS_RUNS_FIELD_NUMBER: _builtins.int
     NAMES_FIELD_NUMBER: _builtins.int
+    MAX_MESSAGE_BYTES_FIELD_NUMBER: _builtins.int
     max_jobs: _builtins.int
     """Optional. How many jobs at most, 1 … 1,000. Unset: 1."""
     worker: _builtins.str
@@ -449,6 +450,10 @@ class PullRequest(_message.Message):
     """
     accepts_runs: _builtins.bool
     """Optional. Take plain jobs as runs. Unset: every job is a `LeasedJob`."""
+    max_message_bytes: _builtins.int
+    """Optional. The largest message that the caller takes, 4 MiB … 1 GiB; a job that does not fit is not
+    handed to it. Unset: 4 MiB, as gRPC clients take by default.
+    """
     @_builtins.property
     def queues(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueueWeight]:
         """Required. Queues to take from, 1 … 1,000."""
@@ -476,10 +481,11 @@ class PullRequest(_message.Message):
         request_id: _builtins.str = ...,
         accepts_runs: _builtins.bool = ...,
         names: _abc.Iterable[_builtins.str] | None = ...,
+        max_message_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepts_runs", b"accepts_runs", "lease", b"lease", "max_jobs", b"max_jobs", "names", b"names", "queues", b"queues", "request_id", b"request_id", "wait", b"wait", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepts_runs", b"accepts_runs", "lease", b"lease", "max_jobs", b"max_jobs", "max_message_bytes", b"max_message_bytes", "names", b"names", "queues", b"queues", "request_id", b"request_id", "wait", b"wait", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1079,12 +1085,17 @@ class StreamOpen(_message.Message):
     LEASE_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
     ACCEPTS_RUNS_FIELD_NUMBER: _builtins.int
+    MAX_MESSAGE_BYTES_FIELD_NUMBER: _builtins.int
     session: _builtins.str
     """Optional. The session to resume, from an earlier `opened`. One that the server does not know, or no
     more, is not taken: `opened` names another. An older stream of it is ended (SESSION_TAKEN).
     """
     accepts_runs: _builtins.bool
     """Optional. Take plain jobs as runs. Unset: every job is a `LeasedJob`."""
+    max_message_bytes: _builtins.int
+    """Optional. The largest message that the worker takes, 4 MiB … 1 GiB; a job that does not fit is not
+    handed to it. Unset: 4 MiB, as gRPC clients take by default.
+    """
     @_builtins.property
     def worker(self) -> Global___WorkerDescription:
         """Optional. Who is there."""
@@ -1110,10 +1121,11 @@ class StreamOpen(_message.Message):
         lease: _duration_pb2.Duration | None = ...,
         session: _builtins.str = ...,
         accepts_runs: _builtins.bool = ...,
+        max_message_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease", "worker", b"worker"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepts_runs", b"accepts_runs", "handlers", b"handlers", "lease", b"lease", "queues", b"queues", "session", b"session", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepts_runs", b"accepts_runs", "handlers", b"handlers", "lease", b"lease", "max_message_bytes", b"max_message_bytes", "queues", b"queues", "session", b"session", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -17,6 +17,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
+from jobline_server.engine.lane import SMALL_BYTES, size_of
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.states import IllegalMove, Move, live
 from jobline_server.engine.values import (
@@ -71,7 +72,7 @@ def _lease_run(shard: Shard, fact: JobsLeased, holder: Holder, at: int) -> None:
     if lot is None:
         raise IllegalMove(f"lot of {first_id} is not live")
     queue = lot.queue
-    lane = queue.lane(lot.options.priority, lot.options.name)
+    lane = queue.lane_of(lot)
     index = first_id - lot.first_id
     if lane.head() is not lot or lot.cursor != index:
         raise IllegalMove(f"job {first_id} is not at the head of its lane")
@@ -103,10 +104,11 @@ def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job],
     leases = holder.leases
     lanes: list[Lane] = []
     options: JobOptions | None = None
+    size = 0
     for job, delivery in zip(jobs, fact.deliveries[at:], strict=False):
-        if job.options is not options:
-            options = job.options
-            lane = queue.lane(options.priority, options.name)
+        if job.options is not options or size or len(job.payload) > SMALL_BYTES:
+            options, size = job.options, size_of(len(job.payload))
+            lane = queue.lane(options.priority, options.name, size)
             lanes.append(lane)
             items = lane.items
             lease_ms = fact.lease_ms or effective.lease_ms(options, queue.settings)

@@ -15,6 +15,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
+from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.values import JobState, LeaseReason
@@ -113,9 +114,14 @@ def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> Non
     lane: Lane | None = None
     options: JobOptions | None = None
     for job in jobs:
-        if job.options is not options or lane is None:
+        if (
+            lane is None
+            or job.options is not options
+            or lane.size
+            or len(job.payload) > SMALL_BYTES
+        ):
             options = job.options
-            lane = queue.lane(options.priority, options.name)
+            lane = queue.lane_of(job)
             tail = lane.tail()
         order += 1
         job.order = order

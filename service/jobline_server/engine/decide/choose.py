@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 from operator import attrgetter
 
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import Item
+from jobline_server.engine.lane import Item, largest_of, size_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 
@@ -31,15 +31,23 @@ class Chosen:
     """What goes out to one consumer, in order.
 
     `jobs_room` and `bytes_room` are what the consumer still takes; one that `has_nothing` takes one
-    job of any size.
+    job of any size, but never one of more than `payload_bytes_max` (None: any).
     """
 
-    __slots__ = ("bytes_room", "has_nothing", "has_runs", "items", "jobs_room")
+    __slots__ = ("bytes_room", "has_nothing", "has_runs", "items", "jobs_room", "payload_bytes_max")
 
-    def __init__(self, jobs_room: int, bytes_room: int, *, has_nothing: bool) -> None:
+    def __init__(
+        self,
+        jobs_room: int,
+        bytes_room: int,
+        *,
+        has_nothing: bool,
+        payload_bytes_max: int | None = None,
+    ) -> None:
         self.jobs_room = jobs_room
         self.bytes_room = bytes_room
         self.has_nothing = has_nothing
+        self.payload_bytes_max = payload_bytes_max
         self.items: list[Job | Stretch] = []
         self.has_runs = False
 
@@ -47,12 +55,26 @@ class Chosen:
 def choose(queue: Queue, names: frozenset[str] | None, committed: int, chosen: Chosen) -> None:
     """Adds what is next in `queue` for somebody who handles `names` (None: any): the highest
     priority first, and of one priority what was ready first. What is not on disk yet holds up its
-    lane."""
-    for lanes in queue.ranks(names):
-        streams = [lane.durable(committed) for lane in lanes]
+    lane; what is too large for the consumer only those of its size."""
+    most = chosen.payload_bytes_max
+    for lanes in queue.ranks(names, None if most is None else size_of(most)):
+        streams: list[Iterator[Item]] = [lane.durable(committed) for lane in lanes]
+        if most is not None:
+            streams = [
+                _taken_by(items, most) if lane.size else items
+                for lane, items in zip(lanes, streams, strict=True)
+            ]
         items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)
         if not _take(items, chosen):
             return
+
+
+def _taken_by(items: Iterator[Item], most: int) -> Iterator[Item]:
+    """Items up to the first that is larger."""
+    for item in items:
+        if largest_of(item) > most:
+            return
+        yield item
 
 
 def _take(items: Iterable[Item], chosen: Chosen) -> bool:

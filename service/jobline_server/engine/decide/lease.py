@@ -28,16 +28,21 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     max_bytes: int,
     names: frozenset[str] | None,
     lease_ms: int,
+    payload_bytes_max: int | None = None,
 ) -> Leased:
     """Hands out what is ready and durable, at most `max_jobs` and `max_bytes`; one job always fits
-    if the holder has none. `lease_ms` 0 leaves each job its own. Arm the holder afterwards
-    (`arm`).
+    if the holder has none, unless its payload is larger than `payload_bytes_max`. `lease_ms` 0
+    leaves each job its own. Arm the holder afterwards (`arm`).
     """
-    leased = Leased()
     if queue.paused or queue.deleting or not queue.ready or max_jobs <= 0:
-        return leased
+        return Leased()
     shard.mono_ms = now.mono_ms
-    chosen = Chosen(max_jobs, max_bytes, has_nothing=not holder.tally.jobs)
+    chosen = Chosen(
+        max_jobs,
+        max_bytes,
+        has_nothing=not holder.tally.jobs,
+        payload_bytes_max=payload_bytes_max,
+    )
     choose(queue, names, shard.committed, chosen)
     items, first = chosen.items, shard.first_delivery()
     for part in _by_volatility(items):
@@ -56,6 +61,12 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
             holder=holder,
         )
         shard.emit(fact, volatile=part[0].volatile)
+    return _leased(chosen, first, lease_ms)
+
+
+def _leased(chosen: Chosen, first: int, lease_ms: int) -> Leased:
+    """What a worker is told of items that are leased now, runs under the delivery `first`."""
+    leased, items = Leased(), chosen.items
     runs = [item for item in items if isinstance(item, Stretch)] if chosen.has_runs else []
     jobs = [item for item in items if isinstance(item, Job)] if runs else items
     leased.runs = [_leased_run(run, first, lease_ms) for run in runs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused, Rows
@@ -13,6 +14,8 @@ from jobline_server.engine.decide.calls import (
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, KeyRecord, digest_of, hash_of
+from jobline_server.engine.lane import SMALL_BYTES
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
@@ -56,8 +59,8 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
         first_id = shard.next_id()
     if rows:
         _emit_jobs(shard, now, command, rows, level, request_hash)
-    if command.payloads:
-        _emit_lot(shard, now, command, level, request_hash)
+    for payloads in _by_size(command.payloads):
+        _emit_lot(shard, now, command, payloads, level, request_hash)
     return Pushed(first_id, count, level, exceptions)
 
 
@@ -249,19 +252,44 @@ def _folded(options: list[JobOptions]) -> list[JobOptions]:
     return [first]
 
 
-def _emit_lot(shard: Shard, now: Now, command: Push, level: AckLevel, request_hash: bytes) -> None:
+def _by_size(payloads: Payloads) -> Iterator[Payloads]:
+    """Payloads in the lots that they become: one, but for large ones, which stand alone, as they
+    stand in lanes of their own.
+    """
+    if payloads and payloads.bytes_max <= SMALL_BYTES:
+        yield payloads
+        return
+    start = 0
+    for index in range(len(payloads)):
+        if payloads.bytes_of(index, 1) > SMALL_BYTES:
+            if start < index:
+                yield payloads.part(start, index - start)
+            yield payloads.part(index, 1)
+            start = index + 1
+    if start < len(payloads):
+        yield payloads.part(start, len(payloads) - start)
+
+
+def _emit_lot(
+    shard: Shard,
+    now: Now,
+    command: Push,
+    payloads: Payloads,
+    level: AckLevel,
+    request_hash: bytes,
+) -> None:
     fact = LotPushed(
         at_ms=now.wall_ms,
         queue=command.queue,
         first_id=shard.next_id(),
         options=command.options,
-        payloads=command.payloads,
+        payloads=payloads,
         run_at_ms=_later(command.run_at_ms, now),
         request_hash=request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),
         calls=command.calls,
-        call_jobs=command.call_jobs or (len(command.payloads),) * len(command.calls),
+        call_jobs=command.call_jobs or (len(payloads),) * len(command.calls),
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)

@@ -127,9 +127,30 @@ PULL_WRITER = LeaseWriter(job_service_pb2.PullResponse.DESCRIPTOR)
 STREAM_WRITER = LeaseWriter(job_service_pb2.StreamResponse.DESCRIPTOR)
 
 
-def pull_response(leased: Leased) -> bytes:
-    """The reply to a pull, as bytes."""
-    return b"".join(PULL_WRITER.fields(leased))
+def pull_response(leased: Leased, bytes_max: int) -> tuple[bytes, list[tuple[int, int]]]:
+    """The reply to a pull, as bytes, and the leases, as (id, delivery), that have no place in it:
+    what jobs have beside their payloads (headers, checkpoints) was not counted before.
+    """
+    fields = list(PULL_WRITER.fields(leased))
+    size = 0
+    for index, field in enumerate(fields):
+        size += len(field)
+        if size > bytes_max and index:
+            rest = job_service_pb2.PullResponse.FromString(b"".join(fields[index:]))
+            return b"".join(fields[:index]), list(leases_in([rest]))
+    return b"".join(fields), []
+
+
+def leases_in(
+    messages: Iterable[job_service_pb2.PullResponse | job_service_pb2.StreamResponse],
+) -> Iterator[tuple[int, int]]:
+    """(id, delivery) of every job that these messages hand out."""
+    for message in messages:
+        for run in message.runs:
+            for job_id in range(run.first_id, run.first_id + len(run.payloads)):
+                yield job_id, run.delivery
+        for job in message.jobs:
+            yield job.id, job.delivery
 
 
 def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:

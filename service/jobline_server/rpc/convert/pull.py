@@ -6,7 +6,7 @@ from jobline.v1 import job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Pull, Refused
 from jobline_server.rpc import limits as rpc_limits
-from jobline_server.rpc.convert.stream import queue_weights
+from jobline_server.rpc.convert.stream import message_bytes_max, queue_weights
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.list_limits import check_all
 from jobline_server.rpc.validate.options import lease_ms
@@ -26,6 +26,7 @@ def pull_command(request: job_service_pb2.PullRequest) -> Pull:
         request_id=request_id.encode(),
         accepts_runs=request.accepts_runs,
         names=frozenset(request.names),
+        message_bytes_max=message_bytes_max(request.max_message_bytes),
     )
 
 

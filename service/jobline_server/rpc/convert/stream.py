@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from jobline.v1 import job_service_pb2
 from jobline_server.dispatch.frames import (
@@ -97,9 +97,16 @@ def _open(message: job_service_pb2.StreamOpen) -> Open:
             lease_ms=lease_ms(message.lease, "lease") if message.HasField("lease") else None,
             session=fields.word(message.session, "session", rpc_limits.SESSION_CHARACTERS_MAX),
             accepts_runs=message.accepts_runs,
+            message_bytes_max=message_bytes_max(message.max_message_bytes),
         )
     except Refused as refused:
         raise fields.within("open", refused) from None
+
+
+def message_bytes_max(value: int) -> int:
+    """The largest message that a caller takes."""
+    default = limits.MESSAGE_BYTES_DEFAULT
+    return fields.integer(value or default, "max_message_bytes", default, limits.MESSAGE_BYTES_MAX)
 
 
 def queue_weights(messages: Sequence[job_service_pb2.QueueWeight]) -> tuple[tuple[str, int], ...]:
@@ -182,17 +189,6 @@ def server_messages(frame: ServerFrame) -> Iterator[bytes]:
     return messages_of(
         first, (field for leased in frame.leased for field in STREAM_WRITER.fields(leased))
     )
-
-
-def leases_in(messages: Iterable[bytes]) -> Iterator[tuple[int, int]]:
-    """(id, delivery) of every job that these messages of `server_messages` hand out."""
-    for raw in messages:
-        message = job_service_pb2.StreamResponse.FromString(raw)
-        for run in message.runs:
-            for job_id in range(run.first_id, run.first_id + len(run.payloads)):
-                yield job_id, run.delivery
-        for job in message.jobs:
-            yield job.id, job.delivery
 
 
 def _fill_opened(message: job_service_pb2.StreamOpened, frame: ServerFrame) -> None:
