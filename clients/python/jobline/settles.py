@@ -33,12 +33,16 @@ class SettleKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SettleReport:
-    """The server's answer to one settled lease, where it was not simply DONE."""
+    """The server's answer to one settled lease, where it was not simply DONE, or where the job is
+    dead now; `error` is what it failed of.
+    """
 
     id: int
     delivery: int
     kind: SettleKind
     outcome: SettleOutcome
+    is_dead: bool = False
+    error: str = ""
 
 
 class Settles:
@@ -118,11 +122,12 @@ class Settles:
         return leases
 
     def handle_confirm(self, confirm: pb.StreamConfirm) -> list[SettleReport]:
-        """Forgets a settle that is on disk; what was not simply DONE is reported."""
+        """Forgets a settle that is on disk; what was not simply DONE is reported, and who died."""
         settle = self._unconfirmed.pop(confirm.seq, None)
-        if settle is None or not confirm.exceptions:
+        if settle is None:
             return []  # a settle that was sent twice may be confirmed twice
-        reports = (_report(settle, entry.index, entry.outcome) for entry in confirm.exceptions)
+        reports = [_report(settle, entry.index, entry.outcome) for entry in confirm.exceptions]
+        reports += [_death(settle, index) for index in confirm.dead]
         return [report for report in reports if report is not None]
 
 
@@ -164,3 +169,14 @@ def _report(settle: pb.StreamSettle, index: int, outcome: int) -> SettleReport |
             return SettleReport(row.id, row.delivery, kind, known(SettleOutcome, outcome))
         index -= len(rows)
     return None
+
+
+def _death(settle: pb.StreamSettle, index: int) -> SettleReport | None:
+    """A job that is dead now, by the index of its fail."""
+    index -= len(settle.ack_ids) + len(settle.acks)
+    if not 0 <= index < len(settle.fails):
+        return None
+    row = settle.fails[index]
+    error = ": ".join(filter(None, [row.error.type, row.error.message]))
+    done = SettleOutcome.DONE
+    return SettleReport(row.id, row.delivery, SettleKind.FAIL, done, is_dead=True, error=error)

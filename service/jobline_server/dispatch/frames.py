@@ -5,7 +5,9 @@ The shell turns them into messages and back; the session gives them their meanin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Exceptions, ExtendItem, FailItem, Leased, ReleaseItem
@@ -82,6 +84,16 @@ class WorkerFrame:
     drain: bool = False
 
 
+class Confirm(NamedTuple):
+    """Answers the settle `seq` after its commit: the outcomes that are not DONE, and the indexes of
+    its fails whose jobs are DEAD now.
+    """
+
+    seq: int
+    exceptions: Exceptions
+    dead: Sequence[int] = ()
+
+
 @dataclass(slots=True)
 class Opened:
     """The answer to `open`; `held` are (id, delivery) that a resumed session still holds."""
@@ -106,7 +118,7 @@ class ServerFrame:
     """From the server; empty, it is a heartbeat. `revokes` are (id, delivery, why)."""
 
     opened: Opened | None = None
-    confirms: list[tuple[int, Exceptions]] = field(default_factory=list)
+    confirms: list[Confirm] = field(default_factory=list)
     revokes: list[tuple[int, int, RevokeReason]] = field(default_factory=list)
     leased: list[Leased] = field(default_factory=list)
     goaway: Goaway | None = None

@@ -14,9 +14,10 @@ session.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
-from jobline_server.dispatch.frames import Goaway, Open, Opened, ServerFrame, Window
+from jobline_server.dispatch.frames import Confirm, Goaway, Open, Opened, ServerFrame, Window
 from jobline_server.engine.commands import Exceptions, Leased, RefusalKind, Refused
 from jobline_server.engine.holder import Tally
 from jobline_server.engine.values import Now, RevokeReason
@@ -112,11 +113,13 @@ class Session:
         unsent, self._out.leased = self._out.leased, []
         return unsent
 
-    def confirm(self, seq: int, exceptions: Exceptions) -> None:
-        """A settle is on disk. Number 0 asked for no answer."""
+    def confirm(self, seq: int, exceptions: Exceptions, dead: Sequence[int] = ()) -> None:
+        """A settle is on disk; fails of the indexes `dead` made their jobs DEAD. Number 0 asked for
+        no answer.
+        """
         self._unconfirmed -= 1
         if seq:
-            self._out.confirms.append((seq, exceptions))
+            self._out.confirms.append(Confirm(seq, exceptions, dead))
             self._has_out = True
 
     def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:

@@ -12,12 +12,12 @@ from functools import partial
 from jobline_server.dispatch.frames import Settle
 from jobline_server.dispatch.session import Session
 from jobline_server.engine.commands import Exceptions, Refused
-from jobline_server.engine.values import SettleOutcome
+from jobline_server.engine.values import JobState, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.settles import ACKED, FAILED, NEVER, NOT_FOUND, Settles
 
-Decided = tuple[Settle, Exceptions]
-"""A settle, and the outcomes of it that are not DONE."""
+Decided = tuple[Settle, Exceptions, list[int]]
+"""A settle, the outcomes of it that are not DONE, and the indexes of jobs that it made DEAD."""
 
 
 class Confirms:
@@ -43,14 +43,15 @@ class Confirms:
 
     def handle(self, settles: Sequence[Settle]) -> None:
         """Decides the settles of a frame."""
-        decided = [(settle, self._decide(settle)) for settle in settles]
+        decided = [(settle, *self._decide(settle)) for settle in settles]
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.add_done_callback(partial(self._handle_committed, decided))
         self._core.commits.answer([(future, None)])
 
-    def _decide(self, settle: Settle) -> Exceptions:
+    def _decide(self, settle: Settle) -> tuple[Exceptions, list[int]]:
         self._session.handle_settle()
         exceptions: Exceptions = []
+        dead: list[int] = []
         offset = len(settle.ack_ids)
         if settle.ack_ids:
             exceptions += self._settles.ack(settle.ack_ids, settle.ack_deliveries, settle.results)
@@ -61,22 +62,27 @@ class Confirms:
                 for index, result in enumerate(results)
                 if result.outcome is not SettleOutcome.DONE
             ]
+            dead = [
+                offset + index
+                for index, result in enumerate(results)
+                if result.state is JobState.DEAD
+            ]
             offset += len(settle.fails)
         if settle.releases:
             part = self._settles.release(settle.releases)
             exceptions += [(offset + index, outcome) for index, outcome in part]
-        return exceptions
+        return exceptions, dead
 
     def _handle_committed(self, decided: Sequence[Decided], future: asyncio.Future[None]) -> None:
         if future.exception() is not None:
             self._failed()
             return
         unknown: list[Decided] = []
-        for settle, exceptions in decided:
+        for settle, exceptions, dead in decided:
             if any(outcome is NOT_FOUND for _, outcome in exceptions):
-                unknown.append((settle, exceptions))
+                unknown.append((settle, exceptions, dead))
             else:
-                self._session.confirm(settle.seq, exceptions)
+                self._session.confirm(settle.seq, exceptions, dead)
         if unknown:
             task = asyncio.get_running_loop().create_task(self._explain(unknown))
             self._explaining.add(task)
@@ -86,8 +92,9 @@ class Confirms:
     async def _explain(self, decided: Sequence[Decided]) -> None:
         """Answers settles of which the finished file may know more."""
         try:
-            for settle, exceptions in decided:
-                self._session.confirm(settle.seq, await self._explained(settle, exceptions))
+            for settle, exceptions, dead in decided:
+                explained = await self._explained(settle, exceptions)
+                self._session.confirm(settle.seq, explained, dead)
                 self._ready()
         except Exception as error:
             self._failed()

@@ -9,7 +9,7 @@ import pytest
 from jobline import Dead, JobError, Retry, Worker
 from jobline.worker import log
 from tests.client.live.tiny_store import COMPLETED, DEAD, SCHEDULED
-from tests.client.live.working import program, working
+from tests.client.live.working import program, said, working
 
 FAILS = """
 import sys
@@ -55,7 +55,9 @@ async def test_a_connection_is_logged_and_the_next_one_too(tiny, caplog):
 
 
 async def test_a_failed_attempt_is_a_warning_with_its_traceback(tiny, caplog):
-    """Trial B8: what a handler raises is logged as a WARNING, with the traceback."""
+    """Trial B8: what a handler raises is logged as a WARNING, with the traceback; that the job had
+    no attempt left, as an ERROR when the server has confirmed it.
+    """
 
     def fails(_payload):
         raise ValueError("no such address")
@@ -65,11 +67,13 @@ async def test_a_failed_attempt_is_a_warning_with_its_traceback(tiny, caplog):
     async with working(worker):
         (first,) = tiny.push("mail", b"x", name="welcome", max_attempts=1)
         await tiny.until(lambda: tiny.jobs(DEAD))
+        await said(caplog, "jobline.worker.jobs", f"job {first} is dead")
     text = f"attempt 1 of job {first} (mail/welcome) failed: ValueError: no such address"
     (record,) = [record for record in caplog.records if text in record.getMessage()]
     assert record.levelname == "WARNING"
     assert record.exc_info is not None
     assert record.exc_info[0] is ValueError
+    assert levels(caplog, f"job {first} is dead: ValueError: no such address") == ["ERROR"]
 
 
 async def test_outcomes_are_logged_by_what_they_mean(tiny, caplog):
@@ -88,8 +92,9 @@ async def test_outcomes_are_logged_by_what_they_mean(tiny, caplog):
         tiny.push("mail", b"x", name="busy")
         (bad,) = tiny.push("mail", b"x", name="bad")
         await tiny.until(lambda: tiny.jobs(DEAD) and tiny.jobs(SCHEDULED))
+        await said(caplog, "jobline.worker.jobs", f"job {bad} is dead")
     assert levels(caplog, "failed: come later") == ["WARNING"]
-    assert levels(caplog, f"job {bad} (mail/bad) is dead: no recipient") == ["ERROR"]
+    assert levels(caplog, f"job {bad} is dead: Dead: no recipient") == ["ERROR"]
 
 
 async def test_a_program_without_logging_hears_its_worker(tiny):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 
 import pytest
@@ -12,7 +11,7 @@ from jobline import Worker
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import ACTIVE, CANCELLED, COMPLETED
-from tests.client.live.working import working
+from tests.client.live.working import said, working
 
 
 class Stubborn:
@@ -63,25 +62,6 @@ def stubborn():
     handlers.let_go()
 
 
-async def said(caplog, text):
-    """Waits until the worker has logged it."""
-    heard = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    class Ear(logging.Handler):
-        def emit(self, record):
-            if text in record.getMessage():
-                loop.call_soon_threadsafe(heard.set)
-
-    ear = Ear()
-    logging.getLogger("jobline.worker").addHandler(ear)
-    try:
-        if text not in caplog.text:
-            await heard.wait()
-    finally:
-        logging.getLogger("jobline.worker").removeHandler(ear)
-
-
 @pytest.mark.parametrize("is_async", [True, False])
 @pytest.mark.parametrize("reason", ["cancelled", "lease lost"])
 async def test_its_place_is_given_to_another_job(tiny, stubborn, caplog, is_async, reason):
@@ -103,7 +83,7 @@ async def test_its_place_is_given_to_another_job(tiny, stubborn, caplog, is_asyn
         await tiny.until(lambda: tiny.store.jobs[other].state == COMPLETED)
         assert (worker.stats.stuck, worker.stats.running) == (1, 0)
         stubborn.let_go()
-        await said(caplog, "has ended at last")
+        await said(caplog, "jobline.worker", "has ended at last")
         assert worker.stats.stuck == 0
     assert f"({reason}; jobs {stuck})" in caplog.text
     assert "wait_for_the_test" in caplog.text
@@ -166,7 +146,7 @@ async def test_there_is_an_end_to_replacing(tiny, stubborn, caplog, is_async):
             entry = tiny.store.jobs[id_]
             entry.cancel_requested = True
             tiny.ports[0].revoke(entry, pb.REVOKE_REASON_CANCELLED)
-        await said(caplog, "restart this process")
+        await said(caplog, "jobline.worker", "restart this process")
         assert worker.stats.stuck == 1
 
 

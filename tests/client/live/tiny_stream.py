@@ -11,7 +11,7 @@ from grpc import aio
 
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
-from tests.client.live.tiny_store import DONE, Job
+from tests.client.live.tiny_store import DEAD, DONE, Job
 
 if TYPE_CHECKING:
     from tests.client.live.tiny import TinyServer
@@ -133,13 +133,18 @@ class StreamPort:
             for id_, delivery in zip(settle.ack_ids, settle.ack_deliveries, strict=True)
         ]
         outcomes += [store.ack(item.id, item.delivery, item.result) for item in settle.acks]
-        outcomes += [store.fail(item).outcome for item in settle.fails]
+        failed_from = len(outcomes)
+        failed = [store.fail(item) for item in settle.fails]
+        outcomes += [result.outcome for result in failed]
         outcomes += [store.release(item) for item in settle.releases]
         if settle.seq and not self.keeps_confirms:
             confirm = pb.StreamConfirm(seq=settle.seq)
             for index, outcome in enumerate(outcomes):
                 if outcome != DONE:
                     confirm.exceptions.add(index=index, outcome=pb.SettleOutcome.ValueType(outcome))
+            for index, result in enumerate(failed, failed_from):
+                if result.state == DEAD:
+                    confirm.dead.append(index)
             self.say(pb.StreamResponse(confirms=[confirm]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from asyncio.subprocess import PIPE
@@ -10,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from jobline import Worker
 
@@ -50,3 +53,22 @@ async def program(text: str, *arguments: str) -> AsyncIterator[Any]:
         if process.returncode is None:
             process.kill()
         await process.wait()
+
+
+async def said(caplog: pytest.LogCaptureFixture, name: str, text: str) -> None:
+    """Waits until a logger has logged it."""
+    heard = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class Ear(logging.Handler):
+        def emit(self, record):
+            if text in record.getMessage():
+                loop.call_soon_threadsafe(heard.set)
+
+    ear = Ear()
+    logging.getLogger(name).addHandler(ear)
+    try:
+        if text not in caplog.text:
+            await heard.wait()
+    finally:
+        logging.getLogger(name).removeHandler(ear)

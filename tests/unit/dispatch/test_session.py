@@ -104,7 +104,7 @@ def test_gathers_everything_into_one_frame() -> None:
     frame = session.frame_to_send(at(1))
     assert frame is not None
     assert frame.opened is not None
-    assert frame.confirms == [(7, [(0, SettleOutcome.LEASE_LOST)])]
+    assert frame.confirms == [(7, [(0, SettleOutcome.LEASE_LOST)], ())]
     assert frame.revokes == [(1, 2, RevokeReason.CANCELLED)]
     assert len(frame.leased) == 1
     assert session.frame_to_send(at(2)) is None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline.v1 import job_pb2, job_service_pb2
-from jobline_server.dispatch.frames import ServerFrame
+from jobline_server.dispatch.frames import Confirm, ServerFrame
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
@@ -153,7 +153,7 @@ def test_a_long_run_is_cut_into_messages_that_clients_take(sizes: list[int]) -> 
 
 def test_confirms_come_with_the_first_message_of_a_long_delivery() -> None:
     """A frame keeps its order when it is cut."""
-    frame = ServerFrame(confirms=[(4, [])], leased=[Leased(runs=[run([3_000_000] * 2)])])
+    frame = ServerFrame(confirms=[Confirm(4, [])], leased=[Leased(runs=[run([3_000_000] * 2)])])
 
     messages = [job_service_pb2.StreamResponse.FromString(one) for one in server_messages(frame)]
 

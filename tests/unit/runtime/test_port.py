@@ -58,9 +58,9 @@ async def confirmed(
     port.receive(WorkerFrame(settles=[settle]))
     await runtime.core.commits.commit_once()
     while (frame := await port.next_frame()) is not None:
-        for seq, exceptions in frame.confirms:
-            if seq == settle.seq:
-                return exceptions
+        for confirm in frame.confirms:
+            if confirm.seq == settle.seq:
+                return confirm.exceptions
     raise AssertionError("the stream ended without a confirm")
 
 
@@ -160,7 +160,7 @@ async def test_the_settles_of_a_frame_share_one_wait(
     await runtime.core.commits.commit_once()
     frame = await port.next_frame()
     assert frame is not None
-    assert frame.confirms == [(seq, []) for seq in range(1, 50)]
+    assert frame.confirms == [(seq, [], []) for seq in range(1, 50)]
 
 
 async def test_a_settle_that_comes_again_is_told_so_whatever_it_was(runtime: Runtime) -> None:

@@ -1348,6 +1348,7 @@ class StreamConfirm(_message.Message):
 
     SEQ_FIELD_NUMBER: _builtins.int
     EXCEPTIONS_FIELD_NUMBER: _builtins.int
+    DEAD_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """Output only. The settle's number."""
     @_builtins.property
@@ -1356,15 +1357,20 @@ class StreamConfirm(_message.Message):
         this order.
         """
 
+    @_builtins.property
+    def dead(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Indexes, counted as those of `exceptions`, of fails whose jobs are DEAD now."""
+
     def __init__(
         self,
         *,
         seq: _builtins.int = ...,
         exceptions: _abc.Iterable[Global___SettleException] | None = ...,
+        dead: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["exceptions", b"exceptions", "seq", b"seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead", b"dead", "exceptions", b"exceptions", "seq", b"seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

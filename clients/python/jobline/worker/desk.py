@@ -21,6 +21,7 @@ from jobline.leased import LeasedJob
 from jobline.session import Session
 from jobline.settles import SettleKind, SettleReport
 from jobline.v1 import job_service_pb2 as pb
+from jobline.worker.log import job_died
 from jobline.worker.window import Window
 
 # Seconds between looks at a window that moves.
@@ -193,6 +194,8 @@ class Desk:
 
     def _count_report(self, report: SettleReport) -> None:
         """A settle that came too late was counted as done, and was not."""
+        if report.is_dead:
+            job_died(report.id, report.error)
         if report.outcome not in {SettleOutcome.LEASE_LOST, SettleOutcome.NOT_FOUND}:
             return
         self.counts.lost += 1

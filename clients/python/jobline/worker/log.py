@@ -80,9 +80,9 @@ def attempt_given_up(job: LeasedJob, why: str) -> None:
     JOBS.warning("attempt %d of %s failed: %s", job.attempt, kind_of(job), why)
 
 
-def job_died(job: LeasedJob, why: str) -> None:
-    """Logs that a handler sent its job to the dead letters."""
-    JOBS.error("%s is dead: %s", kind_of(job), why or "the handler gave no reason")
+def job_died(job_id: int, error: str) -> None:
+    """Logs that a job went to the dead letters, for good unless somebody retries it."""
+    JOBS.error("job %d is dead: %s", job_id, error or "no error was given")
 
 
 def kind_of(job: LeasedJob) -> str:

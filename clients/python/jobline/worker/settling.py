@@ -17,7 +17,7 @@ from jobline.requests import fail_item, release_item
 from jobline.v1 import job_service_pb2 as pb
 from jobline.values import JobError
 from jobline.worker.desk import Desk
-from jobline.worker.log import attempt_failed, attempt_given_up, job_died
+from jobline.worker.log import attempt_failed, attempt_given_up
 
 logger = logging.getLogger("jobline.worker")
 
@@ -72,10 +72,7 @@ def settle_outcome(desk: Desk, context: Context, outcome: Outcome) -> None:
         desk.settle(release_item(job, delay=outcome.after, why=ReleaseReason.SNOOZE))
     elif isinstance(outcome, (Cancel, Dead)):
         then = FailAction.CANCEL if isinstance(outcome, Cancel) else FailAction.DEAD
-        why = _why(outcome)
-        if isinstance(outcome, Dead):
-            job_died(job, why.message)
-        desk.settle(fail_item(job, why, then=then))
+        desk.settle(fail_item(job, _why(outcome), then=then))
     elif isinstance(outcome, Stopped) and context.cancelled:
         settle_stopped(desk, context)
     else:

@@ -171,9 +171,10 @@ def server_messages(frame: ServerFrame) -> Iterator[bytes]:
     message = job_service_pb2.StreamResponse()
     if frame.opened is not None:
         _fill_opened(message.opened, frame)
-    for seq, exceptions in frame.confirms:
+    for seq, exceptions, dead in frame.confirms:
         confirm = message.confirms.add()
         confirm.seq = seq
+        confirm.dead.extend(dead)
         if exceptions:
             settles.fill_exceptions(confirm, exceptions)
     for job_id, delivery, reason in frame.revokes:
