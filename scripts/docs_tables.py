@@ -20,6 +20,7 @@ from jobline_server.config import Settings
 from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.states import as_mermaid
 from jobline_server.rpc.errors import CODES
+from jobline_server.rpc.validate.list_limits import LIST_LIMITS, NOT_SERVED
 from jobline_server.storage.recovery_cases import CASES
 
 ROOT = Path(__file__).parents[1]
@@ -68,6 +69,19 @@ def error_table() -> str:
             raise SystemExit(f"{reason}: errors.proto says {status}, rpc says {CODES[kind].name}")
         definite = "" if status in {"UNAVAILABLE", "INTERNAL", "DATA_LOSS"} else "yes"
         rows.append(f"| `{reason}` | `{status}` | {definite} | {cell(meaning)} |")
+    return "\n".join(rows)
+
+
+def list_limits() -> str:
+    """Lists and maps of requests that are served, by message."""
+    rows = ["| message | list or map: entries at most |", "|---|---|"]
+    by_message: dict[str, list[str]] = {}
+    for name, most in LIST_LIMITS.items():
+        message, _, field = name.rpartition(".")
+        if most != NOT_SERVED:
+            by_message.setdefault(message, []).append(f"`{field}` {most:,}")
+    for message, fields in by_message.items():
+        rows.append(f"| `{message.rpartition('.')[2]}` | {', '.join(fields)} |")
     return "\n".join(rows)
 
 
@@ -154,6 +168,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "errors": error_table,
     "options": options_carried,
     "options-to-come": options_to_come,
+    "list-limits": list_limits,
     "states": states,
     "recovery": recovery_table,
 }

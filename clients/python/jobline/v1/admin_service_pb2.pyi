@@ -198,7 +198,7 @@ class ListWorkersRequest(_message.Message):
     page_size: _builtins.int
     """Optional. 1 … 1,000. Unset: 100."""
     page_token: _builtins.str
-    """Optional. `next_page_token` of the page before."""
+    """Optional. `next_page_token` of the page before, with the same filter."""
     queue: _builtins.str
     """Optional. Only workers that take from this queue."""
     def __init__(

@@ -63,7 +63,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_BUG: _ErrorReason.ValueType  # 19
     """INTERNAL: a bug in the server; the log has the details."""
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 20
-    """RESOURCE_EXHAUSTED: as many watchers, streams or waiters as the server serves."""
+    """RESOURCE_EXHAUSTED: as many calls, streams, waiters or watchers are open, or replies unread, as the
+    server takes.
+    """
     ERROR_REASON_STORAGE_FAILED: _ErrorReason.ValueType  # 21
     """UNAVAILABLE: the outcome is unknown because the server's disk failed; it stops."""
     ERROR_REASON_QUEUE_NOT_CREATED: _ErrorReason.ValueType  # 22
@@ -125,7 +127,9 @@ ERROR_REASON_DATA_LOSS: ErrorReason.ValueType  # 18
 ERROR_REASON_BUG: ErrorReason.ValueType  # 19
 """INTERNAL: a bug in the server; the log has the details."""
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 20
-"""RESOURCE_EXHAUSTED: as many watchers, streams or waiters as the server serves."""
+"""RESOURCE_EXHAUSTED: as many calls, streams, waiters or watchers are open, or replies unread, as the
+server takes.
+"""
 ERROR_REASON_STORAGE_FAILED: ErrorReason.ValueType  # 21
 """UNAVAILABLE: the outcome is unknown because the server's disk failed; it stops."""
 ERROR_REASON_QUEUE_NOT_CREATED: ErrorReason.ValueType  # 22

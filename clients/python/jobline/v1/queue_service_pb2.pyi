@@ -34,7 +34,7 @@ class ListQueuesRequest(_message.Message):
     page_size: _builtins.int
     """Optional. 1 … 1,000. Unset: 100."""
     page_token: _builtins.str
-    """Optional. `next_page_token` of the page before."""
+    """Optional. `next_page_token` of the page before, with the same filter."""
     name_prefix: _builtins.str
     """Optional. Only names that start with this."""
     def __init__(
