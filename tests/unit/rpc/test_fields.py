@@ -10,7 +10,7 @@ from jobline.v1 import job_service_pb2, queue_service_pb2
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.validate import fields
-from jobline_server.rpc.validate.mistyped import check_all_fields
+from jobline_server.rpc.validate.list_limits import check_all
 
 
 @pytest.mark.parametrize("name", ["a", "A9", "0", "a.b_c-d:e", "x" * 256])
@@ -112,7 +112,7 @@ def test_members_are_known_or_unset() -> None:
 
 def test_unknown_fields_of_newer_clients_are_fine() -> None:
     """A number that nobody knows yet is not a mistake."""
-    check_all_fields(job_service_pb2.PushRequest.FromString(b"\xa0\x06\x01"))
+    check_all(job_service_pb2.PushRequest.FromString(b"\xa0\x06\x01"))
 
 
 def test_a_known_field_of_a_wrong_type_is_found_deep_inside() -> None:
@@ -121,7 +121,7 @@ def test_a_known_field_of_a_wrong_type_is_found_deep_inside() -> None:
     message = queue_service_pb2.UpdateQueueRequest.FromString(raw)
 
     with pytest.raises(Refused) as caught:
-        check_all_fields(message)
+        check_all(message)
     assert caught.value.field == "settings.backoff.kind"
 
 

@@ -1,7 +1,7 @@
 """How many entries each list and map of a request may have: one table, by full name.
 
 A list is counted before it is walked, because walking is what costs: a message of 16 MiB may hold
-sixteen million entries. `check_lists` does it for a message and all that is in it; the conversions
+sixteen million entries. `check_all` does it for a message and all that is in it; the conversions
 of the hot calls (`guard.HOT_METHODS`) count their own lists, by the same numbers.
 """
 
@@ -14,7 +14,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
-from jobline_server.rpc.validate.mistyped import check_all_fields
+from jobline_server.rpc.validate.mistyped import check_own_fields
 
 # A field that is part of the protocol and not served yet: one entry is refused already.
 NOT_SERVED = 0
@@ -76,14 +76,9 @@ LIST_LIMITS: dict[str, int] = {
 
 
 def check_all(message: Message) -> None:
-    """Refuse a message with a list that is too long, or with mistyped fields, in it or in any that
+    """Refuse a message with a list that is too long, or with a mistyped field, in it or in any that
     it holds; for calls that are not hot."""
-    check_lists(message)
-    check_all_fields(message)
-
-
-def check_lists(message: Message) -> None:
-    """Refuse a message with too many entries in a list or a map, its own or an inner one's."""
+    check_own_fields(message)
     for descriptor, value in message.ListFields():
         if descriptor.is_repeated:
             most = LIST_LIMITS.get(descriptor.full_name, NOT_SERVED)
@@ -102,6 +97,6 @@ def check_lists(message: Message) -> None:
 
 def _check_inner(message: Message, place: str) -> None:
     try:
-        check_lists(message)
+        check_all(message)
     except Refused as refused:
         raise fields.within(place, refused) from None

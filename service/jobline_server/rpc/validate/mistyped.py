@@ -34,26 +34,3 @@ def check_own_fields(message: Message) -> None:
         if number in known:
             name = known[number].name
             raise Refused(RefusalKind.INVALID_FIELD, "has the wrong wire type", field=name)
-
-
-def check_all_fields(message: Message) -> None:
-    """The same for a message and all that is in it; for calls that are not hot."""
-    check_own_fields(message)
-    for descriptor, value in message.ListFields():
-        if descriptor.message_type is None:
-            continue
-        if descriptor.message_type.GetOptions().map_entry:
-            continue
-        if not descriptor.is_repeated:
-            _check_inner(value, descriptor.name)
-        else:
-            for index, item in enumerate(value):
-                _check_inner(item, f"{descriptor.name}[{index}]")
-
-
-def _check_inner(message: Message, place: str) -> None:
-    try:
-        check_all_fields(message)
-    except Refused as refused:
-        refused.field = f"{place}.{refused.field}"
-        raise
