@@ -39,7 +39,6 @@ class DeadLetterService:
         """Counts dead jobs by queue, name, reason and error type, most first."""
         queue = selection.optional_queue(request.queue)
         counts = await self._runtime.dead_statistics(queue)
-        counts.sort(key=lambda count: (-count.count, count.queue, count.name))
         response = pb.GetDeadLetterStatsResponse(total=sum(count.count for count in counts))
         for count in counts[:COUNTS_MAX]:
             fill_dead_count(response.counts.add(), count)

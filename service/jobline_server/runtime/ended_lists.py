@@ -36,18 +36,22 @@ async def fill_from_ended(ended: EndedJobs, piece: Piece, wanted: JobFilter, aft
 async def dead_statistics(ended: EndedJobs, queue: str) -> list[DeadCount]:
     """What dead jobs have in common, most first."""
     await ended.write()
-    return [
-        DeadCount(
-            queue=group.queue,
-            name=group.name,
-            reason=EndReason(group.reason),
-            error_type=group.error_type,
-            count=group.count,
-            oldest_ms=group.oldest_ms,
-            newest_ms=group.newest_ms,
+    counts: list[DeadCount] = []
+    for number, group in enumerate(await ended.finished.dead_statistics(queue), 1):
+        counts.append(
+            DeadCount(
+                queue=group.queue,
+                name=group.name,
+                reason=EndReason(group.reason),
+                error_type=group.error_type,
+                count=group.count,
+                oldest_ms=group.oldest_ms,
+                newest_ms=group.newest_ms,
+            )
         )
-        for group in await ended.finished.dead_statistics(queue)
-    ]
+        if number % LOOK_JOBS == 0:
+            await asyncio.sleep(0)
+    return counts
 
 
 def views_of(part: EndedPart) -> list[JobView]:

@@ -16,11 +16,12 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import DEFAULT_OPTIONS, KEPT_STATES, AckLevel, JobState
-from jobline_server.runtime import walks
+from jobline_server.runtime import ended, walks
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
+from jobline_server.storage.finished import DeadGroup
 from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from tests.pushed_rows import NewJob, rows_of
@@ -138,11 +139,11 @@ async def test_ended_jobs_are_put_back_and_deleted_in_slices(
     """Trials C4, E5: by filter, a dry run counts what is done then."""
     await push(busy, kind)
     await cancel(busy)
-    ended = Selection(filter=JobFilter(queue=QUEUE, states=KEPT_STATES))
+    kept = Selection(filter=JobFilter(queue=QUEUE, states=KEPT_STATES))
     work = Work(monkeypatch)
     for call in (busy.retry_jobs, busy.delete_jobs):
-        counted = await work.of(call(ended, dry_run=True, audit=Audit()))
-        done = await work.of(call(ended, dry_run=False, audit=Audit()))
+        counted = await work.of(call(kept, dry_run=True, audit=Audit()))
+        done = await work.of(call(kept, dry_run=False, audit=Audit()))
         assert counted.count == done.count == JOBS
         await cancel(busy)
     assert work.most <= 9 * walks.SLICE_JOBS
@@ -243,3 +244,21 @@ async def test_a_queue_with_waiting_jobs_hands_out_none_while_it_is_deleted(busy
     await asyncio.sleep(0)
     assert (await a_pull(busy)).count() == 0
     assert (await task).count == JOBS
+
+
+async def test_statistics_of_many_kinds_of_dead_jobs_yield(
+    busy: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial E5: a type of error for each of many dead jobs."""
+    groups = [DeadGroup("q", "", 1, str(number), 1, 0, 0) for number in range(JOBS)]
+
+    async def found(_queue: str) -> list[DeadGroup]:
+        return groups
+
+    monkeypatch.setattr(busy.ended.finished, "dead_statistics", found)
+    task = asyncio.ensure_future(busy.dead_statistics(""))
+    rounds = 0
+    while not task.done():  # its rounds are counted
+        await asyncio.sleep(0)
+        rounds += 1
+    assert (len(await task), rounds > JOBS // ended.LOOK_JOBS) == (JOBS, True)
