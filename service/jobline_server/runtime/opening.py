@@ -75,6 +75,7 @@ def _place(row: ShardRow, recovery: Recovery, now_ms: int) -> Place:
         checkpoint_ms=now_ms,
         segments=recovery.segments,
         journal_rows=row.offset - row.checkpoint_offset,
+        journal_bytes=recovery.journal_bytes,
     )
 
 

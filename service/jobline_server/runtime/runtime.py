@@ -198,7 +198,7 @@ class Runtime:
         self.checkpoints.hurry()
 
     async def stop(self) -> None:
-        """Commits what is left, takes a last checkpoint, and closes the files; call it after
+        """Commits what is left, folds a long journal, and closes the files; call it after
         `start`, once.
         """
         committing, keeping_time, keeping_ended = self._tasks
@@ -212,7 +212,7 @@ class Runtime:
             self.core.commits.close()
             await committing
             if not self.failed.done():
-                await self.checkpoints.take_due(everything=True)
+                await self.checkpoints.take_last()
         finally:
             self.core.heartbeat.stop()
             try:

@@ -72,6 +72,7 @@ class Recovery:
         self._loader = Loader(self._shard, report)
         self._loaded = False
         self.segments = self._loader.segments
+        self.journal_bytes = 0
 
     def take_items(self, page: Sequence[ItemRow | BadRow]) -> None:
         """Takes items, in the order of their kinds. Raises `DataLoss`."""
@@ -97,6 +98,7 @@ class Recovery:
                 message = f"shard {row.shard}: journal row {row.offset} does not fit: {error}"
                 raise DataLoss(message) from error
             self._shard.next_offset = row.offset + 1
+            self.journal_bytes += len(row.blob)
             if not self._loader.damaged:
                 self._witness(row.offset, happened, len(row.blob))
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.values import AckLevel
+from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.runtime import checkpoints
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
@@ -53,3 +55,27 @@ async def test_what_a_checkpoint_folded_before_a_crash_is_gone(tmp_path: Path) -
             await told_since(runtime, told[0][1])
         assert refused.value.kind is RefusalKind.OFFSET_GONE
         assert await told_since(runtime, after) == []
+
+
+async def test_a_polite_stop_leaves_watchers_what_they_missed(tmp_path: Path) -> None:
+    """Trial B2: a token lives over a restart as it does over a crash; a long journal is folded."""
+    async with opened(tmp_path, ManualClock()) as runtime:
+        runtime.start()
+        begun = await now_of(runtime)
+        payloads = Payloads.of([b"x"])
+        first_id = (await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads))).first_id
+        await runtime.stop()
+    async with opened(tmp_path, ManualClock()) as runtime:
+        told = [event for event, _ in await told_since(runtime, begun)]
+        assert told == [("QUEUE_CREATED", 0), ("PUSHED", first_id)]
+
+
+async def test_a_stop_folds_a_long_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next start shall not wait for it."""
+    monkeypatch.setattr(checkpoints, "STOP_JOURNAL_BYTES", 10)
+    async with opened(tmp_path, ManualClock()) as runtime:
+        runtime.start()
+        await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"])))
+        await runtime.stop()
+    async with opened(tmp_path, ManualClock()) as runtime:
+        assert [place.journal_rows for place in runtime.core.commits.places] == [0]
