@@ -142,10 +142,10 @@ async def test_a_half_request_has_a_time(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial E11: also on a connection that was answered before."""
-    monkeypatch.setattr(connections, "EXCHANGE_SECONDS", 0.2)
     reader, writer = await half_request(server)
     writer.write(b"\r\n")
     assert b"well" in await reader.readuntil(b"well\n")
+    monkeypatch.setattr(connections, "EXCHANGE_SECONDS", 0.2)
 
     writer.write(b"GET /hea")
 
