@@ -73,6 +73,8 @@ def counters_add_up(shard: Shard) -> str:
             return f"queue {name}: lanes do not hold {queue.ready} ready jobs"
     if found.total() != shard.load.live_jobs:
         return f"load says {shard.load.live_jobs} live jobs"
+    if sum(queue.active for queue in shard.queues.values()) != shard.load.active_jobs:
+        return f"load says {shard.load.active_jobs} active jobs"
     return ""
 
 

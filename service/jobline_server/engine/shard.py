@@ -42,6 +42,7 @@ class Load:
     requests_max: int = limits.REQUEST_IDS_MAX
     calls_max: int = limits.CALLS_MAX
     live_jobs: int = 0
+    active_jobs: int = 0
     payload_bytes: int = 0
     keys: int = 0
     requests: int = 0

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
+from jobline_server.engine import limits
 from jobline_server.engine.decide.admin import (
     decide_cancel,
     decide_delete_ended,
@@ -19,6 +21,7 @@ from jobline_server.engine.decide.admin import (
     decide_retry,
 )
 from jobline_server.engine.decide.queues import decide_delete_active
+from jobline_server.engine.room import fitting
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, JobState
 from jobline_server.runtime.core import Core
@@ -95,6 +98,9 @@ class Bulk:
         else:
             await self._act_on_filter(verb, selection.filter, result, dry_run=dry_run)
         await self._core.commits.wait()
+        if result.full is not None and not result.count:
+            # Nothing was changed, and this is why.
+            raise result.full
         return result
 
     async def _act_on_ids(
@@ -171,7 +177,7 @@ class Bulk:
                 await (_count_page if dry_run else act)(walk, result)
                 await asyncio.sleep(0)
         # What a filter chose and something else changed meanwhile was not asked for by id.
-        result.skipped_ids.clear()
+        result.skipped_ids[:] = result.full_ids
         result.not_found_ids.clear()
 
     async def _act_on_live(
@@ -214,10 +220,16 @@ class Bulk:
         return left
 
     def _retry(self, shard: Shard, look: Look, result: BulkResult) -> Sequence[int]:
-        ended = [(kept.record, kept.state) for kept in look.kept.values()]
+        """Puts back as many as may wait."""
+        fits, full = fitting(shard, [kept.record for kept in look.kept.values()])
+        if full is not None:
+            result.full = result.full or full
+            room = limits.SELECTION_IDS_MAX - len(result.full_ids)
+            result.full_ids += islice((i for i in look.kept if i not in fits), room)
+        ended = [(look.kept[job_id].record, look.kept[job_id].state) for job_id in fits]
         left = decide_retry(shard, self._core.now(), ended)
         result.count += len(ended) - len(left)
-        return [*left, *(one for one in look.ids if one not in look.kept)]
+        return [*left, *(one for one in look.ids if one not in fits)]
 
     def _delete_waiting(
         self, shard: Shard, ids: Sequence[int], result: BulkResult

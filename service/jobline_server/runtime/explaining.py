@@ -8,6 +8,7 @@ from itertools import islice
 from jobline_server.dispatch.turns import Consumer, has_room
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.job import Job
+from jobline_server.engine.lane import Item, place_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
@@ -16,7 +17,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.looking import Looking
 from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
 
-# Items of a lane that are looked at to answer one question.
+# Lanes and items of lanes that are looked at to answer one question.
 WALK_MAX = 10_000
 
 
@@ -80,11 +81,24 @@ class Explaining:
             message = f"all {len(consumers)} workers of queue {queue.name} are busy"
             count = len(consumers)
             obstacles.append(Obstacle(ObstacleKind.WORKERS_BUSY, message, count=count))
-        ahead = jobs_ahead(queue, owner, job_id)
+        ahead, is_all = jobs_ahead(queue, owner, job_id, self._rivals(queue, name))
         if ahead:
-            message = f"{ahead} jobs stand before it"
+            message = f"{'' if is_all else 'at least '}{ahead:,} jobs go before it"
             obstacles.append(Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead))
         return obstacles
+
+    def _rivals(self, queue: Queue, name: str) -> frozenset[str] | None:
+        """The names that workers of this one handle as well: their jobs may go before it. None:
+        any, which is also what is to be expected while there is no such worker.
+        """
+        handled: set[str] = set()
+        for consumer in self._core.turns.consumers(queue.name):
+            names = consumer.names_for(queue.name)
+            if names is None:
+                return None
+            if name in names:
+                handled |= names
+        return frozenset(handled) or None
 
 
 def _largest(owner: Job | Lot, job_id: int) -> int:
@@ -117,20 +131,39 @@ def _ended(view: JobView) -> str:
     return f"it is {view.state.name}{kept}"
 
 
-def jobs_ahead(queue: Queue, owner: Job | Lot, job_id: int) -> int:
-    """How many ready jobs go before this one, at least: in a lane of single jobs no more than
-    `WALK_MAX` are counted, so that a question costs no stall."""
-    ahead = 0
-    priority, own = owner.options.priority, queue.lane_of(owner)
-    for lane in queue.lanes():
-        if lane.priority > priority:
-            ahead += lane.ready
-        elif lane is own:
-            for item in islice(lane, WALK_MAX):
+def jobs_ahead(
+    queue: Queue, owner: Job | Lot, job_id: int, names: frozenset[str] | None
+) -> tuple[int, bool]:
+    """How many ready jobs of these names (None: any) go before this one, and whether that is all:
+    those of higher priority, and of the same one those that were ready first. At most `WALK_MAX`
+    lanes and items are looked at, so that a question costs no stall.
+    """
+    ahead, left = 0, WALK_MAX
+    priority, place = owner.options.priority, (owner.order, job_id)
+    for rank in queue.ranks(names):
+        for lane in rank:
+            if lane.priority < priority:
+                return ahead, True
+            left -= 1
+            if lane.priority > priority:
+                ahead += lane.ready
+                continue
+            for item in islice(lane, max(left, 0)):
+                left -= 1
                 if item is owner:
+                    ahead += _members_before(item, job_id)
+                elif place_of(item) < place:
+                    ahead += item.waiting() if isinstance(item, Lot) else item.is_ready()
+                else:
                     break
-                ahead += item.waiting() if isinstance(item, Lot) else item.is_ready()
-    if isinstance(owner, Lot):
-        index = job_id - owner.first_id
-        ahead += sum(1 for i in range(owner.cursor, index) if owner.is_waiting(i))
-    return ahead
+        if left <= 0:
+            return ahead, False
+    return ahead, True
+
+
+def _members_before(owner: Item, job_id: int) -> int:
+    """How many waiting jobs of its own lot go before this one."""
+    if not isinstance(owner, Lot):
+        return 0
+    index = job_id - owner.first_id
+    return index - owner.cursor - sum(owner.cursor <= i < index for i in owner.gone)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from jobline_server.dispatch.frames import Handler, Worker
+from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import (
     Attempt,
     EndReason,
@@ -93,13 +94,16 @@ class Audit:
 @dataclass(slots=True)
 class BulkResult:
     """What a call on many jobs did. `requested` are active jobs whose workers are told;
-    `not_found_ids` are those of the skipped ids that do not exist.
+    `not_found_ids` are those of the skipped ids that do not exist. `full` is why ended jobs were
+    left that would have to wait, if any were, and `full_ids` the first of them.
     """
 
     count: int = 0
     requested: int = 0
     skipped_ids: list[int] = field(default_factory=list)
     not_found_ids: list[int] = field(default_factory=list)
+    full_ids: list[int] = field(default_factory=list)
+    full: Refused | None = None
     operation_id: str = ""
 
 

@@ -17,7 +17,7 @@ from operator import attrgetter
 
 from google.protobuf.message import DecodeError
 
-from jobline_server.engine.apply.touch import add_lot
+from jobline_server.engine.apply.touch import add_lot, count_active
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import place_of
@@ -155,7 +155,7 @@ class Loader:
             shard.load.live_jobs += lot.remaining
             shard.load.payload_bytes += payload_bytes
             queue.payload_bytes += payload_bytes
-            queue.active += lot.remaining - waiting
+            count_active(shard, queue, lot.remaining - waiting)
             if lot.run_at_ms:
                 queue.scheduled += waiting
                 shard.schedule(lot.run_at_ms, lot.first_id)
@@ -182,6 +182,7 @@ class Loader:
                 self.shard.schedule(job.run_at_ms, job.id)
             else:
                 queue.active += 1
+                load.active_jobs += 1
         for queue, ids in ids_of.items():
             queue.blocks.add(ids)
 

@@ -11,7 +11,7 @@ from jobline_server.engine.apply.ends import (
     leave_state,
     singles_and_runs,
 )
-from jobline_server.engine.apply.touch import drop_jobs, drop_members, settle_members
+from jobline_server.engine.apply.touch import count_active, drop_jobs, drop_members, settle_members
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsDeleted, JobsStaled
 from jobline_server.engine.states import IllegalMove, Move, after, live
@@ -60,7 +60,7 @@ def _delete_active(shard: Shard, fact: JobsDeleted) -> None:
     _drop_singles(shard, jobs)
     for lease, starts, counts in by_lease(shard, runs):
         total, payload_bytes = settle_members(lease, starts, counts)
-        lease.lot.queue.active -= total
+        count_active(shard, lease.lot.queue, -total)
         drop_members(shard, lease.lot, total, payload_bytes)
         for first_id, count in zip(starts, counts, strict=True):
             for job_id in range(first_id, first_id + count):
@@ -70,7 +70,7 @@ def _delete_active(shard: Shard, fact: JobsDeleted) -> None:
 
 def _drop_singles(shard: Shard, jobs: list[Job]) -> None:
     for group in alike(jobs) if jobs else ():
-        leave_state(group[0].queue, group)
+        leave_state(shard, group[0].queue, group)
         for job in group:
             job.state = JobState.STALE
         drop_jobs(shard, group[0].queue, group)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jobline_server.engine import effective
 from jobline_server.engine.apply.leases import note_attempt
 from jobline_server.engine.apply.touch import (
+    count_active,
     drop_jobs,
     drop_members,
     member_of,
@@ -122,7 +123,7 @@ def _complete_members(
         ended = EndedRuns(lot, state, starts, counts, at_ms, delivery, worker, kept)
         ended.leased_ms = lease.leased_ms
         shard.ended.append(ended)
-    queue.active -= total
+    count_active(shard, queue, -total)
     queue.completed_total += total
     _count_ended(queue, state, total, kept=kept)
     drop_members(shard, lot, total, payload_bytes)
@@ -152,7 +153,7 @@ def end_jobs(
     states = [live(group[0].state, move, group[0].id) for group in groups]
     for group, state in zip(groups, states, strict=True):
         queue, before = group[0].queue, group[0].state
-        leave_state(queue, group)
+        leave_state(shard, queue, group)
         kept, forgotten = _kept_of(queue, group, state)
         for job in group:
             job.state = state
@@ -180,12 +181,12 @@ def alike(jobs: list[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-def leave_state(queue: Queue, jobs: list[Job]) -> None:
+def leave_state(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
     """Counts jobs of one queue out of the state they are all in."""
     state = jobs[0].state
     if state is JobState.ACTIVE:
         unlease_all(jobs)
-        queue.active -= len(jobs)
+        count_active(shard, queue, -len(jobs))
     elif state is JobState.READY:
         for job in jobs:
             queue.leave(job, 1)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, cast
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.apply.pushes import make_ready
-from jobline_server.engine.apply.touch import mark_job, mark_lot, run_key, single, unlease
+from jobline_server.engine.apply.touch import (
+    count_active,
+    mark_job,
+    mark_lot,
+    run_key,
+    single,
+    unlease,
+)
 from jobline_server.engine.entries import (
     CancelRequested,
     JobFailed,
@@ -92,7 +99,7 @@ def _lease_run(shard: Shard, fact: JobsLeased, holder: Holder, at: int) -> None:
         lane.items.popleft()
     lane.ready -= count
     queue.ready -= count
-    queue.active += count
+    count_active(shard, queue, count)
     queue.drop_if_empty(lane)
     holder.add(lease, run_key(lease), count, lot.payloads.bytes_of(index, count))
     mark_lot(shard, lot)
@@ -131,7 +138,7 @@ def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job],
     for lane in dict.fromkeys(lanes):
         queue.drop_if_empty(lane)
     queue.ready -= len(jobs)
-    queue.active += len(jobs)
+    count_active(shard, queue, len(jobs))
     holder.tally.jobs += len(jobs)
     holder.tally.payload_bytes += sum([len(job.payload) for job in jobs])
     if not jobs[0].volatile:
@@ -196,7 +203,7 @@ def _given_back(
         back.append(job)
     if back:
         queue = back[0].queue
-        queue.active -= len(back)
+        count_active(shard, queue, -len(back))
         queue.put_back(back)
         shard.wake(queue)
     return jobs
@@ -226,7 +233,7 @@ def _give_back(shard: Shard, job: Job, state: JobState, run_at_ms: int, offset: 
     """An ACTIVE job waits again: for its time, or ready at the tail of its lane."""
     unlease(job)
     queue = job.queue
-    queue.active -= 1
+    count_active(shard, queue, -1)
     job.state = state
     if state is _SCHEDULED:
         job.run_at_ms = run_at_ms

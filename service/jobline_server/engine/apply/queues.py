@@ -49,6 +49,7 @@ def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
     """A queue goes with all that is in it; workers of active jobs are told."""
     queue = shard.queues.pop(fact.queue)
     live: list[tuple[int, int]] = []
+    shard.load.active_jobs -= queue.active
     if queue.live():
         items = [item for found in items_from(shard, queue, 0, BLOCK_IDS) for item in found]
         for item in items:

@@ -105,6 +105,12 @@ def drop_members(shard: Shard, lot: Lot, count: int, payload_bytes: int) -> None
     mark_lot(shard, lot)
 
 
+def count_active(shard: Shard, queue: Queue, count: int) -> None:
+    """So many jobs more, or less, are in the hands of workers."""
+    queue.active += count
+    shard.load.active_jobs += count
+
+
 def settle_member(lease: RunLease, index: int) -> None:
     """One member of a run, which the caller has seen to be open, is not leased any more."""
     lease.settle(index, 1)

@@ -18,6 +18,7 @@ from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.room import Room
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import AckLevel, JobOptions, Now, PushOutcome
 
@@ -169,32 +170,12 @@ def _next_job_id(shard: Shard, queue: str) -> int:
 
 
 def _check_room(shard: Shard, queue: Queue | None, command: Push, rows: Rows) -> None:
-    """Refuses what does not fit; consumers go on, so another try makes sense in a second. `rows`
-    are those that are new."""
-    count = len(rows) + len(command.payloads)
+    """Refuses what does not fit. `rows` are those that are new."""
     load = shard.load
-    most = queue.settings.max_waiting if queue is not None else None
-    if queue is not None and most is not None and queue.scheduled + queue.ready + count > most:
-        raise Refused(
-            RefusalKind.QUEUE_FULL,
-            f"queue {queue.name} has {queue.scheduled + queue.ready} of {most} waiting jobs",
-            retry_after_ms=1_000,
-        )
-    if load.live_jobs + count > load.waiting_max:
-        raise Refused(
-            RefusalKind.SERVER_FULL,
-            f"the server holds {load.live_jobs} of {load.waiting_max} jobs",
-            retry_after_ms=1_000,
-        )
-    size = command.payloads.bytes_of(0, len(command.payloads))
-    size += sum(map(len, rows.payloads))
-    if load.payload_bytes + size > load.waiting_bytes_max:
-        raise Refused(
-            RefusalKind.SERVER_FULL,
-            f"the server holds {load.payload_bytes} of {load.waiting_bytes_max} payload bytes; "
-            f"this push has {size} more",
-            retry_after_ms=1_000,
-        )
+    size = command.payloads.bytes_of(0, len(command.payloads)) + sum(map(len, rows.payloads))
+    refusal = Room(load).refusal(queue, len(rows) + len(command.payloads), size)
+    if refusal is not None:
+        raise refusal
     keys = rows.job_keys
     wanted = len(keys) - keys.count("")
     if wanted and load.keys + wanted > load.keys_max:
