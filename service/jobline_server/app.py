@@ -17,6 +17,7 @@ from jobline_server.background.beat import Background
 from jobline_server.background.checkpoints import CheckpointBeat
 from jobline_server.background.retention import RetentionBeat
 from jobline_server.background.tidying import EmptyQueuesBeat, OldStreamsBeat, SpaceBeat
+from jobline_server.background.unhandled import UnhandledNamesBeat
 from jobline_server.config import Settings
 from jobline_server.room_settings import call_limits, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
@@ -166,6 +167,7 @@ class Server:
                 OldStreamsBeat(
                     runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
                 ),
+                UnhandledNamesBeat(runtime.core),
             ],
             runtime.core,
         )

@@ -89,6 +89,20 @@ class Turns(Generic[C]):
                 return True
         return False
 
+    def names(self, queue: str) -> frozenset[str] | None:
+        """The names that those who wait at a queue handle, all together; None: any."""
+        handled: set[str] = set()
+        for consumer in self._waiting.get(queue, ()):
+            names = consumer.names_for(queue)
+            if names is None:
+                return None
+            handled |= names
+        return frozenset(handled)
+
+    def queues(self) -> list[str]:
+        """The queues where anybody waits."""
+        return list(self._waiting)
+
     def round(self, queue: str) -> Iterator[C]:
         """Those with room, beginning with whose turn it is; each one given moves behind the
         others.

@@ -164,16 +164,11 @@ class Queues:
 
     def _unhandled(self, queue: Queue) -> int:
         """READY jobs with a name that nobody who is connected handles; 0 while nobody is."""
-        consumers = self._core.turns.consumers(queue.name)
-        if not consumers:
+        turns = self._core.turns
+        handled = turns.names(queue.name)
+        if handled is None or not turns.consumers(queue.name):
             return 0
-        handled: set[str] = set()
-        for consumer in consumers:
-            names = consumer.names_for(queue.name)
-            if names is None:
-                return 0
-            handled |= names
-        ranks = queue.ranks(frozenset(handled))
+        ranks = queue.ranks(handled)
         return queue.ready - sum(lane.ready for rank in ranks for lane in rank)
 
 

@@ -1,0 +1,90 @@
+"""Names that nobody handles are said in the log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from jobline_server.background import unhandled
+from jobline_server.background.unhandled import UnhandledNamesBeat
+from jobline_server.dispatch.frames import Handler, Open, Worker
+from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import AckLevel, JobOptions
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.port import StreamPort
+from jobline_server.runtime.runtime import Runtime
+from tests.unit.runtime.conftest import opened
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
+    async with opened(tmp_path, ManualClock()) as one:
+        yield one
+
+
+async def push(runtime: Runtime, *names: str) -> None:
+    for name in names:
+        options = JobOptions(name=name)
+        payloads = Payloads.of([b"x"])
+        await runtime.push(Push("mail", options, payloads=payloads, level=AckLevel.BUFFERED))
+    await runtime.core.commits.commit_once()
+
+
+def connect(runtime: Runtime, *names: str) -> StreamPort:
+    handlers = tuple(Handler("mail", name) for name in names)
+    return runtime.open_stream(Open(Worker("w"), (("mail", 1),), handlers=handlers))
+
+
+async def said(beat: UnhandledNamesBeat, caplog: pytest.LogCaptureFixture) -> int:
+    """How many warnings one run of the beat adds."""
+    caplog.clear()
+    counts = await beat.run_once(beat.core.now())
+    assert counts["warned"] == len(caplog.records)
+    assert all(record.levelname == "WARNING" for record in caplog.records)
+    return counts["warned"]
+
+
+async def test_a_name_that_no_worker_of_its_queue_handles_is_said_once(
+    runtime: Runtime, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Trial B8: and again when it comes back after it was handled."""
+    beat = UnhandledNamesBeat(runtime.core)
+    await push(runtime, "letter", "parcel", "parcel")
+    assert await said(beat, caplog) == 0
+    connect(runtime, "letter")
+    assert await said(beat, caplog) == 1
+    assert "parcel" in caplog.text
+    await push(runtime, "parcel")
+    assert await said(beat, caplog) == 0
+    other = connect(runtime, "parcel")
+    assert await said(beat, caplog) == 0
+    other.disconnect()
+    assert await said(beat, caplog) == 1
+
+
+async def test_a_worker_of_any_name_handles_all(
+    runtime: Runtime, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Trial B8: whoever else is connected."""
+    await push(runtime, "letter", "parcel")
+    connect(runtime, "letter")
+    connect(runtime)
+    assert await said(UnhandledNamesBeat(runtime.core), caplog) == 0
+
+
+async def test_no_more_names_are_said_than_are_remembered(
+    runtime: Runtime, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial B8: a name for each job fills neither memory nor the log."""
+    monkeypatch.setattr(unhandled, "NAMES_MAX", 3)
+    beat = UnhandledNamesBeat(runtime.core)
+    await push(runtime, *map(str, range(10)))
+    connect(runtime, "letter")
+    assert [await said(beat, caplog) for _ in range(3)] == [3, 0, 0]
+    everything = connect(runtime)
+    assert await said(beat, caplog) == 0
+    everything.disconnect()
+    assert await said(beat, caplog) == 3
