@@ -91,7 +91,8 @@ class _Reader:
         """Reads to the end."""
         try:
             while (message := await self._frames.read()) is not None:
-                self._port.receive(worker_frame(message))
+                for _ in self._port.receive_slices(worker_frame(message)):
+                    await _pause(0)
             await _pause(BROKEN_SECONDS)
             self._port.half_close()
         except Exception as error:  # noqa: BLE001  # the writer's task raises it

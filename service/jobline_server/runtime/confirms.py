@@ -6,15 +6,15 @@ The settles of one frame share one wait, however many they are.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from jobline_server.dispatch.frames import Settle
-from jobline_server.dispatch.session import Session
+from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import Exceptions, Refused
 from jobline_server.engine.values import JobState, SettleOutcome
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.settles import ACKED, FAILED, NEVER, NOT_FOUND, Settles
+from jobline_server.runtime.settles import ACKED, FAILED, NEVER, NOT_FOUND, SETTLES_AT_ONCE, Settles
 
 Decided = tuple[Settle, Exceptions, list[int]]
 """A settle, the outcomes of it that are not DONE, and the indexes of jobs that it made DEAD."""
@@ -41,15 +41,32 @@ class Confirms:
         self._failed = failed
         self._explaining: set[asyncio.Task[None]] = set()
 
-    def handle(self, settles: Sequence[Settle]) -> None:
-        """Decides the settles of a frame."""
-        decided = [(settle, *self._decide(settle)) for settle in settles]
+    def handle(self, settles: Sequence[Settle]) -> Iterator[None]:
+        """Decides the settles of a frame. Yields between two slices of many. A session that ended
+        meanwhile gets no answer to what is left: its worker says that again on its next stream.
+        """
+        decided: list[Decided] = []
+        room = SETTLES_AT_ONCE
+        for settle in settles:
+            self._session.handle_settle()
+            exceptions: Exceptions = []
+            dead: list[int] = []
+            for offset, part in _parts(settle):
+                if room <= 0:
+                    yield
+                    room = SETTLES_AT_ONCE
+                if self._session.phase is Phase.ENDED:
+                    return
+                outcomes, died = self._decide(part)
+                exceptions += [(offset + index, outcome) for index, outcome in outcomes]
+                dead += [offset + index for index in died]
+                room -= len(part.fails) + len(part.releases) + 1
+            decided.append((settle, exceptions, dead))
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.add_done_callback(partial(self._handle_committed, decided))
         self._core.commits.answer([(future, None)])
 
     def _decide(self, settle: Settle) -> tuple[Exceptions, list[int]]:
-        self._session.handle_settle()
         exceptions: Exceptions = []
         dead: list[int] = []
         offset = len(settle.ack_ids)
@@ -119,3 +136,19 @@ class Confirms:
             part = [(index, outcome) for index, outcome in exceptions if start <= index < end]
             explained += await self._settles.explain_missing(leases, part, repeated=repeated)
         return explained
+
+
+def _parts(settle: Settle) -> Iterator[tuple[int, Settle]]:
+    """A settle in slices, each with the index of its first item. Acks stay together: a thousand of
+    them cost what a few fails do.
+    """
+    if len(settle.fails) + len(settle.releases) <= SETTLES_AT_ONCE:
+        yield 0, settle
+        return
+    yield 0, Settle(settle.seq, settle.ack_ids, settle.ack_deliveries, settle.results)
+    offset = len(settle.ack_ids)
+    for start in range(0, len(settle.fails), SETTLES_AT_ONCE):
+        yield offset + start, Settle(fails=settle.fails[start : start + SETTLES_AT_ONCE])
+    offset += len(settle.fails)
+    for start in range(0, len(settle.releases), SETTLES_AT_ONCE):
+        yield offset + start, Settle(releases=settle.releases[start : start + SETTLES_AT_ONCE])

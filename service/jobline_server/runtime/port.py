@@ -7,12 +7,13 @@ protocol, the engine knows the jobs; what stands here is who is told what when.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from jobline_server.dispatch.frames import Goaway, ServerFrame, WorkerFrame
 from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine import limits
 from jobline_server.engine.commands import (
+    ExtendItem,
     Leased,
     RefusalKind,
     Refused,
@@ -26,7 +27,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.replies import leases_of, runs_of
 from jobline_server.runtime.returns import Returns
-from jobline_server.runtime.settles import Settles
+from jobline_server.runtime.settles import SETTLES_AT_ONCE, Settles
 
 
 class StreamPort:
@@ -107,7 +108,14 @@ class StreamPort:
     # As a port.
 
     def receive(self, frame: WorkerFrame) -> None:
-        """Takes a frame: settles, reports, then the window, so that room is used at once."""
+        """Takes a frame in one go."""
+        for _ in self.receive_slices(frame):
+            pass
+
+    def receive_slices(self, frame: WorkerFrame) -> Iterator[None]:
+        """Takes a frame: settles, reports, then the window, so that room is used at once. Yields
+        between two slices of what is much, for the caller to let the loop go on.
+        """
         session = self.session
         if session.phase is Phase.ENDED:
             # Its leases may be another stream's by now; what is not confirmed is said again there.
@@ -119,15 +127,14 @@ class StreamPort:
         if frame.open is not None:
             session.handle_open()
         if frame.settles:
-            self._confirms.handle(frame.settles)
-        if frame.extends:
-            exceptions = self._settles.extend(frame.extends)
-            for index, outcome in exceptions:
-                item = frame.extends[index]
-                cancelled = outcome is SettleOutcome.CANCELLED
-                # A cancelled job is still held: its worker stops, and settles it.
-                reason = RevokeReason.CANCELLED if cancelled else RevokeReason.LEASE_LOST
-                self.revoke(item.id, item.delivery, reason)
+            yield from self._confirms.handle(frame.settles)
+        yield from self._extend(frame.extends)
+        self._handle_rest(frame)
+
+    def _handle_rest(self, frame: WorkerFrame) -> None:
+        session = self.session
+        if session.phase is Phase.ENDED:
+            return
         if frame.window is not None:
             session.handle_window(frame.window)
         if frame.drain:
@@ -135,6 +142,20 @@ class StreamPort:
             self._dispatcher.leave(self)
         if session.phase is Phase.OPEN:
             self._dispatcher.welcome(self)
+
+    def _extend(self, extends: Sequence[ExtendItem]) -> Iterator[None]:
+        for start in range(0, len(extends), SETTLES_AT_ONCE):
+            if start:
+                yield
+            if self.session.phase is Phase.ENDED:
+                return
+            items = extends[start : start + SETTLES_AT_ONCE]
+            for index, outcome in self._settles.extend(items):
+                item = items[index]
+                cancelled = outcome is SettleOutcome.CANCELLED
+                # A cancelled job is still held: its worker stops, and settles it.
+                reason = RevokeReason.CANCELLED if cancelled else RevokeReason.LEASE_LOST
+                self.revoke(item.id, item.delivery, reason)
 
     def half_close(self) -> None:
         """The worker sent its last frame; what it still has goes back. Not so if the stream is over

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from jobline_server.dispatch.frames import Open, Settle, Window, Worker, WorkerFrame
-from jobline_server.engine.commands import FailItem, Push, Refused, ReleaseItem
+from jobline_server.engine.commands import ExtendItem, FailItem, Push, Refused, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.limits import LEASE_MS_DEFAULT
 from jobline_server.engine.payloads import Payloads
@@ -19,6 +19,8 @@ from jobline_server.engine.values import (
     JobError,
     SettleOutcome,
 )
+from jobline_server.runtime import confirms
+from jobline_server.runtime import port as port_module
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.commits import Answer
 from jobline_server.runtime.port import StreamPort
@@ -222,3 +224,45 @@ async def test_a_settle_that_cannot_be_answered_ends_the_stream(
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     with pytest.raises(AssertionError, match="ended without a confirm"):
         await confirmed(runtime, port, Settle(1, [job_id + 1], [delivery]))
+
+
+@pytest.mark.parametrize("what", ["fails", "releases", "extends"])
+async def test_many_items_of_a_frame_are_taken_in_slices(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Trial C2: the loop goes on in between, and the answer is one."""
+    for module in (confirms, port_module):
+        monkeypatch.setattr(module, "SETTLES_AT_ONCE", 10)
+    port, leases = await a_stream(runtime, jobs=25)
+    leases[20] = leases[20][0], 1
+    error = JobError(message="no such host")
+    settle = Settle(
+        1,
+        fails=[FailItem(*lease, error) for lease in leases] if what == "fails" else [],
+        releases=[ReleaseItem(*lease) for lease in leases] if what == "releases" else [],
+    )
+    extends = [ExtendItem(*lease) for lease in leases] if what == "extends" else []
+    frame = WorkerFrame(settles=[] if extends else [settle], extends=extends)
+    slices = [len(held(port)) for _ in port.receive_slices(frame)]
+    assert slices == ([25, 25] if extends else [15, 5])
+    if not extends:
+        await runtime.core.commits.commit_once()
+        answer = await port.next_frame()
+        while answer is not None and not answer.confirms:
+            answer = await port.next_frame()
+        assert answer is not None
+        assert answer.confirms == [(1, [(20, SettleOutcome.LEASE_LOST)], [])]
+
+
+async def test_a_stream_that_ends_between_two_slices_settles_no_more(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: its leases may be another stream's; the worker settles the rest again there."""
+    monkeypatch.setattr(confirms, "SETTLES_AT_ONCE", 10)
+    port, leases = await a_stream(runtime, jobs=25)
+    settle = Settle(1, fails=[FailItem(*lease, JobError()) for lease in leases])
+    slices = port.receive_slices(WorkerFrame(settles=[settle]))
+    next(slices)
+    port.disconnect()
+    assert list(slices) == []
+    assert len(held(port)) == 15
