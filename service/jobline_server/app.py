@@ -138,7 +138,7 @@ class Server:
                 accept_loss=settings.accept_loss,
             ),
         )
-        finished = SqliteFinished(settings.data)
+        finished = SqliteFinished(settings.data, accept_loss=settings.accept_loss)
         try:
             self._runtime = await open_runtime(
                 store,

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from jobline_server.engine.limits import SHARDS_DEFAULT, SHARDS_MAX
-from jobline_server.storage.recovery_cases import Decision, JournalCheck
+from jobline_server.storage.finished import Finished
+from jobline_server.storage.journal_check import JournalCheck
+from jobline_server.storage.recovery_cases import Decision
 from jobline_server.storage.store import (
     NO_CEILINGS,
     BadRow,
@@ -179,6 +181,9 @@ class MemoryStore:
         rows = min(limit_rows - versions, len(cut))
         del file.journal[:rows]
         return min(limit_rows, file.superseded + len(cut) - rows)
+
+    async def join(self, finished: Finished) -> None:
+        pass
 
     def space(self) -> SpaceReport:
         return SpaceReport(1 << 40, low=False, ballast_standing=True)

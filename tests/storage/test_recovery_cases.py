@@ -17,6 +17,7 @@ from jobline_server.storage import recovery_cases
 from jobline_server.storage.recovery_cases import CASES, Decision
 from jobline_server.storage.sqlite.items import checkpoint_checksum_of
 from jobline_server.storage.store import DataLoss, StoreRefused
+from tests.storage import test_recovery_finished
 from tests.storage.rows import blobs_of, items_of, opened
 from tests.storage.written_place import ACCEPTING, BLOBS, TAIL, Place
 
@@ -142,10 +143,10 @@ async def test_case_07_promise_of_something_else_is_refused(place: Place) -> Non
     await check_refused_then_accepted(place, 7, TAIL)
 
 
-async def test_case_08_database_without_a_promise_is_opened(place: Place) -> None:
-    """A backup is a copy of the database alone."""
+async def test_case_08_shard_that_nothing_was_promised_for_is_opened(place: Place) -> None:
+    """A process that is killed while it makes the store leaves it so."""
     await place.write()
-    (place.directory / "promise").unlink()
+    place.forget_promise()
     writer, blobs = await place.read()
     assert (writer.offset, blobs) == (5, TAIL)
     assert (place.directory / "promise").exists(), "from now on there is one"
@@ -166,7 +167,7 @@ async def test_case_10_broken_chain_is_refused(place: Place) -> None:
 
 async def test_case_10_shard_row_that_ends_in_another_chain_is_refused(place: Place) -> None:
     await place.write()
-    (place.directory / "promise").unlink()
+    place.forget_promise()
     place.change("UPDATE shard SET chain = 1 WHERE shard = 0")
     await check_refused_then_accepted(place, 10, TAIL)
 
@@ -191,7 +192,7 @@ async def test_case_13_journal_short_of_the_shard_row_is_refused(place: Place) -
 
 async def test_case_14_row_beyond_the_shard_row_is_refused(place: Place) -> None:
     await place.write()
-    (place.directory / "promise").unlink()
+    place.forget_promise()
     place.change(
         "UPDATE shard SET offset = 4, chain = (SELECT chain FROM journal WHERE position = 4) "
         "WHERE shard = 0"
@@ -201,7 +202,7 @@ async def test_case_14_row_beyond_the_shard_row_is_refused(place: Place) -> None
 
 async def test_case_15_checkpoint_ahead_of_the_journal_is_refused(place: Place) -> None:
     await place.write()
-    (place.directory / "promise").unlink()
+    place.forget_promise()
     checksum = checkpoint_checksum_of(1, 9, 0)
     place.change(
         f"UPDATE shard SET checkpoint_offset = 9, checkpoint_chain = 0, "
@@ -229,10 +230,19 @@ async def test_case_17_unreadable_checkpoint_is_refused(place: Place, column: st
     await check_refused_then_accepted(place, 17, TAIL)
 
 
+async def test_case_22_promise_file_that_was_deleted_is_refused(place: Place) -> None:
+    """Trial E8: it was taken for a backup, and a lost commit would not have been missed."""
+    await place.write()
+    (place.directory / "promise").unlink()
+    await check_refused_then_accepted(place, 22, TAIL)
+
+
 def test_every_case_has_its_number_and_its_test() -> None:
     assert [case.number for case in CASES] == list(range(1, len(CASES) + 1))
     tested = {
-        int(n) for n in re.findall(r"test_case_(\d+)_", " ".join(vars(sys.modules[__name__])))
+        int(number)
+        for module in (sys.modules[__name__], test_recovery_finished)
+        for number in re.findall(r"test_case_(\d+)_", " ".join(vars(module)))
     }
     assert tested == {case.number for case in CASES}
     named = [value for value in vars(recovery_cases).values() if isinstance(value, type(CASES[0]))]

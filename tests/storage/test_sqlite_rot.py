@@ -28,13 +28,14 @@ def change(directory: Path, *statements: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("PRAGMA user_version = 2", "format 2; this version reads format 1"),
+        ("PRAGMA user_version = 3", "format 3; this version reads format 2"),
+        ("PRAGMA user_version = 1", "format 1 cannot be brought on"),
         ("PRAGMA application_id = 7", "something else"),
         ("UPDATE sqlite_schema SET sql = replace(sql, '+ 1', '+ 2')", None),
         ("UPDATE sqlite_schema SET sql = replace(sql, 'NEW.offset', 'offset')", None),
         (
             "UPDATE sqlite_schema SET sql = replace(sql, 'epoch = NEW.epoch', 'epoch = epoch')",
-            "its schema is not the one of format 1",
+            "its schema is not the one of format 2",
         ),
         ("DELETE FROM sqlite_schema WHERE name = 'supersede'", "its schema is not the one"),
     ],

@@ -29,6 +29,7 @@ async def test_settings_that_promises_rest_on_are_in_force(make: Make) -> None:
     await opened(store)
     wanted = {
         "page_size": 8_192,
+        "auto_vacuum": 2,
         "locking_mode": "exclusive",
         "journal_mode": "wal",
         "synchronous": 2,
@@ -38,7 +39,7 @@ async def test_settings_that_promises_rest_on_are_in_force(make: Make) -> None:
         "temp_store": 2,
         "cell_size_check": 1,
         "application_id": 0x4A424C4E,
-        "user_version": 1,
+        "user_version": 2,
     }
     for pragma, value in wanted.items():
         found = await store._database.run(

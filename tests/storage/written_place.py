@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from jobline_server.storage.finished import EndedQuery
+from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.items import shard_row
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from tests.storage.ended_reference import ids_of, put
 from tests.storage.rows import Writer, blobs_of, checkpoint, job, opened, truncate_all
 
 SMALL = SqliteSettings(ballast_bytes=0, low_space_bytes=0)
@@ -38,6 +43,44 @@ class Place:
         if truncate:
             await truncate_all(store)
         await store.close()
+
+    async def end_jobs(self, *ids: int) -> list[int]:
+        """Jobs that ended, in the finished file; a checkpoint cut the journal that told of them.
+        Returns all that the file has then."""
+        store, finished = self.store(), SqliteFinished(self.directory)
+        writer = await opened(store)
+        await finished.open()
+        try:
+            await store.join(finished)
+            await finished.write([put(job_id) for job_id in ids])
+            await finished.sync()
+            await store.commit([writer.row(b"ended")])
+            image = (await store._database.run(partial(shard_row, shard=0))).generation
+            await store.finish_checkpoint(
+                0, writer.epoch, image + 1, writer.offset, writer.chain, [], []
+            )
+            return ids_of(await finished.list(EndedQuery()))
+        finally:
+            await finished.close()
+            await store.close()
+
+    async def ended(self, settings: SqliteSettings = SMALL) -> list[int]:
+        """Opens both files, and returns the jobs in the finished file."""
+        store = self.store(settings)
+        finished = SqliteFinished(self.directory, accept_loss=settings.accept_loss)
+        try:
+            await store.open(2)
+            await finished.open()
+            await store.join(finished)
+            return ids_of(await finished.list(EndedQuery()))
+        finally:
+            await finished.close()
+            await store.close()
+
+    def forget_promise(self) -> None:
+        """As if no promise had ever been made."""
+        (self.directory / "promise").unlink()
+        self.change("UPDATE belongs SET promised = 0")
 
     def change(self, statement: str) -> None:
         """Changes the database behind the store's back. In shard 0 a row's position is its

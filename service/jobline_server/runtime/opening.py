@@ -38,6 +38,7 @@ async def open_runtime(
     """
     number = await store.open(shards)
     await finished.open()
+    await store.join(finished)
     load = settings.load()
     epoch = first_epoch(clock.now())
     replayed = ReplayedTurns(number)

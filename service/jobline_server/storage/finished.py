@@ -172,11 +172,26 @@ class DeadGroup:
     newest_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedMark:
+    """The identity of the store that a finished file belongs to, None for a new one, and how often
+    the file was synced."""
+
+    identity: int | None
+    syncs: int
+
+
 class Finished(Protocol):
     """The finished file. Reads see all writes that have returned."""
 
     async def open(self) -> None:
         """Makes or opens the file. Raises `StoreRefused`."""
+
+    async def mark(self) -> FinishedMark:
+        """Whose the file is, and how often it was synced."""
+
+    async def belong_to(self, identity: int) -> None:
+        """Makes it that of a store, durably."""
 
     async def write(self, ops: Sequence[EndedOp]) -> None:
         """Applies operations in order, without making them durable.

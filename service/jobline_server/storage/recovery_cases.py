@@ -5,16 +5,16 @@ go on, because nothing that was acknowledged is missing, or to refuse, because s
 refusal has one way out, for people who know what they give up: opening with `accept_loss` goes on
 with everything before the place where the journal breaks, and sets apart what comes after.
 
-This module compares rows and decides. It reads no file; a store feeds it.
+This module decides, and `journal_check` compares rows with it. Neither reads a file; a store feeds
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from jobline_server.storage.store import JournalRow, ShardRow, chain_of
+from jobline_server.storage.store import ShardRow
 
 
 class Decision(Enum):
@@ -94,7 +94,7 @@ NOTHING_PROMISED = RecoveryCase(
     "nothing promised",
     "there is no promise for this shard",
     _GO_ON,
-    "the shard is new, or the database came from a backup, which carries no promise",
+    "the shard is new; that a store lost its promise file is another case",
 )
 BAD_CHECKSUM = RecoveryCase(
     9,
@@ -161,6 +161,42 @@ CHECKPOINT_UNREADABLE = RecoveryCase(
     "without it nobody can tell which items are there and where the journal's tail begins",
 )
 
+FINISHED_MISSING = RecoveryCase(
+    18,
+    "finished file missing",
+    "the store had a finished file, and the one that is there is new",
+    _REFUSE,
+    "it was deleted or emptied, and jobs that ended are in no other place",
+)
+FINISHED_OLDER = RecoveryCase(
+    19,
+    "older finished file",
+    "the finished file was synced less often than when the store took its last checkpoint",
+    _REFUSE,
+    "it is an older copy; what ended before the checkpoint is in no journal any more",
+)
+FINISHED_OF_ANOTHER = RecoveryCase(
+    20,
+    "finished file of another store",
+    "the finished file says that it belongs to another store",
+    _REFUSE,
+    "files of two stores are mixed, and ids of one may be those of other jobs",
+)
+FINISHED_UNREADABLE = RecoveryCase(
+    21,
+    "finished file unreadable",
+    "the finished file is cut, or not a database",
+    _REFUSE,
+    "jobs that ended are in no other place; accepted, it is kept under another name",
+)
+PROMISE_MISSING = RecoveryCase(
+    22,
+    "promise missing",
+    "the store had a promise file, and there is none",
+    _REFUSE,
+    "without it nobody can tell whether acknowledged commits are there",
+)
+
 CASES = (
     WHOLE,
     NOTHING_TO_REPLAY,
@@ -179,6 +215,11 @@ CASES = (
     CHECKPOINT_AHEAD,
     STRAY_EPOCH,
     CHECKPOINT_UNREADABLE,
+    FINISHED_MISSING,
+    FINISHED_OLDER,
+    FINISHED_OF_ANOTHER,
+    FINISHED_UNREADABLE,
+    PROMISE_MISSING,
 )
 
 
@@ -214,54 +255,3 @@ def judge_promise(
     if chain_then is not None and chain_then != promise.chain:
         return NOT_WHAT_WAS_PROMISED
     return TORN_TAIL
-
-
-class JournalCheck:
-    """Follows a journal page by page. `offset` and `chain` are where it is good so far."""
-
-    __slots__ = ("_epoch", "_shard", "chain", "offset")
-
-    def __init__(self, shard: ShardRow) -> None:
-        self._shard = shard
-        self._epoch = 0
-        self.offset = shard.checkpoint_offset
-        self.chain = shard.checkpoint_chain
-
-    def begin(self) -> RecoveryCase | None:
-        """A reason not to read the journal at all. Call `take` with each page next, then
-        `finish`."""
-        return CHECKPOINT_AHEAD if self._shard.checkpoint_offset > self._shard.offset else None
-
-    def take(self, rows: Sequence[JournalRow]) -> tuple[Sequence[JournalRow], RecoveryCase | None]:
-        """The rows that continue the journal; and if not all do, why not: nothing after them may be
-        applied."""
-        for count, row in enumerate(rows):
-            case = self._place_of(row) or self._content_of(row)
-            if case is not None:
-                return rows[:count], case
-            self.offset, self.chain, self._epoch = row.offset, row.chain, row.epoch
-        return rows, None
-
-    def finish(self) -> RecoveryCase:
-        """What the journal is after its last row."""
-        if self.offset < self._shard.offset:
-            return SHORT_OF_THE_SHARD_ROW
-        if self.chain != self._shard.chain:
-            return BROKEN_CHAIN
-        return WHOLE if self._epoch else NOTHING_TO_REPLAY
-
-    def _place_of(self, row: JournalRow) -> RecoveryCase | None:
-        if row.offset > self._shard.offset:
-            return BEYOND_THE_SHARD_ROW
-        if row.offset != self.offset + 1:
-            return GAP if self._epoch else AHEAD_OF_THE_CHECKPOINT
-        return None
-
-    def _content_of(self, row: JournalRow) -> RecoveryCase | None:
-        if row.chain_before != self.chain:
-            return BROKEN_CHAIN
-        if chain_of(row.blob, row.chain_before) != row.chain:
-            return BAD_CHECKSUM
-        if not self._epoch <= row.epoch <= self._shard.epoch:
-            return STRAY_EPOCH
-        return None

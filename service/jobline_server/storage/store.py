@@ -20,7 +20,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from jobline_server.storage.finished import Finished
 
 NO_CEILINGS: Mapping[int, int] = MappingProxyType({})
 
@@ -159,6 +162,11 @@ class Store(Protocol):
         one; any other number that differs from what is there raises `StoreRefused`. It is also
         raised if another process has the store, if its format is not ours, or if it lost what it
         had promised.
+        """
+
+    async def join(self, finished: Finished) -> None:
+        """Takes the finished file, opened, for its own: from now on each checkpoint notes how far
+        it was synced. Raises `StoreRefused` if it is not the one that the store had.
         """
 
     async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:

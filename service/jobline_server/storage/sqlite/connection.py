@@ -85,8 +85,10 @@ class Database:
     async def open(cls, file: Path, settings: DatabaseSettings) -> Database:
         """Opens or makes the file and puts every PRAGMA in force, or raises `StoreRefused`."""
         opened: list[sqlite3.Connection] = []
+        found = [False]
 
         def connect() -> sqlite3.Connection:
+            found[0] = file.exists() and file.stat().st_size > 0
             connection = sqlite3.connect(
                 file,
                 timeout=0,
@@ -104,7 +106,9 @@ class Database:
             raise StoreRefused(f"{file.name} cannot be opened: {error}") from error
         database = cls(file, connection, opened[0], settings)
         try:
-            await database.run(lambda raw: _put_in_force(raw, file.name, settings))
+            await database.run(
+                lambda raw: _put_in_force(raw, file.name, settings, is_new=not found[0])
+            )
         except BaseException:
             await database.close()
             raise
@@ -221,7 +225,9 @@ def _free_pages(raw: sqlite3.Connection) -> int:
     return int(raw.execute("PRAGMA freelist_count").fetchone()[0])
 
 
-def _put_in_force(raw: sqlite3.Connection, name: str, settings: DatabaseSettings) -> None:
+def _put_in_force(
+    raw: sqlite3.Connection, name: str, settings: DatabaseSettings, *, is_new: bool
+) -> None:
     values = {
         "synchronous": settings.synchronous,
         "backstop_pages": _BACKSTOP * settings.wal_bytes // PAGE_BYTES,
@@ -229,6 +235,9 @@ def _put_in_force(raw: sqlite3.Connection, name: str, settings: DatabaseSettings
     }
     try:
         for pragma, statement in _PRAGMAS.items():
+            if pragma in _FIXED_WHEN_MADE and not is_new:
+                # Nothing is written to a file before it was compared; SQLite would write this.
+                continue
             wanted = statement.format_map(values)
             raw.execute(wanted).fetchall()
             if pragma == "journal_mode":

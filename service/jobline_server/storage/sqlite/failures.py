@@ -44,6 +44,11 @@ def transact(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
     return outcome
 
 
+def in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """As `transact`, for a function of the connection."""
+    return transact(connection, lambda: work(connection))
+
+
 def _meaning_of(
     connection: sqlite3.Connection, error: sqlite3.Error
 ) -> CommitRefused | CommitUnknown | Fenced:

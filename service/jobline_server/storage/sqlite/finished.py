@@ -24,11 +24,18 @@ from jobline_server.storage.finished import (
     EndedQuery,
     EndedRow,
     EndedSpan,
+    FinishedMark,
     OwnCount,
     PutEnded,
     RemoveQueue,
 )
-from jobline_server.storage.sqlite import ended_ops, ended_queries, ended_retention, opening
+from jobline_server.storage.sqlite import (
+    belonging,
+    ended_ops,
+    ended_queries,
+    ended_retention,
+    opening,
+)
 from jobline_server.storage.sqlite.connection import (
     PAGE_BYTES,
     SHRUNK_PAGES,
@@ -42,9 +49,9 @@ from jobline_server.storage.store import DataLoss, StoreRefused
 T = TypeVar("T")
 
 FINISHED_FILE = "finished.db"
-FORMAT = opening.Format(
-    application_id=0x4A424C46, version=1, script="finished_schema.sql"
-)  # "JBLF"
+FORMAT = opening.Format(  # "JBLF"
+    0x4A424C46, 2, "finished_schema.sql", {1: "finished_upgrade_2.sql"}
+)
 # One transaction: a read waits for no more than this.
 _SLICE_OPS = 500
 _SLICE_BYTES = 8 << 20
@@ -54,7 +61,14 @@ _ROW_BYTES = PAGE_BYTES // 8
 class SqliteFinished:
     """The finished file of a directory. `open` first; the store of the directory holds its lock."""
 
-    def __init__(self, directory: Path, settings: DatabaseSettings | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: DatabaseSettings | None = None,
+        *,
+        accept_loss: bool = False,
+    ) -> None:
+        self._accept_loss = accept_loss
         self._directory = directory
         self._settings = replace(settings or DatabaseSettings(), synchronous="NORMAL")
         self._opened: Database | None = None
@@ -63,7 +77,12 @@ class SqliteFinished:
     async def open(self) -> None:
         """See `Finished.open`."""
         make_directory(self._directory)
-        self._opened = await Database.open(self._directory / FINISHED_FILE, self._settings)
+        file = self._directory / FINISHED_FILE
+        try:
+            self._opened = await Database.open(file, self._settings)
+        except StoreRefused as refusal:
+            belonging.put_aside(file, refusal, accept_loss=self._accept_loss)
+            self._opened = await Database.open(file, self._settings)
         sync_directory(self._directory)
         try:
             await self._opened.run(_prepare)
@@ -72,6 +91,17 @@ class SqliteFinished:
             if isinstance(failure, DataLoss):
                 raise StoreRefused(f"{FINISHED_FILE}: {failure}") from failure
             raise
+
+    async def mark(self) -> FinishedMark:
+        """See `Finished.mark`."""
+        return await self._database.run(belonging.mark)
+
+    async def belong_to(self, identity: int) -> None:
+        """See `Finished.belong_to`."""
+        work = partial(belonging.belong_to, identity=identity)
+        await self._database.transact(work, PAGE_BYTES)
+        self._written = True
+        await self.sync()
 
     async def write(self, ops: Sequence[EndedOp]) -> None:
         """See `Finished.write`."""
@@ -191,6 +221,7 @@ class SqliteFinished:
 def _prepare(connection: sqlite3.Connection) -> None:
     if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
         opening.create(connection, FORMAT.script, {})
+    opening.upgrade(connection, FORMAT)
     opening.check_format(connection, FINISHED_FILE, FORMAT)
 
 

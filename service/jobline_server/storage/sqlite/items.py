@@ -20,6 +20,7 @@ from jobline_server.storage.store import BadRow, Fenced, ItemKey, ItemKind, Item
 # A page or slice: as many rows as fit, one at least.
 PAGE_ROWS = 4_000
 PAGE_BYTES = 16 << 20
+SQLITE_PAGE_BYTES = 8_192
 
 BEFORE_ALL = (-1, -1)
 _CHECKPOINT = struct.Struct("<QQI")
@@ -96,6 +97,13 @@ def stage(
             for row in rows
         ],
     )
+
+
+def bytes_of(rows: Sequence[ItemRow], removals: Sequence[ItemKey]) -> int:
+    """What a slice adds to the WAL: blobs, and a share of a page for each row and key in an
+    index."""
+    blobs = sum(len(row.blob) for row in rows)
+    return blobs + (len(rows) + len(removals)) * SQLITE_PAGE_BYTES // 16
 
 
 def finish(

@@ -11,10 +11,10 @@ from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 
+from jobline_server.storage.journal_check import JournalCheck
 from jobline_server.storage.recovery_cases import (
     CHECKPOINT_UNREADABLE,
     Decision,
-    JournalCheck,
     Promise,
     RecoveryCase,
     Unreadable,
@@ -42,15 +42,17 @@ class Format:
     application_id: int
     version: int
     script: str
+    # By the version that they start from.
+    upgrades: Mapping[int, str]
 
 
-FORMAT = Format(application_id=0x4A424C4E, version=1, script="schema.sql")  # "JBLN"
+FORMAT = Format(0x4A424C4E, 2, "schema.sql", {1: "upgrade_2.sql"})  # "JBLN"
 DATABASE_FILE = "jobline.db"
 SHARDS_DEFAULT = 8
 SHARDS_MAX = 1_024
 
 _SQL = load("items.sql")
-_WAY_OUT = "to go on without what is lost, start once with accept_loss"
+WAY_OUT = "to go on without what is lost, start once with accept_loss"
 
 
 def prepare(connection: sqlite3.Connection, shards: int) -> int:
@@ -59,6 +61,7 @@ def prepare(connection: sqlite3.Connection, shards: int) -> int:
         raise StoreRefused(f"{shards} shards asked for; a store has 1 to {SHARDS_MAX}")
     if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
         create(connection, FORMAT.script, {"shards": str(shards or SHARDS_DEFAULT)})
+    upgrade(connection, FORMAT)
     check_format(connection, DATABASE_FILE, FORMAT)
     found = int(connection.execute("SELECT shards FROM store").fetchone()[0])
     if shards not in (0, found):
@@ -78,6 +81,21 @@ def create(connection: sqlite3.Connection, name: str, values: Mapping[str, str])
         raise
     except (CommitRefused, CommitUnknown) as failure:
         raise StoreRefused(f"the store could not be made: {failure}") from failure
+
+
+def upgrade(connection: sqlite3.Connection, ours: Format) -> None:
+    """Brings a file of ours from an older format to this one, a step a transaction."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != ours.application_id:
+        return
+    while True:
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        step = ours.upgrades.get(found)
+        if step is None:
+            return
+        try:
+            autocommit(connection, partial(connection.executescript, script(step)))
+        except CommitUnknown as failure:
+            raise StoreRefused(f"format {found} cannot be brought on: {failure}") from failure
 
 
 def check_format(connection: sqlite3.Connection, file: str, ours: Format) -> None:
@@ -120,7 +138,7 @@ def check_structure(connection: sqlite3.Connection, *, accept_loss: bool) -> Non
     if found == "ok":
         return
     if not accept_loss:
-        raise StoreRefused(f"{DATABASE_FILE} is damaged: {found}; restore a backup, or {_WAY_OUT}")
+        raise StoreRefused(f"{DATABASE_FILE} is damaged: {found}; restore a backup, or {WAY_OUT}")
     # The rows are right as their checksums say; an index that lost some is made anew from them.
     autocommit(connection, lambda: connection.execute("REINDEX"))
 
@@ -138,7 +156,7 @@ def compare_with_promises(
         if not accept_loss:
             promised = f"; promised was {promise}" if isinstance(promise, Promise) else ""
             raise StoreRefused(
-                f"shard {row.shard} at offset {row.offset}: {case}{promised}; {_WAY_OUT}"
+                f"shard {row.shard} at offset {row.offset}: {case}{promised}; {WAY_OUT}"
             )
         transact(connection, partial(_believe, connection, row, promise))
         promises.renew(row.shard)
@@ -215,7 +233,7 @@ def cut_where_it_breaks(connection: sqlite3.Connection, shard: int) -> int:
 def loss_of(shard: int, check: JournalCheck, case: RecoveryCase) -> DataLoss:
     """What `journal` raises where a journal breaks."""
     return DataLoss(
-        f"shard {shard} after offset {check.offset}: {case}; {_WAY_OUT}", case=case.number
+        f"shard {shard} after offset {check.offset}: {case}; {WAY_OUT}", case=case.number
     )
 
 

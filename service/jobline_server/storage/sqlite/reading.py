@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from functools import partial
 
-from jobline_server.storage.recovery_cases import Decision, JournalCheck
+from jobline_server.storage.journal_check import JournalCheck
+from jobline_server.storage.recovery_cases import Decision
 from jobline_server.storage.sqlite import items, journal, opening
 from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database
 from jobline_server.storage.store import BadRow, ItemRow, JournalRow

@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from jobline_server.storage.sqlite import items, journal, opening, reading
+from jobline_server.storage.finished import Finished
+from jobline_server.storage.sqlite import belonging, items, journal, opening, reading
 from jobline_server.storage.sqlite.ballast import Ballast
 from jobline_server.storage.sqlite.connection import (
     PAGE_BYTES,
@@ -19,7 +20,7 @@ from jobline_server.storage.sqlite.connection import (
     Database,
     DatabaseSettings,
 )
-from jobline_server.storage.sqlite.failures import transact
+from jobline_server.storage.sqlite.failures import in_transaction
 from jobline_server.storage.sqlite.files import (
     DirectoryLock,
     free_bytes,
@@ -73,6 +74,7 @@ class SqliteStore:
         self._ballast = Ballast(directory / "ballast", self._settings.ballast_bytes)
         self._opened: Database | None = None
         self._promises: PromiseFile | None = None
+        self._finished: Finished | None = None
         # Of shards that are open: what the promise says beside the row.
         self._ceilings: dict[int, int] = {}
 
@@ -98,13 +100,17 @@ class SqliteStore:
             found = await self._database.run(partial(opening.prepare, shards=shards))
             accept_loss = self._settings.accept_loss
             await self._database.run(partial(opening.check_structure, accept_loss=accept_loss))
-            self._promises = PromiseFile(self._directory / "promise", found)
+            promise = self._directory / "promise"
+            missing = partial(belonging.check_promise, file=promise, accept_loss=accept_loss)
+            await self._database.run(missing)
+            self._promises = PromiseFile(promise, found)
             compare = partial(
                 opening.compare_with_promises,
                 promises=self._promises,
                 accept_loss=accept_loss,
             )
             await self._database.run(compare)
+            await self._write_anyway(belonging.note_promise)
         except DataLoss as damage:
             raise StoreRefused(f"{DATABASE_FILE}: {damage}") from damage
         except StoreRefused:
@@ -113,6 +119,11 @@ class SqliteStore:
             raise
         self._ballast.stand(self._settings.low_space_bytes)
         return found
+
+    async def join(self, finished: Finished) -> None:
+        """See `Store.join`."""
+        await belonging.join(self._database, finished, accept_loss=self._settings.accept_loss)
+        self._finished = finished
 
     async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:
         """See `Store.open_shard`."""
@@ -182,7 +193,7 @@ class SqliteStore:
             rows=rows,
             removals=removals,
         )
-        await self._database.transact(slice_, _bytes_of(rows, removals))
+        await self._database.transact(slice_, items.bytes_of(rows, removals))
 
     async def finish_checkpoint(
         self,
@@ -195,12 +206,15 @@ class SqliteStore:
         removals: Sequence[ItemKey],
     ) -> None:
         """See `Store.finish_checkpoint`."""
+        syncs = (await self._finished.mark()).syncs if self._finished else None
 
         def finish(connection: sqlite3.Connection) -> None:
+            if syncs is not None:
+                belonging.note_ended(connection, syncs)
             items.stage(connection, shard, epoch, generation, rows, removals)
             items.finish(connection, shard, epoch, generation, offset, chain)
 
-        await self._database.transact(finish, _bytes_of(rows, removals) + _ROW_BYTES)
+        await self._database.transact(finish, items.bytes_of(rows, removals) + _ROW_BYTES)
 
     async def drop_staged(self, shard: int) -> None:
         """See `Store.drop_staged`."""
@@ -210,7 +224,7 @@ class SqliteStore:
             clean = partial(
                 items.delete_leftovers, shard=row, after=after, limit_rows=reading.SLICE_ROWS
             )
-            after = await self._write_anyway(partial(_in_transaction, work=clean))
+            after = await self._write_anyway(partial(in_transaction, work=clean))
 
     async def _write_anyway(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """A write without which there is no start, or which makes room: it may have all of the
@@ -237,7 +251,7 @@ class SqliteStore:
             _, left = journal.truncate(connection, row, limit_rows - deleted)
             return min(left, limit_rows)
 
-        return await self._write_anyway(partial(_in_transaction, work=truncate))
+        return await self._write_anyway(partial(in_transaction, work=truncate))
 
     def space(self) -> SpaceReport:
         """See `Store.space`."""
@@ -282,13 +296,3 @@ class SqliteStore:
         if self._promises is None:
             raise RuntimeError("the store is not open")
         return self._promises
-
-
-def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    return transact(connection, lambda: work(connection))
-
-
-def _bytes_of(rows: Sequence[ItemRow], removals: Sequence[ItemKey]) -> int:
-    """What a slice adds to the WAL: blobs, and a share of a page for each row and key in an
-    index."""
-    return sum(len(row.blob) for row in rows) + (len(rows) + len(removals)) * PAGE_BYTES // 16

@@ -5,13 +5,20 @@
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C46;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE file (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
     syncs INTEGER NOT NULL DEFAULT 0            -- changed to have something to commit with an fsync
 );
 INSERT INTO file (only) VALUES (1);
+
+-- Which store this file belongs to.
+CREATE TABLE belongs (
+    only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
+    identity INTEGER                            -- of the store that it belongs to; NULL: not known yet
+);
+INSERT INTO belongs (only, identity) VALUES (1, NULL);
 
 -- Parts of runs that ended alike. No two parts share an id, so the part of an id is the last one
 -- that begins at or before it.

@@ -10,12 +10,22 @@
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C4E;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE store (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
     shards INTEGER NOT NULL                     -- fixed: a queue's shard is crc32(name) mod shards
 );
+
+-- What belongs to this store beside this file: a start without it, or with that of another store, is
+-- refused.
+CREATE TABLE belongs (
+    only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
+    identity INTEGER NOT NULL,                  -- of this store; finished.db has the same
+    promised INTEGER NOT NULL,                  -- 1 once there is a promise file
+    ended_syncs INTEGER                         -- of finished.db when it was synced last; NULL: never
+);
+INSERT INTO belongs (only, identity, promised) VALUES (1, random() & 0x7FFFFFFFFFFFFFFF, 0);
 
 -- The shard row: where a shard stands, and who may write.
 CREATE TABLE shard (

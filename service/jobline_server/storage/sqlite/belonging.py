@@ -1,0 +1,98 @@
+"""What belongs together: jobline.db notes that there is a promise file and how far finished.db was
+synced, and both databases carry the identity of their store.
+
+A file that was deleted, or replaced by an older copy or that of another store, would pass for a new
+one otherwise, and what was in it for something that never was. Functions of a connection, but for
+`join`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+from pathlib import Path
+
+from jobline_server.storage.finished import Finished, FinishedMark
+from jobline_server.storage.recovery_cases import (
+    FINISHED_MISSING,
+    FINISHED_OF_ANOTHER,
+    FINISHED_OLDER,
+    FINISHED_UNREADABLE,
+    PROMISE_MISSING,
+    RecoveryCase,
+)
+from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database
+from jobline_server.storage.sqlite.failures import transact
+from jobline_server.storage.sqlite.opening import WAY_OUT
+from jobline_server.storage.sqlite.statements import load
+from jobline_server.storage.store import StoreRefused
+
+_SQL = load("belonging.sql")
+_PRIMARY = 0xFF
+_UNREADABLE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def check_promise(connection: sqlite3.Connection, file: Path, *, accept_loss: bool) -> None:
+    """Refuses a store whose promise file is gone."""
+    _, promised, _ = connection.execute(_SQL["note"]).fetchone()
+    if promised and not file.exists() and not accept_loss:
+        raise StoreRefused(f"{file.name}: {PROMISE_MISSING}; {WAY_OUT}")
+
+
+def note_promise(connection: sqlite3.Connection) -> None:
+    """There is a promise file from now on."""
+    transact(connection, partial(connection.execute, _SQL["note_promise"]))
+
+
+def note_ended(connection: sqlite3.Connection, syncs: int) -> None:
+    """How far the finished file was synced before this checkpoint. Part of a transaction."""
+    connection.execute(_SQL["note_ended"], {"syncs": syncs})
+
+
+def mark(connection: sqlite3.Connection) -> FinishedMark:
+    """Of a finished file."""
+    return FinishedMark(*connection.execute(_SQL["mark"]).fetchone())
+
+
+def belong_to(connection: sqlite3.Connection, identity: int) -> None:
+    """Part of a transaction, of a finished file."""
+    connection.execute(_SQL["belong_to"], {"identity": identity})
+
+
+async def join(database: Database, finished: Finished, *, accept_loss: bool) -> None:
+    """Refuses a finished file that is not the one which the store had, or takes it for good."""
+    note = await database.run(lambda raw: raw.execute(_SQL["note"]).fetchone())
+    identity, _, ended_syncs = note
+    found = await finished.mark()
+    case = _case_of(identity, ended_syncs, found)
+    if case is not None and not accept_loss:
+        raise StoreRefused(f"finished.db: {case}; {WAY_OUT}")
+    if found.identity != identity:
+        await finished.belong_to(identity)
+        found = await finished.mark()
+    if case is not None or ended_syncs is None:
+        await database.transact(partial(note_ended, syncs=found.syncs), PAGE_BYTES)
+
+
+def _case_of(identity: int, ended_syncs: int | None, found: FinishedMark) -> RecoveryCase | None:
+    if found.identity not in (None, identity):
+        return FINISHED_OF_ANOTHER
+    if ended_syncs is None:
+        return None
+    if found.identity is None:
+        return FINISHED_MISSING
+    return FINISHED_OLDER if found.syncs < ended_syncs else None
+
+
+def put_aside(file: Path, refusal: StoreRefused, *, accept_loss: bool) -> None:
+    """Where a finished file cannot be read and its loss was accepted: keeps it under another name.
+    Raises the refusal otherwise."""
+    code = getattr(refusal.__cause__, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code & _PRIMARY not in _UNREADABLE:
+        raise refusal
+    if not accept_loss:
+        raise StoreRefused(f"{refusal}: {FINISHED_UNREADABLE}; {WAY_OUT}") from refusal
+    for suffix in ("", "-wal"):
+        part = file.with_name(file.name + suffix)
+        if part.exists():
+            part.rename(file.with_name(f"{file.name}{suffix}.lost"))
