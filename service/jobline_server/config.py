@@ -185,8 +185,9 @@ class Settings(BaseSettings):
         le=3_600,
         description="How long workers have to finish when the server stops, in seconds, 0 … 3,600.",
     )
-    log_format: Literal["json", "console"] = Field(
-        default="json", description="Log lines for programs or for people."
+    log_format: Literal["auto", "json", "console"] = Field(
+        default="auto",
+        description="Log lines for programs or for people. auto: for people on a terminal.",
     )
     log_level: Literal["debug", "info", "warning", "error", "critical"] = Field(
         default="info", description="Lines below this are left out."

@@ -23,6 +23,7 @@ from google.protobuf.internal import api_implementation
 from jobline_server import memory
 from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
+from jobline_server.notify import READY, STOPPING, notify
 from jobline_server.rpc.transport import CannotServe
 from jobline_server.storage.store import DataLoss, DiskFull, StoreRefused
 from jobline_server.telemetry.log import configure_logging, logger
@@ -69,7 +70,9 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
     told_to_stop = _take_signals(server)
     memory.freeze()
     _announce(announce, server)
-    LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
+    notify(READY)
     failed = server.runtime.failed
     stop = asyncio.create_task(told_to_stop.wait())
     awaited: set[asyncio.Future[Any]] = {stop, failed}
@@ -79,6 +82,7 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         LOG.critical("the storage failed", exc_info=failed.exception())
         server.hasten()
     else:
+        notify(STOPPING)
         LOG.info("stopping", drain_seconds=settings.drain_seconds)
     await server.stop()
     if failed.done() and not failed.cancelled() and failed.exception() is not None:
@@ -114,7 +118,13 @@ def _announce(announce: Announce, server: Server) -> None:
 
 
 def print_ready(server: Server) -> None:
-    """The ready line, for whoever started the process."""
+    """The ready line, for whoever started the process: JSON, or on a terminal words."""
+    if sys.stdout.isatty():
+        http = f", http://{server.http}" if server.http else ""
+        where = ", ".join(server.addresses)
+        sys.stdout.write(f"Jobline {VERSION} is ready at {where}{http}; ^C stops it\n")
+        sys.stdout.flush()
+        return
     line = {
         "event": "ready",
         "grpc": server.addresses[0],

@@ -91,6 +91,9 @@ async def test_comments_are_there(
     ("question", "code"),
     [
         ({"file_containing_symbol": "jobline.v1.Nothing"}, 5),
+        # Trial D9: what the server writes to its disk is not part of the API.
+        ({"file_containing_symbol": "jobline.v1.StoredJob"}, 5),
+        ({"file_by_filename": "jobline/v1/entry.proto"}, 5),
         ({"file_by_filename": "nothing.proto"}, 5),
         ({"all_extension_numbers_of_type": "jobline.v1.Nothing"}, 5),
         ({"file_containing_extension": {"containing_type": "x", "extension_number": 1}}, 5),

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +20,7 @@ from google.protobuf.internal import api_implementation
 from jobline_server import memory, serving
 from jobline_server.app import Server
 from jobline_server.config import ConfigurationError, Settings, load_settings
+from jobline_server.notify import READY, notify
 from jobline_server.serving import (
     EXIT_CANNOT_START,
     EXIT_STOPPED,
@@ -93,6 +100,60 @@ async def test_the_ready_line_says_where_it_is_reached(
     assert line["grpc"].startswith("127.0.0.1:")
     assert not line["grpc"].endswith(":0")
     assert line["http"].startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("kind", ["file", "abstract"])
+async def test_a_supervisor_is_told_ready_and_stopping(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Trial D13: READY=1 once it serves, STOPPING=1 when it is told to stop, as systemd's
+    `Type=notify` asks."""
+    name = f"jobline-{os.getpid()}-{kind}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / name) if kind == "file" else f"\0{name}")
+        listener.setblocking(False)
+        address = str(tmp_path / name) if kind == "file" else f"@{name}"
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+
+        def stop(_server: Server) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+        assert await serve_until_stopped(settings, stop) == EXIT_STOPPED
+        assert [listener.recv(64), listener.recv(64)] == [b"READY=1", b"STOPPING=1"]
+
+
+@pytest.mark.parametrize("address", ["", "relative", "/nobody/listens/here"])
+def test_without_a_supervisor_nobody_is_told(address: str) -> None:
+    """Trial D13: and that is no failure."""
+    assert not notify(READY, {"NOTIFY_SOCKET": address})
+
+
+def test_on_a_terminal_it_says_ready_once_in_words(tmp_path: Path) -> None:
+    """Trial D9: two lines of JSON, and a log of JSON, are for programs."""
+    main, side = os.openpty()
+    command = [sys.executable, "-m", "jobline_server", f"--data={tmp_path / 'data'}"]
+    process = subprocess.Popen(
+        [*command, "--listen=127.0.0.1:0", "--http=127.0.0.1:0", "--ballast-bytes=0"],
+        stdout=side,
+        stderr=side,
+    )
+    os.close(side)
+    try:
+        said = b""
+        while b"ready" not in said:
+            said += os.read(main, 4_096)
+        process.send_signal(signal.SIGTERM)
+        with suppress(OSError):  # the other side is closed at the end
+            while read := os.read(main, 4_096):
+                said += read
+        assert process.wait(20) == EXIT_STOPPED
+    finally:
+        process.kill()
+        os.close(main)
+    text = said.decode()
+    assert re.search(r"^Jobline \S+ is ready at 127\.0\.0\.1:\d+, http://\S+; \^C stops it", text)
+    assert text.count("ready") == 1
+    assert "{" not in text
 
 
 def test_the_slow_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,18 @@ async def test_a_port_that_is_taken_stops_the_start(transport: str) -> None:
                 pass
 
 
+async def test_a_port_that_is_taken_is_said_in_the_log_alone(
+    transport: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Trial D9: gRPC wrote lines of its own to stderr, and our sentence had no reason."""
+    async with running_server(transport=transport) as server:
+        capfd.readouterr()
+        with pytest.raises(CannotServe, match=r"cannot listen there \(address already in use\)"):
+            async with running_server(transport=transport, listen=server.address):
+                pass
+    assert capfd.readouterr().err == ""
+
+
 async def test_a_socket_that_is_taken_stops_the_start(transport: str, tmp_path: Path) -> None:
     """And goes on to reach the server that has it."""
     path = tmp_path / "jobline.sock"

@@ -23,6 +23,8 @@ from jobline_server.rpc.guard import Frames
 
 File = descriptor_pb2.FileDescriptorProto
 
+# The journal and the tables.
+NOT_SERVED = ("jobline/v1/entry.proto", "jobline/v1/store.proto")
 V1 = "grpc.reflection.v1.ServerReflection"
 V1ALPHA = "grpc.reflection.v1alpha.ServerReflection"
 
@@ -87,9 +89,13 @@ def _fill_error(response: pb.ServerReflectionResponse, code: grpc.StatusCode) ->
 
 
 def known_files() -> dict[str, File]:
-    """Every file that is served, by name."""
+    """Every file that is served, by name. What the server writes to its disk is not part of it."""
     packaged = files("jobline_server.rpc").joinpath("descriptors.binpb").read_bytes()
-    found = {file.name: file for file in descriptor_pb2.FileDescriptorSet.FromString(packaged).file}
+    found = {
+        file.name: file
+        for file in descriptor_pb2.FileDescriptorSet.FromString(packaged).file
+        if file.name not in NOT_SERVED
+    }
     alpha = _from_pool(pb.DESCRIPTOR.name)
     # The details of errors are looked up by their names when somebody is shown one.
     others = (health_pb2, error_details_pb2, status_pb2)

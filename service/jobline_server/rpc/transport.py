@@ -201,7 +201,32 @@ def _somebody_listens(path: Path) -> bool:
     return True
 
 
+def _check_can_listen(address: str) -> None:
+    """Refuses a port that cannot be had, with the system's reason. gRPC would write lines of its
+    own to stderr, past the log, and tell no reason.
+    """
+    host, port = split_address(address)
+    failure: OSError | None = None
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        found, failure = [], error
+    for family, kind, protocol, _, place in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(place)
+            except OSError as error:
+                failure = error
+            else:
+                return
+    why = (failure.strerror or str(failure)).lower() if failure else "no such host"
+    raise CannotServe(f"{address}: cannot listen there ({why}); is another server on it?")
+
+
 def _bind(server: aio.Server, address: str) -> str:
+    if not address.startswith(UNIX):
+        _check_can_listen(address)
     try:
         port = server.add_insecure_port(address)
     except RuntimeError:

@@ -13,7 +13,7 @@ from typing import IO, Literal
 import structlog
 from structlog.typing import Processor
 
-LogFormat = Literal["json", "console"]
+LogFormat = Literal["auto", "json", "console"]
 # Libraries that tell much at `info` which only their own developers want.
 QUIET = ("asyncio", "grpc", "grpc._cython.cygrpc", "uvicorn.error", "aiosqlite")
 
@@ -54,7 +54,7 @@ def configure_logging(
 
 def _renderers(form: LogFormat) -> list[Processor]:
     # No values of local variables: payloads and keys are among them.
-    if form == "json":
+    if form == "json" or (form == "auto" and not sys.stderr.isatty()):
         frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         return [structlog.processors.ExceptionRenderer(frames), structlog.processors.JSONRenderer()]
     return [

@@ -1,0 +1,73 @@
+"""The files of `deploy/`: what they name is there, as far as can be told without an engine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jobline_server.__main__ import make_parser
+from jobline_server.config import Settings
+
+ROOT = Path(__file__).parents[2]
+UNIT = ROOT / "deploy" / "systemd" / "jobline.service"
+DOCKERFILE = ROOT / "deploy" / "docker" / "Dockerfile"
+# systemd-analyze security: 0 is locked up, 10 is open.
+EXPOSURE_MAX = 1.5
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The Dockerfile's, continued lines joined."""
+    text = re.sub(r"\\\n\s*", " ", DOCKERFILE.read_text())
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def test_the_image_is_built_from_what_is_there() -> None:
+    """Trial D13: every file that is copied in stands in the repository, and is not left out."""
+    copied = [shlex.split(rest)[:-1] for word, rest in instructions() if word == "COPY"]
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    for name in (name for names in copied for name in names if not name.startswith(("-", "/opt"))):
+        assert (ROOT / name).exists(), name
+        assert name not in ignored
+
+
+def test_the_image_says_only_what_the_server_knows() -> None:
+    """Trial D13: variables are settings, the user is not root, the server is what runs."""
+    said = dict(instructions())
+    for variable in re.findall(r"JOBLINE_(\w+)=", said["ENV"]):
+        assert variable.lower() in Settings.model_fields
+    assert said["USER"] == "jobline"
+    assert said["ENTRYPOINT"] == '["python", "-m", "jobline_server"]'
+
+
+def test_the_unit_starts_the_server_with_flags_that_it_knows() -> None:
+    """Trial D13: and is told when it is ready."""
+    text = UNIT.read_text()
+    (command,) = re.findall(r"^ExecStart=\S+ -m jobline_server (.*)$", text, re.MULTILINE)
+    assert make_parser().parse_args(shlex.split(command)).data == "/var/lib/jobline/data"
+    assert "\nType=notify\n" in text
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+def test_systemd_takes_the_unit_and_finds_it_hardened() -> None:
+    """Trial D13: the only complaint is that /opt/jobline is not installed here."""
+    verify = subprocess.run(
+        ["systemd-analyze", "verify", UNIT], capture_output=True, text=True, check=False
+    )
+    complaints = [line for line in verify.stderr.splitlines() if "jobline" in line]
+    assert all("/opt/jobline/bin/python is not executable" in line for line in complaints)
+    security = subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", UNIT],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", security.stdout)
+    if found is None:
+        pytest.skip("this systemd-analyze has no --offline")
+    assert float(found[1]) <= EXPOSURE_MAX
