@@ -24,7 +24,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import SMALL_BYTES, size_of
+from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.states import IllegalMove, Move, live
 from jobline_server.engine.values import (
@@ -111,11 +111,12 @@ def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job],
     leases = holder.leases
     lanes: list[Lane] = []
     options: JobOptions | None = None
-    size = 0
+    sizes = [len(job.payload) for job in jobs]
+    has_large = max(sizes) > SMALL_BYTES
     for job, delivery in zip(jobs, fact.deliveries[at:], strict=False):
-        if job.options is not options or size or len(job.payload) > SMALL_BYTES:
-            options, size = job.options, size_of(len(job.payload))
-            lane = queue.lane(options.priority, options.name, size)
+        if job.options is not options or has_large:
+            options = job.options
+            lane = queue.lane_of(job)
             lanes.append(lane)
             items = lane.items
             lease_ms = fact.lease_ms or effective.lease_ms(options, queue.settings)
@@ -140,7 +141,7 @@ def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job],
     queue.ready -= len(jobs)
     count_active(shard, queue, len(jobs))
     holder.tally.jobs += len(jobs)
-    holder.tally.payload_bytes += sum([len(job.payload) for job in jobs])
+    holder.tally.payload_bytes += sum(sizes)
     if not jobs[0].volatile:
         shard.changes.jobs.update(fact.starts[at : at + len(jobs)])
 

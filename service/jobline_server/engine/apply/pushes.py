@@ -113,13 +113,9 @@ def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> Non
     order = shard.next_order
     lane: Lane | None = None
     options: JobOptions | None = None
+    has_large = max([len(job.payload) for job in jobs], default=0) > SMALL_BYTES
     for job in jobs:
-        if (
-            lane is None
-            or job.options is not options
-            or lane.size
-            or len(job.payload) > SMALL_BYTES
-        ):
+        if job.options is not options or lane is None or has_large:
             options = job.options
             lane = queue.lane_of(job)
             tail = lane.tail()
