@@ -42,6 +42,10 @@ class IdBlocks:
         """Counts items in, mostly neighbours in order of id."""
         self._count(ids, 1)
 
+    def add_run(self, first_id: int, count: int) -> None:
+        """Counts neighbours in."""
+        self._count_run(first_id, first_id + count - 1, 1)
+
     def remove(self, ids: list[int]) -> None:
         """Counts items out."""
         self._count(ids, -1)
@@ -50,14 +54,17 @@ class IdBlocks:
         if len(ids) == 1:
             self._change(ids[0] >> _BITS, sign)
         elif ids:
-            first, last = ids[0], ids[-1]
-            if last - first == len(ids) - 1 and ids == list(range(first, last + 1)):
-                for block in range(first >> _BITS, (last >> _BITS) + 1):
-                    low, high = max(first, block << _BITS), min(last + 1, (block + 1) << _BITS)
-                    self._change(block, sign * (high - low))
+            # Different ids in order that span so many are neighbours.
+            if ids[-1] - ids[0] == len(ids) - 1 and ids == sorted(ids):
+                self._count_run(ids[0], ids[-1], sign)
             else:
                 for block, count in Counter([one >> _BITS for one in ids]).items():
                     self._change(block, sign * count)
+
+    def _count_run(self, first_id: int, last_id: int, sign: int) -> None:
+        for block in range(first_id >> _BITS, (last_id >> _BITS) + 1):
+            low, high = max(first_id, block << _BITS), min(last_id + 1, (block + 1) << _BITS)
+            self._change(block, sign * (high - low))
 
     def _change(self, block: int, by: int) -> None:
         counts = self._counts

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jobline_server.runtime.core import Core
 
 # Jobs that one look at the finished file asks for: reading them takes some milliseconds.
-LOOK_JOBS = 500
+LOOK_JOBS = 250
 
 Runs = Sequence[tuple[int, int]]
 Decide = Callable[[Shard, Now, str, JobState, Runs], None]
