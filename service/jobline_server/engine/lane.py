@@ -58,10 +58,11 @@ def place_of(item: Item) -> tuple[int, int]:
 class Lane:
     """A FIFO. `ready` counts the jobs in it that may be handed out.
 
-    `items` is the front; while a sweep is under way, what it has not come to yet stands behind.
+    `items` is the front; while a sweep is under way, `unswept` stands behind it: what the sweep has
+    not come to yet. What is new goes to the end of both.
     """
 
-    __slots__ = ("_left", "_unswept", "items", "name", "priority", "ready", "size")
+    __slots__ = ("_left", "unswept", "items", "name", "priority", "ready", "size")
 
     def __init__(self, priority: int, name: str, size: int = 0) -> None:
         self.priority = priority
@@ -69,20 +70,16 @@ class Lane:
         self.size = size
         self.items: deque[Item] = deque()
         self.ready = 0
-        self._unswept: deque[Item] = deque()
+        self.unswept: deque[Item] = deque()
         self._left = 0
 
     def __iter__(self) -> Iterator[Item]:
         """All items in order, those that are not ready any more too."""
-        return chain(self.items, self._unswept) if self._unswept else iter(self.items)
-
-    def tail(self) -> deque[Item]:
-        """Where the next item is appended; the caller counts it."""
-        return self._unswept or self.items
+        return chain(self.items, self.unswept) if self.unswept else iter(self.items)
 
     def put(self, item: Item, jobs: int) -> None:
         """Adds at the tail."""
-        self.tail().append(item)
+        (self.unswept or self.items).append(item)
         self.ready += jobs
 
     def put_back(self, jobs: list[Job]) -> None:
@@ -90,9 +87,9 @@ class Lane:
         that was behind it. So it does not matter in which parts jobs come back.
         """
         cut = len(jobs)
-        if self._unswept:
-            cut = bisect_left(jobs, place_of(self._unswept[0]), key=place_of)
-            _insert(self._unswept, jobs[cut:])
+        if self.unswept:
+            cut = bisect_left(jobs, place_of(self.unswept[0]), key=place_of)
+            _insert(self.unswept, jobs[cut:])
         _insert(self.items, jobs[:cut])
         self.ready += len(jobs)
 
@@ -104,7 +101,7 @@ class Lane:
             self._sweep_one()
 
     def _sweep_one(self) -> None:
-        items, unswept = self.items, self._unswept
+        items, unswept = self.items, self.unswept
         if items and not items[0].is_ready():
             items.popleft()
         elif unswept:
@@ -113,13 +110,13 @@ class Lane:
                 items.append(item)
         elif self._left > LEFT_MIN:
             self._left = 0
-            self._unswept, self.items = items, unswept
+            self.unswept, self.items = items, unswept
 
     def head(self) -> Item | None:
         """The next item, which is `items[0]` then; what stopped being ready is thrown away on the
         way.
         """
-        items, unswept = self.items, self._unswept
+        items, unswept = self.items, self.unswept
         while items or unswept:
             if not items:
                 items.append(unswept.popleft())

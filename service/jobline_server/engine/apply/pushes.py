@@ -118,7 +118,7 @@ def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> Non
         if job.options is not options or lane is None or has_large:
             options = job.options
             lane = queue.lane_of(job)
-            tail = lane.tail()
+            tail = lane.unswept or lane.items
         order += 1
         job.order = order
         job.offset = offset
