@@ -136,12 +136,13 @@ async def test_a_method_that_is_not_there_is_unimplemented(channel: aio.Channel)
 
 
 async def test_the_largest_payload_comes_back(channel: aio.Channel) -> None:
-    """10 MiB, there and back."""
+    """10 MiB, there and back, to a worker that says how much it takes."""
     payload = bytes(range(256)) * (40 << 10)
     stub = JobServiceStub(channel)
 
     await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[payload]))
-    reply = await stub.Pull(make(job_service_pb2.PullRequest, queues=[{"queue": "q"}]))
+    pull = {"queues": [{"queue": "q"}], "max_message_bytes": 16 << 20}
+    reply = await stub.Pull(make(job_service_pb2.PullRequest, **pull))
 
     assert reply.jobs[0].payload == payload
 
