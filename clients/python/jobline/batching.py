@@ -5,7 +5,7 @@ first push goes at once, those that come meanwhile gather and go together when i
 order within a lane is kept and a busy client makes few, large calls. What waits is bounded, and a
 full buffer refuses the newest.
 
-A batch whose outcome is unknown flies again under the same request id (or with its job keys), so
+A batch whose outcome is unknown flies again as the same call (or with its job keys), so
 nothing is stored twice. A batch that was refused for what is in it is split, until the one push at
 fault stands alone and the others go through.
 
@@ -81,11 +81,13 @@ class Gather(Generic[K, W]):
         limits: GatherLimits,
         *,
         request_ids: Callable[[], str],
+        over: Callable[[str, bool], None],
         chance: Callable[[], float],
         pauses: Pauses = RETRY,
     ) -> None:
         self._limits = limits
         self._request_ids = request_ids
+        self._over = over
         self._chance = chance
         self._pauses = pauses
         self._lanes: dict[K, _Lane[K, W]] = {}
@@ -161,8 +163,11 @@ class Gather(Generic[K, W]):
             return None
         return min((self._lanes[key].not_before for key in self._idle), default=None)
 
-    def handle_done(self, batch: Batch[K, W]) -> None:
-        """The batch was answered, well or with a refusal that is passed on: its room is free."""
+    def handle_done(self, batch: Batch[K, W], *, is_known: bool = True) -> None:
+        """The batch was answered, well or with a refusal that is passed on, or (not `is_known`) it
+        is given up and may be stored: its room is free.
+        """
+        self._over(batch.request_id, is_known)
         self.jobs -= len(batch.waiters)
         self.payload_bytes -= batch.payload_bytes
         self._settle_lane(self._land(batch))
@@ -173,7 +178,7 @@ class Gather(Generic[K, W]):
         """
         pause = self._pauses.after(batch.tries, self._chance)
         if now + pause > batch.give_up_at:
-            self.handle_done(batch)
+            self.handle_done(batch, is_known=False)
             return False
         lane = self._land(batch)
         lane.next.appendleft(batch)
@@ -188,6 +193,7 @@ class Gather(Generic[K, W]):
         if len(batch.waiters) == 1:
             self.handle_done(batch)
             return False
+        self._over(batch.request_id, True)
         lane = self._land(batch)
         middle = len(batch.waiters) // 2
         lane.next.appendleft(self._part(batch, middle, len(batch.waiters)))

@@ -6,13 +6,14 @@ says for each job); `push_many` makes one message of many jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from jobline import codec
 from jobline.batching import Batch, Gather
+from jobline.calls import call_of, identify, is_definite
 from jobline.enums import AckLevel, AckLevelName, PushOutcome, known, named
 from jobline.errors import (
     ErrorFacts,
@@ -131,7 +132,7 @@ def handle_error(
     if _is_of_one_push(error):
         return not gather.handle_refused(batch)
     if error.definite or not error.retryable:
-        gather.handle_done(batch)
+        gather.handle_done(batch, is_known=is_definite(error, batch.tries))
         return True
     return not gather.handle_unknown(now, batch)
 
@@ -147,7 +148,7 @@ def _is_of_one_push(error: JoblineError) -> bool:
 
 def request_of_batch(batch: Batch[Lane, Any]) -> pb.PushRequest:
     """The message of a batch. Pushes with keys are refused one by one where their keys do not
-    match; those without are one lot, safe to repeat under the batch's request id.
+    match; those without are one lot, safe to repeat as the batch's call.
     """
     lane = batch.key
     request = _request_of_lane(lane)
@@ -158,16 +159,18 @@ def request_of_batch(batch: Batch[Lane, Any]) -> pb.PushRequest:
             job.data = payload
             job.job_key = job_key
     else:
-        request.request_id = batch.request_id
+        identify(request, batch.request_id)
         request.payloads.extend(batch.payloads)
     return request
 
 
-def request_of_payloads(lane: Lane, payloads: Sequence[bytes], request_id: str) -> pb.PushRequest:
+def request_of_payloads(
+    lane: Lane, payloads: Sequence[bytes], request_id: str | None
+) -> pb.PushRequest:
     """The message of a plain lot. Raises InvalidArgument for what does not fit into it."""
     with fitting():
         request = _request_of_lane(lane)
-        request.request_id = request_id
+        identify(request, request_id or "")
         request.payloads.extend(payloads)
     return request
 
@@ -178,29 +181,25 @@ def request_of_jobs(
     *,
     atomic: bool,
     request_id: str | None,
-    new_id: Callable[[], str],
 ) -> pb.PushRequest:
     """The message of many jobs: one lot if they are plain and alike, rows otherwise.
 
-    Every job can be pushed again safely: by the request id, or, where some jobs have keys (and a
-    request id is not allowed), by a new key for each of the others. Raises InvalidArgument for what
-    does not fit into a message, CodecError for what has no JSON.
+    Raises InvalidArgument for what does not fit into a message, CodecError for what has no JSON.
     """
     news = [job if isinstance(job, NewJob) else NewJob(job) for job in jobs]
     have_keys = any(key_of(job.job_key) for job in news)
-    if have_keys and request_id:
+    if have_keys and request_id and call_of(request_id) is None:
         raise InvalidArgument("give a request_id or job_keys, not both: either makes a retry safe")
     encoded = [codec.encode(job.payload) for job in news]
     kinds = {content_type for _, content_type in encoded}
     with fitting():
         request = _request_of_lane(lane._replace(is_json=kinds == {codec.JSON}))
         request.atomic = atomic
-        if not have_keys:
-            request.request_id = request_id or new_id()
+        identify(request, request_id or "")
         if len(kinds) <= 1 and all(map(_is_plain, news)):
             request.payloads.extend(payload for payload, _ in encoded)
         else:
-            _put_rows(request, news, encoded, new_id if have_keys else None)
+            _put_rows(request, news, encoded)
     return request
 
 
@@ -208,17 +207,14 @@ def _put_rows(
     request: pb.PushRequest,
     news: Sequence[NewJob],
     encoded: Sequence[tuple[bytes, str]],
-    new_key: Callable[[], str] | None,
 ) -> None:
-    """A row a job; `new_key` makes the keys of those that have none."""
     are_mixed = len({content_type for _, content_type in encoded}) > 1
     for job, (payload, content_type) in zip(news, encoded, strict=True):
         row = request.jobs.add(data=payload)
         options = shared_options(job.options, None, is_json=bool(content_type) and are_mixed)
         if options != NO_OPTIONS:
             row.options.CopyFrom(options_message(options))
-        if new_key is not None:
-            row.job_key = key_of(job.job_key) or new_key()
+        row.job_key = key_of(job.job_key)
         _put_start(row, job.delay, job.run_at)
 
 

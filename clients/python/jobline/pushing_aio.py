@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from jobline.batching import Batch, Gather, GatherLimits
 from jobline.errors import ClientClosed, JoblineError, OutcomeUnknown
+from jobline.producing import PushCalls
 from jobline.pushing import Lane, answers_of_batch, built, handle_error
 from jobline.reaching import Trouble
 from jobline.status import outcome_unknown
@@ -28,14 +29,14 @@ class AioPusher:
         self,
         call: _Call,
         limits: GatherLimits,
-        request_ids: Callable[[], str],
+        calls: PushCalls,
         trouble: Trouble,
     ) -> None:
         self._call = call
         self._trouble = trouble
         self._loop = asyncio.get_running_loop()
         self._gather: Gather[Lane, _Waiter] = Gather(
-            limits, request_ids=request_ids, chance=random.random
+            limits, request_ids=calls, over=calls.over, chance=random.random
         )
         self._flights: set[asyncio.Task[None]] = set()
         self._is_flush_due = False
@@ -121,7 +122,7 @@ class AioPusher:
             self._trouble.began(error)
 
     def _give_up(self, batch: Batch[Lane, _Waiter], why: str) -> None:
-        self._gather.handle_done(batch)
+        self._gather.handle_done(batch, is_known=False)
         self._tell(batch, OutcomeUnknown(why, request_id=batch.request_id or None))
         self._tell_if_empty()
 

@@ -18,6 +18,7 @@ import grpc
 from jobline.batching import Batch, Gather, GatherLimits
 from jobline.blocking.connection import typed_errors
 from jobline.errors import ClientClosed, ErrorFacts, Internal, JoblineError, OutcomeUnknown
+from jobline.producing import PushCalls
 from jobline.pushing import Lane, answers_of_batch, built, handle_error
 from jobline.reaching import Trouble
 from jobline.status import outcome_unknown
@@ -58,7 +59,7 @@ class ThreadPusher:
         self,
         call: _Call,
         limits: GatherLimits,
-        request_ids: Callable[[], str],
+        calls: PushCalls,
         trouble: Trouble,
     ) -> None:
         self._call = call
@@ -66,7 +67,7 @@ class ThreadPusher:
         self._lock = threading.Lock()
         self._empty = threading.Condition(self._lock)
         self._gather: Gather[Lane, _Waiter] = Gather(
-            limits, request_ids=request_ids, chance=random.random
+            limits, request_ids=calls, over=calls.over, chance=random.random
         )
         self._timer: threading.Timer | None = None
         self._closed = False
@@ -152,7 +153,7 @@ class ThreadPusher:
             self._gather.handle_done(batch)
             self._trouble.ended()
             return answers
-        self._gather.handle_done(batch)
+        self._gather.handle_done(batch, is_known=False)
         unknown = OutcomeUnknown(why, request_id=batch.request_id or None)
         return [unknown] * len(batch.waiters)
 

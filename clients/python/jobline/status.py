@@ -15,7 +15,7 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from jobline import errors
+from jobline import calls, errors
 from jobline.errors import ErrorFacts, JoblineError
 
 DETAILS_KEY = "grpc-status-details-bin"
@@ -169,19 +169,11 @@ def _facts_from_details(code: str, details: Iterable[Any]) -> ErrorFacts:
     return ErrorFacts(reason, code, fields, retry_after, known)
 
 
-# They refuse this try and say nothing of the ones before it.
-_OF_THIS_TRY = (errors.ClientClosed, errors.PermissionDenied, errors.Unauthenticated)
-
-
 def outcome_unknown(
     error: JoblineError, *, request_id: str | None = None, tries: int = 1
 ) -> JoblineError:
-    """For a write: a definite error as it is, any other as `OutcomeUnknown` (guarantee G5).
-
-    After several `tries`, the first of which may have been stored, only an answer of the server to
-    this very request is definite.
-    """
-    if error.definite and (tries == 1 or not isinstance(error, _OF_THIS_TRY)):
+    """For a write: a definite error as it is, any other as `OutcomeUnknown` (guarantee G5)."""
+    if calls.is_definite(error, tries):
         return error
     unknown = errors.OutcomeUnknown(
         f"the outcome is not known: {error.message}", error.facts, request_id=request_id

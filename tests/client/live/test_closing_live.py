@@ -14,6 +14,7 @@ from jobline import (
     OutcomeUnknown,
     Unavailable,
 )
+from jobline.calls import id_of
 from tests.client.live.either import connected
 
 
@@ -76,12 +77,12 @@ async def test_a_push_that_flew_before_is_not_called_unsent(tiny, either):
     tiny.lose_answers("Push", 1_000)
     push = asyncio.create_task(either("push", "q", b""))
     many = asyncio.create_task(either("push_many", "q", [b"1", b"2"]))
-    await tiny.until(lambda: len({request.request_id for request in tiny.pushes}) == 2)
+    await tiny.until(lambda: len({id_of(request) for request in tiny.pushes}) == 2)
     await close_channel(either)
     for task in (push, many):
         with pytest.raises(OutcomeUnknown) as caught:
             await task
-        assert caught.value.request_id in {request.request_id for request in tiny.pushes}
+        assert caught.value.request_id in {id_of(request) for request in tiny.pushes}
 
 
 @pytest.mark.parametrize("kind", ["blocking", "async"])

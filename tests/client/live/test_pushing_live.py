@@ -21,6 +21,8 @@ from jobline import (
     PushOutcome,
     ResourceExhausted,
 )
+from jobline.calls import id_of
+from jobline.producing import PushCalls
 from tests.client.live.either import connected
 
 
@@ -55,7 +57,7 @@ async def test_a_lost_answer_stores_nothing_twice(tiny, either):
     tiny.lose_answers("Push", 2)
     pushed = await either("push", "q", b"one")
     assert (pushed.id, pushed.outcome) == (1, PushOutcome.CREATED)
-    assert len({request.request_id for request in tiny.pushes}) == 1
+    assert len({id_of(request) for request in tiny.pushes}) == 1
     tiny.lose_answers("Push")
     keyed = await either("push", "q", b"two", job_key="k")
     assert (keyed.id, keyed.outcome) == (2, PushOutcome.DUPLICATE)
@@ -82,7 +84,7 @@ async def test_without_an_answer_the_outcome_is_unknown(tiny, kind):
     assert isinstance(one, OutcomeUnknown)
     assert isinstance(many, OutcomeUnknown)
     assert many.request_id == "mine"
-    assert {one.request_id, "mine"} == {request.request_id for request in tiny.pushes}
+    assert {one.request_id, "mine"} == {id_of(request) for request in tiny.pushes}
 
 
 async def test_a_key_that_does_not_match_is_one_callers_error(tiny, either):
@@ -228,3 +230,26 @@ async def test_many_jobs_with_their_own_options(tiny, either):
     jobs = [tiny.store.jobs[entry.id] for entry in pushed]
     assert [job.options.name for job in jobs] == ["shared", "other", "shared"]
     assert [job.payload for job in jobs] == [b"1", b"2", b'{"a":1}']
+
+
+async def test_a_call_that_was_lost_is_repeated_by_its_text(client):
+    """Trial C1: what `OutcomeUnknown.request_id` says stands where a request id stands, for any
+    client, also beside job keys.
+    """
+    text = PushCalls()()
+    first = await client("push_payloads", "calls", [b"1", b"2"], request_id=text)
+    assert await client("push_payloads", "calls", [b"1", b"2"], request_id=text) == first
+    with pytest.raises(IdempotencyMismatch, match=r"producer\.sequence was used before"):
+        await client("push_payloads", "calls", [b"3"], request_id=text)
+    jobs, other = [NewJob(b"1", job_key=f"k-{text}"), b"2"], PushCalls()()
+    many = await client("push_many", "calls", jobs, request_id=other)
+    assert await client("push_many", "calls", jobs, request_id=other) == many
+
+
+async def test_pushes_hold_no_place_in_the_tables_of_keys(client):
+    """Trial C1: neither as job keys nor as request ids."""
+    before = (await client("admin.stats")).keys
+    for number in range(20):
+        await client("push", "calls", b"x")
+        await client("push_many", "calls", [b"x", {"a": number}])
+    assert (await client("admin.stats")).keys == before

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from jobline.calls import id_of
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -72,7 +73,8 @@ class Store:
         self._keys: dict[tuple[str, str], int] = {}
 
     def push(self, request: pb.PushRequest) -> pb.PushResponse:
-        known = self._answers.get(request.request_id) if request.request_id else None
+        request_id = id_of(request)
+        known = self._answers.get(request_id) if request_id else None
         if known is not None:
             return known
         news = [(job.data or job.text.encode(), job) for job in request.jobs]
@@ -85,8 +87,8 @@ class Store:
             self._push_one(
                 request, response, index, Job(0, request.queue, options, payload, new.job_key)
             )
-        if request.request_id:
-            self._answers[request.request_id] = response
+        if request_id:
+            self._answers[request_id] = response
         self.changed()
         return response
 

@@ -18,7 +18,10 @@ from jobline.batching import Batch, Gather, GatherLimits
 def gather(**limits):
     numbers = itertools.count(1)
     return Gather(
-        GatherLimits(**limits), request_ids=lambda: f"r{next(numbers)}", chance=lambda: 1.0
+        GatherLimits(**limits),
+        request_ids=lambda: f"r{next(numbers)}",
+        over=lambda _id, _known: None,
+        chance=lambda: 1.0,
     )
 
 
@@ -179,7 +182,10 @@ class GatherMachine(RuleBasedStateMachine):
     def begin(self):
         numbers = itertools.count(1)
         self.gather: Gather[str, tuple[int, bool]] = Gather(
-            self.LIMITS, request_ids=lambda: f"r{next(numbers)}", chance=lambda: 0.5
+            self.LIMITS,
+            request_ids=lambda: f"r{next(numbers)}",
+            over=lambda _id, _known: None,
+            chance=lambda: 0.5,
         )
         self.now = 0.0
         self.numbers = itertools.count()

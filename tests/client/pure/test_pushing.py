@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,14 +51,7 @@ def batch(of, *payloads, job_keys=()):
 
 def many(jobs, *, request_id: Any = None, atomic=True, **said: Any):
     how: Any = said
-    numbers = itertools.count(1)
-    return request_of_jobs(
-        lane_of("q", how),
-        jobs,
-        atomic=atomic,
-        request_id=request_id,
-        new_id=lambda: f"n{next(numbers)}",
-    )
+    return request_of_jobs(lane_of("q", how), jobs, atomic=atomic, request_id=request_id)
 
 
 # ---------------------------------------------------------------------- one at a time
@@ -124,7 +116,7 @@ def test_many_payloads_of_one_kind_are_a_lot():
     """Nothing of their own: the server stores them once."""
     request = many([{"a": 1}, "b", 3], name="n")
     assert list(request.payloads) == [b'{"a":1}', b'"b"', b"3"]
-    assert (request.options.content_type, request.request_id) == ("application/json", "n1")
+    assert request.options.content_type == "application/json"
     assert not request.jobs
 
 
@@ -148,11 +140,12 @@ def test_what_a_job_says_of_its_own_travels_with_it():
     assert (request.options.max_attempts, request.atomic) == (9, False)
 
 
-def test_jobs_beside_keyed_ones_get_a_key():
-    """A retry must be safe for all of them, and a request id is not allowed beside keys."""
-    request = many([NewJob(b"1", job_key="mine"), b"2"])
-    assert [job.job_key for job in request.jobs] == ["mine", "n1"]
-    assert request.request_id == ""
+def test_a_request_id_is_not_allowed_beside_keys_but_a_call_is():
+    """Trial C1: the text of a call stands where a request id stands."""
+    request = many([NewJob(b"1", job_key="mine"), b"2"], request_id=f"call:{'5a' * 16}:9:3")
+    assert [job.job_key for job in request.jobs] == ["mine", ""]
+    producer = request.producer
+    assert (producer.id, producer.sequence, producer.answered_below) == (b"Z" * 16, 9, 3)
     with pytest.raises(InvalidArgument, match="not both"):
         many([NewJob(b"1", job_key="mine")], request_id="r")
 
@@ -222,7 +215,12 @@ def test_a_lot_knows_its_ids():
 )
 def test_what_a_batch_does_after_an_error(error, done, left):
     """Refused for all, again, or split to find the one."""
-    gather: Gather[Lane, str] = Gather(GatherLimits(), request_ids=lambda: "r", chance=lambda: 0.5)
+    gather: Gather[Lane, str] = Gather(
+        GatherLimits(),
+        request_ids=lambda: "r",
+        over=lambda _id, _known: None,
+        chance=lambda: 0.5,
+    )
     gather.add(0.0, lane(), b"1", "w1")
     gather.add(0.0, lane(), b"2", "w2")
     (flying,) = gather.batches_to_send(0.0)

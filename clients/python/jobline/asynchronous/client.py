@@ -16,6 +16,7 @@ from jobline.asynchronous.job_admin import JobApi
 from jobline.asynchronous.leases import Leases
 from jobline.asynchronous.producer import Producer
 from jobline.batching import GatherLimits
+from jobline.calls import REPEAT_SECONDS_MAX
 from jobline.channel import metadata_of, target_of
 from jobline.errors import ClientClosed, FailedPrecondition
 from jobline.forks import PerProcess
@@ -65,7 +66,9 @@ class AsyncClient(Producer, Leases):
         self._metadata = metadata_of(metadata)
         self._timeout = timeout
         self._limits = GatherLimits(
-            jobs=buffer_jobs, payload_bytes=buffer_bytes, give_up_after=seconds_of(timeout)
+            jobs=buffer_jobs,
+            payload_bytes=buffer_bytes,
+            give_up_after=min(seconds_of(timeout), REPEAT_SECONDS_MAX),
         )
         self._push_middleware = tuple(middleware)
         self._new_id = RequestIds()
@@ -116,7 +119,7 @@ class AsyncClient(Producer, Leases):
 
     def _make_pusher(self) -> AioPusher:
         link = self._link()
-        return AioPusher(link.try_push, self._limits, self._new_id, link.trouble)
+        return AioPusher(link.try_push, self._limits, link.calls, link.trouble)
 
     def _link(self) -> Connection:
         connection = self._connections()

@@ -14,8 +14,10 @@ import grpc
 from grpc import aio
 
 from jobline.backoff import RETRY
+from jobline.calls import REPEAT_SECONDS_MAX
 from jobline.channel import open_aio_channel
 from jobline.errors import ClientClosed, JoblineError, Unavailable
+from jobline.producing import PushCalls
 from jobline.pushing import TRY_SECONDS_MAX, TRY_SHARE
 from jobline.reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline.status import error_from_rpc, outcome_unknown
@@ -69,6 +71,7 @@ class Connection:
         self.timeout = seconds_of(timeout)
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
+        self.calls = PushCalls()
         self._target = target
         self._check: aio.UnaryUnaryMultiCallable[bytes, bytes]
         self._check = self.channel.unary_unary(HEALTH_CHECK)
@@ -146,7 +149,11 @@ class Connection:
 
     async def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """A push that is safe to repeat, repeated until there is a definite answer or no time."""
-        give_up_at = self.loop.time() + self.timeout
+        with self.calls.flying(request) as request_id:
+            return await self._push(request, request_id)
+
+    async def _push(self, request: pb.PushRequest, request_id: str) -> pb.PushResponse:
+        give_up_at = self.loop.time() + min(self.timeout, REPEAT_SECONDS_MAX)
         tries = 0
         while True:
             tries += 1
@@ -158,7 +165,6 @@ class Connection:
                 pause = RETRY.after(tries, random.random)
                 is_late = self.loop.time() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
-                    request_id = request.request_id or None
                     raise outcome_unknown(error, request_id=request_id, tries=tries) from error
                 self.trouble.began(error)
             await asyncio.sleep(pause)

@@ -137,9 +137,7 @@ class Producer(Observer):
     async def _push_lot(
         self, lane: Lane, jobs: Sequence[Any], atomic: bool, request_id: str | None
     ) -> list[Pushed]:
-        request = request_of_jobs(
-            lane, jobs, atomic=atomic, request_id=request_id, new_id=self._new_id
-        )
+        request = request_of_jobs(lane, jobs, atomic=atomic, request_id=request_id)
         return pushed_of(await self._link().push(request), len(jobs))
 
     async def _push_lot_through(
@@ -170,7 +168,7 @@ class Producer(Observer):
         if self._push_middleware and payloads:
             return pushed_lot(await self.push_many(queue, payloads, request_id=request_id, **how))
         lane = lane_of(queue, how, "push_payloads")
-        request = request_of_payloads(lane, payloads, request_id or self._new_id())
+        request = request_of_payloads(lane, payloads, request_id)
         return lot_of(await self._link().push(request))
 
     @spelled_out(PushHow)

@@ -14,6 +14,7 @@ from jobline.blocking.connection import Connection
 from jobline.blocking.job_admin import JobApi
 from jobline.blocking.leases import Leases
 from jobline.blocking.producer import Producer
+from jobline.calls import REPEAT_SECONDS_MAX
 from jobline.channel import target_of
 from jobline.outgoing import PushMiddleware
 from jobline.reaching import CONNECT_SECONDS
@@ -50,7 +51,9 @@ class Client(Producer, Leases):
         middleware: Sequence[PushMiddleware] = (),
     ) -> None:
         limits = GatherLimits(
-            jobs=buffer_jobs, payload_bytes=buffer_bytes, give_up_after=seconds_of(timeout)
+            jobs=buffer_jobs,
+            payload_bytes=buffer_bytes,
+            give_up_after=min(seconds_of(timeout), REPEAT_SECONDS_MAX),
         )
         self.target = target_of(target)
         super().__init__(

@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 import grpc
 
 from jobline.backoff import RETRY
+from jobline.calls import REPEAT_SECONDS_MAX
 from jobline.channel import metadata_of, open_channel
 from jobline.errors import ClientClosed, JoblineError
 from jobline.forks import PerProcess
+from jobline.producing import PushCalls
 from jobline.pushing import TRY_SECONDS_MAX, TRY_SHARE
 from jobline.reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline.status import error_from_rpc, outcome_unknown
@@ -40,12 +42,13 @@ def typed_errors() -> Iterator[None]:
 class _Wire:
     """A channel and its stubs."""
 
-    __slots__ = ("channel", "check", "is_reached", "jobs", "stubs")
+    __slots__ = ("calls", "channel", "check", "is_reached", "jobs", "stubs")
 
     def __init__(self, channel: grpc.Channel) -> None:
         self.channel = channel
         self.jobs: JobServiceStub = JobServiceStub(channel)
         self.stubs: dict[Any, Any] = {}
+        self.calls = PushCalls()
         self.check: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(HEALTH_CHECK)
         self.is_reached = False
 
@@ -86,6 +89,11 @@ class Connection:
     def jobs(self) -> JobServiceStub:
         """The stub that most calls are made with."""
         return self._wires().jobs
+
+    @property
+    def calls(self) -> PushCalls:
+        """The push calls of this process."""
+        return self._wires().calls
 
     def stub(self, kind: Callable[[grpc.Channel], Stub]) -> Stub:
         """The stub of another service."""
@@ -172,7 +180,11 @@ class Connection:
     def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """A push that is safe to repeat, repeated until there is a definite answer or no time."""
         self.reach()
-        give_up_at = time.monotonic() + self.timeout
+        with self.calls.flying(request) as request_id:
+            return self._push(request, request_id)
+
+    def _push(self, request: pb.PushRequest, request_id: str) -> pb.PushResponse:
+        give_up_at = time.monotonic() + min(self.timeout, REPEAT_SECONDS_MAX)
         tries = 0
         while True:
             tries += 1
@@ -187,7 +199,6 @@ class Connection:
                 pause = RETRY.after(tries, random.random)
                 is_late = time.monotonic() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
-                    request_id = request.request_id or None
                     raise outcome_unknown(error, request_id=request_id, tries=tries) from error
                 self.trouble.began(error)
             time.sleep(pause)

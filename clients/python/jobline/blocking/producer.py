@@ -53,7 +53,9 @@ class Producer(Observer):
         super().__init__(connection)
         self._new_id = RequestIds()
         self._pushers = PerProcess(
-            lambda: ThreadPusher(connection.start_push, limits, self._new_id, connection.trouble)
+            lambda: ThreadPusher(
+                connection.start_push, limits, connection.calls, connection.trouble
+            )
         )
         self._push_middleware = tuple(middleware)
 
@@ -137,9 +139,7 @@ class Producer(Observer):
     def _push_lot(
         self, lane: Lane, jobs: Sequence[Any], atomic: bool, request_id: str | None
     ) -> list[Pushed]:
-        request = request_of_jobs(
-            lane, jobs, atomic=atomic, request_id=request_id, new_id=self._new_id
-        )
+        request = request_of_jobs(lane, jobs, atomic=atomic, request_id=request_id)
         return pushed_of(self._connection.push(request), len(jobs))
 
     def _push_lot_through(
@@ -170,7 +170,7 @@ class Producer(Observer):
         if self._push_middleware and payloads:
             return pushed_lot(self.push_many(queue, payloads, request_id=request_id, **how))
         lane = lane_of(queue, how, "push_payloads")
-        request = request_of_payloads(lane, payloads, request_id or self._new_id())
+        request = request_of_payloads(lane, payloads, request_id)
         return lot_of(self._connection.push(request))
 
     @spelled_out(PushHow)
