@@ -118,7 +118,7 @@ EMPTY_QUEUE_MS = 1 * HOUR_MS
 # Work done in one slice, so that the loop never stands still for more than 20 ms.
 SLICE_ITEMS = 2_000
 # Keys that are forgotten in one slice: some 5 ms.
-SLICE_KEYS = 20_000
+SLICE_KEYS = 5_000
 # A lease that is lost costs its job ten microseconds; one that is only looked at, half of one.
 LOST_SLICE_JOBS = 1_000
 LOOKED_SLICE_LEASES = 10_000
