@@ -22,6 +22,7 @@ from jobline import (
     PushOutcome,
     QueueFull,
     QueueSettings,
+    Retention,
     SettleOutcome,
 )
 from jobline_server.testing import RunningServer
@@ -112,6 +113,18 @@ async def test_a_lost_lease_goes_to_the_front_and_the_old_one_is_refused(
     assert await client.ack(again) == [SettleOutcome.DONE]
     assert await client.ack(again) == [SettleOutcome.ALREADY_DONE]
     assert await client.ack(lost) == [SettleOutcome.LEASE_LOST]
+
+
+async def test_a_repeated_ack_of_a_job_that_is_not_kept_finds_nothing(client: AsyncClient) -> None:
+    """Trial D5: ALREADY_DONE is what an ended job says of itself, so one that is not kept says
+    NOT_FOUND; neither changes anything.
+    """
+    await client.push(
+        "mail", b"x", options=JobOptions(retention=Retention(remove_on_complete=True))
+    )
+    (leased,) = await client.pull("mail")
+    assert await client.ack(leased) == [SettleOutcome.DONE]
+    assert await client.ack(leased) == [SettleOutcome.NOT_FOUND]
 
 
 async def test_more_stalls_than_allowed_are_the_end(

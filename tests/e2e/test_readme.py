@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from google.protobuf import json_format
+
+from jobline import Client
+from jobline.v1 import job_service_pb2, job_service_pb2_grpc
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -90,26 +95,39 @@ def test_readme_shows_the_lines_everybody_tries_first():
     assert any(payload in line and line.endswith("JobService/Push") for line in commands)
 
 
-def test_python_blocks_push_a_job_and_work_on_it(address, tmp_path):
-    """The producer's block ends by itself; the worker's runs until SIGTERM and has done the job."""
+def pushed_by_grpcurl(address: str) -> str:
+    """Pushes the message of README's grpcurl line, without grpcurl; returns the job's id."""
+    shown = re.search(r"-d '(\{.*?\})'", grpcurl_commands()[-1])
+    assert shown is not None
+    request = json_format.Parse(shown[1], job_service_pb2.PushRequest())
+    with Client(address) as client:
+        answer = job_service_pb2_grpc.JobServiceStub(client.channel).Push(request)
+    return str(answer.first_id)
+
+
+def pushed_by_command_line(address: str) -> str:
+    """Runs README's `jobline push emails`; returns the job's id."""
+    (line,) = [
+        line for block in blocks("sh") for line in block.splitlines() if "push emails" in line
+    ]
+    command = line.replace("jobline", f"{sys.executable} -m jobline.cli", 1)
+    return str(json.loads(run(f"{command} --server {address} --json"))["id"])
+
+
+def test_the_worker_does_every_email_that_is_pushed(address):
+    """Trial D5: README's worker takes the jobs of all three producers, and stops at SIGTERM."""
     producer, worker = (block.replace(SHOWN_ADDRESS, address) for block in blocks("python"))
-    pushed = subprocess.run(
-        [sys.executable, "-c", producer],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=SECONDS_MAX,
-    )
-    job_id, outcome, level = pushed.stdout.split()
+    job_id, outcome, level = run(f"{sys.executable} -c {shlex.quote(producer)}").split()
     assert (outcome, level) == ("CREATED", "FSYNCED")
+    ids = [job_id, pushed_by_grpcurl(address), pushed_by_command_line(address)]
     working = subprocess.Popen([sys.executable, "-c", worker])
     try:
-        wait = [sys.executable, "-m", "jobline.cli", "job", "wait", job_id, "--json"]
-        ended = json.loads(
-            run(" ".join([*wait, "--server", address, "--timeout", f"{SECONDS_MAX}s"]))
-        )
+        wait = f"{sys.executable} -m jobline.cli job wait {' '.join(ids)} --json"
+        lines = run(f"{wait} --server {address} --timeout {SECONDS_MAX}s").splitlines()
     finally:
         working.send_signal(signal.SIGTERM)
     assert working.wait(SECONDS_MAX) == 0
-    assert ended["state"] == "COMPLETED"
-    assert json.loads(ended["result"]) == {"sent": "a@b.c"}
+    ended = [json.loads(line) for line in lines]
+    assert {str(one["id"]) for one in ended} == set(ids)
+    assert [one["state"] for one in ended] == ["COMPLETED"] * len(ids)
+    assert all(json.loads(one["result"]) == {"sent": "a@b.c"} for one in ended)

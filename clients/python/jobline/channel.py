@@ -19,8 +19,8 @@ from jobline.requests import MESSAGE_BYTES_MAX
 DEFAULT_TARGET = "localhost:7070"
 
 
-# Calls that change nothing, or that say so when they are repeated (a settle answers ALREADY_DONE,
-# a pull carries a request id). `Push` is not among them: the client repeats it itself, for longer
+# Calls that change nothing, or nothing more when they are repeated (a lease is settled once, a pull
+# carries a request id). `Push` is not among them: the client repeats it itself, for longer
 # and on more codes, under one request id.
 _SAFE_CALLS = {
     "JobService": ["Pull", "Ack", "Fail", "Release", "Extend"],

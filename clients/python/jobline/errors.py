@@ -130,7 +130,9 @@ class FailedPrecondition(_Refused):
 
 
 class WrongState(FailedPrecondition):
-    """The job's state does not allow it."""
+    """The job's state does not allow it. No call of this version raises it: those on many jobs
+    count such jobs in their answers.
+    """
 
 
 class QueueActive(FailedPrecondition):
@@ -138,7 +140,9 @@ class QueueActive(FailedPrecondition):
 
 
 class QueueNotCreated(FailedPrecondition):
-    """The server does not create queues at first use, and this one does not exist."""
+    """The queue does not exist, and a push does not create it. No server of this version raises it:
+    every push creates its queue.
+    """
 
 
 class ProtocolMistake(FailedPrecondition):

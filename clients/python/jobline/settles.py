@@ -2,8 +2,9 @@
 
 Acks without a result travel as two packed columns, everything else as rows. Each settle keeps its
 number until the server confirms it; after a broken connection all that are unconfirmed are sent
-again, which is safe because a lease settled twice the same way says ALREADY_DONE. While many are
-unconfirmed the next ones gather instead, so that a fast worker sends few, large settles.
+again, which is safe because a lease is settled once: a repeat says ALREADY_DONE, or NOT_FOUND where
+the ended job is not kept. While many are unconfirmed the next ones gather instead, so that a fast
+worker sends few, large settles.
 """
 
 from __future__ import annotations

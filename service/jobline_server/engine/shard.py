@@ -1,4 +1,4 @@
-"""A shard: the state machine's state, and the only door through which it changes.
+"""A shard: the state machine's state, and the door through which facts change it.
 
 `emit` records a fact and applies it at once, so that the next item of the same batch sees it.
 Recovery calls `replay` with the facts of the journal, which end in the same `apply`. Nothing here

@@ -39,7 +39,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_IDEMPOTENCY_MISMATCH: _ErrorReason.ValueType  # 7
     """ALREADY_EXISTS: the key is known with another payload."""
     ERROR_REASON_WRONG_STATE: _ErrorReason.ValueType  # 8
-    """FAILED_PRECONDITION: the job's state does not allow it."""
+    """FAILED_PRECONDITION: the job's state does not allow it. Not raised yet: calls on many jobs count such
+    jobs in their answers.
+    """
     ERROR_REASON_QUEUE_ACTIVE: _ErrorReason.ValueType  # 9
     """FAILED_PRECONDITION: the queue has active jobs and `force` is not set."""
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 10
@@ -69,7 +71,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_STORAGE_FAILED: _ErrorReason.ValueType  # 21
     """UNAVAILABLE: the outcome is unknown because the server's disk failed; it stops."""
     ERROR_REASON_QUEUE_NOT_CREATED: _ErrorReason.ValueType  # 22
-    """FAILED_PRECONDITION: creating queues at first use is off, and the queue does not exist."""
+    """FAILED_PRECONDITION: the queue does not exist, and a push does not create it. Not raised yet: every
+    push creates its queue.
+    """
     ERROR_REASON_SESSION_TAKEN: _ErrorReason.ValueType  # 23
     """FAILED_PRECONDITION: a newer stream took up this stream's session, and its leases with it."""
     ERROR_REASON_REQUEST_IDS_FULL: _ErrorReason.ValueType  # 40
@@ -103,7 +107,9 @@ ERROR_REASON_QUEUE_NOT_FOUND: ErrorReason.ValueType  # 6
 ERROR_REASON_IDEMPOTENCY_MISMATCH: ErrorReason.ValueType  # 7
 """ALREADY_EXISTS: the key is known with another payload."""
 ERROR_REASON_WRONG_STATE: ErrorReason.ValueType  # 8
-"""FAILED_PRECONDITION: the job's state does not allow it."""
+"""FAILED_PRECONDITION: the job's state does not allow it. Not raised yet: calls on many jobs count such
+jobs in their answers.
+"""
 ERROR_REASON_QUEUE_ACTIVE: ErrorReason.ValueType  # 9
 """FAILED_PRECONDITION: the queue has active jobs and `force` is not set."""
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 10
@@ -133,7 +139,9 @@ server takes.
 ERROR_REASON_STORAGE_FAILED: ErrorReason.ValueType  # 21
 """UNAVAILABLE: the outcome is unknown because the server's disk failed; it stops."""
 ERROR_REASON_QUEUE_NOT_CREATED: ErrorReason.ValueType  # 22
-"""FAILED_PRECONDITION: creating queues at first use is off, and the queue does not exist."""
+"""FAILED_PRECONDITION: the queue does not exist, and a push does not create it. Not raised yet: every
+push creates its queue.
+"""
 ERROR_REASON_SESSION_TAKEN: ErrorReason.ValueType  # 23
 """FAILED_PRECONDITION: a newer stream took up this stream's session, and its leases with it."""
 ERROR_REASON_REQUEST_IDS_FULL: ErrorReason.ValueType  # 40

@@ -82,13 +82,15 @@ class _SettleOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SettleO
     SETTLE_OUTCOME_DONE: _SettleOutcome.ValueType  # 1
     """Done as asked."""
     SETTLE_OUTCOME_ALREADY_DONE: _SettleOutcome.ValueType  # 2
-    """This very lease was settled the same way before."""
+    """This very lease was settled the same way before. Said while the ended job is kept: of one that is
+    removed as it ends, or was deleted since, a repeat is NOT_FOUND.
+    """
     SETTLE_OUTCOME_CANCELLED: _SettleOutcome.ValueType  # 3
     """The job had been cancelled: it is CANCELLED now, the result is kept."""
     SETTLE_OUTCOME_LEASE_LOST: _SettleOutcome.ValueType  # 4
     """The lease is no longer the newest, or was settled otherwise: nothing changed."""
     SETTLE_OUTCOME_NOT_FOUND: _SettleOutcome.ValueType  # 5
-    """No such job."""
+    """No such job, or none that is kept any more."""
 
 class SettleOutcome(_SettleOutcome, metaclass=_SettleOutcomeEnumTypeWrapper):
     """What became of an ack, fail, release or extend."""
@@ -98,13 +100,15 @@ SETTLE_OUTCOME_UNSPECIFIED: SettleOutcome.ValueType  # 0
 SETTLE_OUTCOME_DONE: SettleOutcome.ValueType  # 1
 """Done as asked."""
 SETTLE_OUTCOME_ALREADY_DONE: SettleOutcome.ValueType  # 2
-"""This very lease was settled the same way before."""
+"""This very lease was settled the same way before. Said while the ended job is kept: of one that is
+removed as it ends, or was deleted since, a repeat is NOT_FOUND.
+"""
 SETTLE_OUTCOME_CANCELLED: SettleOutcome.ValueType  # 3
 """The job had been cancelled: it is CANCELLED now, the result is kept."""
 SETTLE_OUTCOME_LEASE_LOST: SettleOutcome.ValueType  # 4
 """The lease is no longer the newest, or was settled otherwise: nothing changed."""
 SETTLE_OUTCOME_NOT_FOUND: SettleOutcome.ValueType  # 5
-"""No such job."""
+"""No such job, or none that is kept any more."""
 Global___SettleOutcome: _TypeAlias = SettleOutcome  # noqa: Y015
 
 class _FailAction:

@@ -1,8 +1,13 @@
-"""Apply: the only code that changes a shard, one function a fact.
+"""Apply: the only code that gives facts effect, one function per fact.
 
 `apply` is called by `Shard.emit` for what was just decided and by `Shard.replay` for what the
 journal holds; it cannot tell which, so what is recovered is what was. It checks legality
 (`states`) and decides nothing.
+
+What is no fact changes without it, because recovery needs none of it: when workers were heard or
+lost (`decide/expiry`), keys and producers whose window has ended (`Shard.forget_keys`), what is
+swept from lanes and heaps, and the committed offset. `storage/loader` builds a shard from the rows
+of a checkpoint.
 """
 
 from __future__ import annotations
