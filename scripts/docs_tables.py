@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import fill
 
 from google.protobuf.descriptor import Descriptor
 
@@ -30,6 +31,7 @@ PART = re.compile(
     r"(?P<end><!-- end of (?P=name) -->)",
     re.DOTALL,
 )
+LINE_MAX = 100
 # A field, or a value of an enum, with the comment above it.
 COMMENTED = re.compile(
     r"(?P<comment>(?:^ *//[^\n]*\n)+) *(?:repeated |optional )?(?P<declared>[^\n;{]+?) = \d+;",
@@ -98,7 +100,8 @@ def options_carried() -> str:
 
 def options_to_come() -> str:
     """Fields of a job that are part of the protocol and answered with UNIMPLEMENTED."""
-    return ", ".join(f"`{name}`" for name, _ in job_fields(served=False)) + "."
+    names = ", ".join(f"`{name}`" for name, _ in job_fields(served=False))
+    return fill(f"{names}.", LINE_MAX)
 
 
 def job_fields(*, served: bool) -> Iterator[tuple[str, str]]:

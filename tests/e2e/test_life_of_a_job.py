@@ -61,7 +61,9 @@ async def test_priority_goes_first_then_first_come(client: AsyncClient) -> None:
 async def test_a_delayed_job_does_not_block_those_behind_it(
     client: AsyncClient, server: RunningServer
 ) -> None:
-    """One delayed job of high priority keeps nobody waiting, and comes when it is due."""
+    """One delayed job of high priority keeps nobody waiting, and comes when it is due.
+    Predecessors: one delayed job of high priority blocked its queue.
+    """
     later = await client.push("mail", b"later", options=JobOptions(priority=9), delay=60)
     now = await client.push("mail", b"now")
     assert [job.id for job in await client.pull("mail", max_jobs=2)] == [now.id]

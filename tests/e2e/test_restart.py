@@ -32,7 +32,9 @@ async def a_life(data: Path, clock: ManualClock) -> AsyncIterator[AsyncClient]:
 
 
 async def test_everything_is_as_it_was(tmp_path: Path) -> None:
-    """Waiting, delayed, leased and ended jobs, keys, settings and pauses outlive the process."""
+    """Waiting, delayed, leased and ended jobs, keys, settings and pauses outlive the process.
+    Predecessors: idempotency keys were lost at a restart.
+    """
     clock = ManualClock()
     async with a_life(tmp_path, clock) as client:
         ready = await client.push("mail", b"ready")
@@ -61,7 +63,9 @@ async def test_everything_is_as_it_was(tmp_path: Path) -> None:
 
 
 async def test_no_id_and_no_delivery_is_given_twice(tmp_path: Path) -> None:
-    """Not even those of jobs that were never written."""
+    """Not even those of jobs that were never written. Predecessors: ids were used again after a
+    restart.
+    """
     clock = ManualClock()
     ids: list[int] = []
     deliveries: list[int] = []
@@ -99,7 +103,9 @@ async def test_every_lease_gets_its_full_time_again(tmp_path: Path) -> None:
 
 
 async def test_dead_letters_and_their_retry_outlive_the_process(tmp_path: Path) -> None:
-    """A retried job is retried once, whatever stops in between."""
+    """A retried job is retried once, whatever stops in between. Predecessors: retries of dead
+    letters were lost at a restart.
+    """
     clock = ManualClock()
     options = JobOptions(max_attempts=1)
     async with a_life(tmp_path, clock) as client:

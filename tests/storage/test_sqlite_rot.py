@@ -55,6 +55,7 @@ async def test_other_formats_are_refused(
 
 
 async def test_file_that_is_no_database_is_refused(make: Make, tmp_path: Path) -> None:
+    """Predecessors: where the database could not be opened, the server ran in memory."""
     (tmp_path / "jobline.db").write_bytes(b"no database" * 1_000)
     with pytest.raises(StoreRefused, match="not a database"):
         await make().open(0)

@@ -49,6 +49,8 @@ async def test_settings_that_promises_rest_on_are_in_force(make: Make) -> None:
 
 
 async def test_setting_that_does_not_take_refuses_the_start(make: Make) -> None:
+    """Predecessors: SQLite ran with `synchronous = OFF`."""
+
     class Forgetful(sqlite3.Connection):
         def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
             return super().execute(sql.replace("synchronous = FULL", "synchronous = NORMAL"))

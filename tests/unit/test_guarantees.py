@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -34,6 +35,29 @@ def test_each_promise_names_tests_that_exist(number):
     named = TEST.findall(promises()[number])
     assert named, f"{number} names no test"
     assert not [one for one in named if not is_there(*one)]
+
+
+def names_a_mistake(path: Path) -> set[str]:
+    """The tests of a file whose docstring names a mistake of others."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tests = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {test.name for test in tests if "Predecessors: " in (ast.get_docstring(test) or "")}
+
+
+def test_mistakes_of_others_are_those_that_tests_name():
+    """Trial D11: the page lists each test whose docstring names one, and no other."""
+    section = GUIDE.read_text(encoding="utf-8").split("## Mistakes of others")[1].split("\n## ")[0]
+    files = [
+        path
+        for path in (ROOT / "tests").rglob("*.py")
+        if path != Path(__file__) and "Predecessors: " in path.read_text(encoding="utf-8")
+    ]
+    named = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in files
+        for name in names_a_mistake(path)
+    }
+    assert set(TEST.findall(section)) == named
 
 
 def test_what_the_engine_checks_is_promised_as_an_invariant():

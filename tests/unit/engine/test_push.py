@@ -250,6 +250,7 @@ def test_push_that_would_go_beyond_the_bytes_of_the_server_is_refused():
 
 
 def test_keys_at_their_cap_are_refused_and_none_is_evicted():
+    """Predecessors: above 1,000 keys, half of them were evicted."""
     world = World(Load(keys_max=2))
     known = world.row(key="a")
     with pytest.raises(Refused, match="the server keeps 1 of 2 job keys") as refused:

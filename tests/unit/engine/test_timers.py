@@ -146,6 +146,7 @@ def test_cancelled_job_whose_lease_ends_is_cancelled(world):
 
 
 def test_heartbeats_of_a_session_keep_all_its_leases(world):
+    """Predecessors: a job active for over 30 minutes was dropped although it sent heartbeats."""
     world.plain(b"1", b"2")
     world.row()
     holder = world.session()

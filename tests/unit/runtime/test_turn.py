@@ -34,7 +34,9 @@ async def a_moment() -> None:
 
 
 async def test_a_push_is_answered_only_after_its_commit(runtime: Runtime) -> None:
-    """FSYNCED waits; BUFFERED does not."""
+    """FSYNCED waits; BUFFERED does not. Predecessors: the setting that was to make pushes durable
+    waited for nothing.
+    """
     waits = asyncio.ensure_future(runtime.push(a_push(b"x")))
     at_once = asyncio.ensure_future(runtime.push(a_push(b"y", level=AckLevel.BUFFERED)))
     await a_moment()
@@ -110,7 +112,9 @@ async def test_a_retry_of_a_push_that_is_being_committed_waits_for_that_commit(
 async def test_a_failed_commit_answers_nobody_with_success(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is on disk is unknown: the loop ends, and later calls are refused."""
+    """What is on disk is unknown: the loop ends, and later calls are refused. Predecessors: one
+    write error dropped a batch of up to 5,000 jobs, and the server went on.
+    """
 
     async def fail(*_arguments: object) -> None:
         raise CommitUnknown("EIO")
