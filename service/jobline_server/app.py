@@ -167,7 +167,7 @@ class Server:
                 OldStreamsBeat(
                     runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
                 ),
-                UnhandledNamesBeat(runtime.core),
+                UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled),
             ],
             runtime.core,
         )

@@ -46,6 +46,8 @@ class Received:
     lost: list[LostLease] = field(default_factory=list)
     reports: list[SettleReport] = field(default_factory=list)
     goaway: Goaway | None = None
+    unhandled: list[tuple[str, str, int]] = field(default_factory=list)
+    """Queue, name and number of jobs that wait for a worker with another handler."""
 
 
 def release_row(id_: int, delivery: int, why: ReleaseReason, delay: float = 0.0) -> pb.ReleaseItem:

@@ -96,6 +96,7 @@ class Session:
         # older lease that is taken back beside a newer one has been ended by the newer one by now.
         for revoke in frame.revokes:
             self._handle_revoke(revoke, received)
+        received.unhandled = [(one.queue, one.name, one.ready) for one in frame.unhandled]
         if frame.HasField("goaway"):
             self.goaway = received.goaway = goaway_of(frame.goaway)
         return received

@@ -1,4 +1,4 @@
-"""Says in the log which names of READY jobs no connected worker of their queue handles.
+"""Says in the log, and to the workers of a queue, which names of READY jobs none of them handles.
 
 Such jobs wait for ever, mostly because a worker was not deployed, and nobody sees an error. Each
 queue and name is said once, and again when it was handled meanwhile. Of a queue without workers
@@ -7,6 +7,7 @@ nothing is said: its jobs may well be for later.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -32,6 +33,7 @@ class UnhandledNamesBeat:
     """Looks at the queues that workers take from."""
 
     core: Core
+    tell: Callable[[str, Mapping[str, int]], None]
     name: str = "unhandled_names"
     every_seconds: float = EVERY_SECONDS
     _said: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
@@ -65,6 +67,8 @@ class UnhandledNamesBeat:
         told = dict(islice(new.items(), max(left, 0)))
         for job_name, ready in told.items():
             LOG.warning("no worker handles", queue=name, job_name=job_name, ready=ready)
+        if told:
+            self.tell(name, told)
         self._said[name] = said | told.keys()
         if not self._said[name]:
             del self._said[name]

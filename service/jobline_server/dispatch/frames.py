@@ -115,10 +115,13 @@ class Goaway:
 
 @dataclass(slots=True)
 class ServerFrame:
-    """From the server; empty, it is a heartbeat. `revokes` are (id, delivery, why)."""
+    """From the server; empty, it is a heartbeat. `revokes` are (id, delivery, why); `unhandled` is
+    how many jobs wait, by queue and name.
+    """
 
     opened: Opened | None = None
     confirms: list[Confirm] = field(default_factory=list)
     revokes: list[tuple[int, int, RevokeReason]] = field(default_factory=list)
     leased: list[Leased] = field(default_factory=list)
     goaway: Goaway | None = None
+    unhandled: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ session.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from jobline_server.dispatch.frames import Confirm, Goaway, Open, Opened, ServerFrame, Window
@@ -125,6 +125,11 @@ class Session:
     def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:
         """The worker should stop working on a job."""
         self._out.revokes.append((job_id, delivery, reason))
+        self._has_out = True
+
+    def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
+        """Jobs of a queue wait, so many of each name, and no connected worker handles them."""
+        self._out.unhandled.update({(queue, name): ready for name, ready in names.items()})
         self._has_out = True
 
     def goaway(self, goaway: Goaway, now: Now) -> None:

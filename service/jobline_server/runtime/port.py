@@ -7,7 +7,7 @@ protocol, the engine knows the jobs; what stands here is who is told what when.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from jobline_server.dispatch.frames import Goaway, ServerFrame, WorkerFrame
 from jobline_server.dispatch.session import Phase, Session
@@ -97,6 +97,11 @@ class StreamPort:
     def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:
         """The worker should stop working on a job."""
         self.session.revoke(job_id, delivery, reason)
+        self._wake.set()
+
+    def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
+        """Jobs wait that no connected worker handles."""
+        self.session.tell_unhandled(queue, names)
         self._wake.set()
 
     def goaway(self, goaway: Goaway) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from zlib import crc32
 
 from jobline_server.dispatch.frames import Goaway, Open
@@ -122,6 +122,12 @@ class Streams:
                     port.revoke(job_id, delivery, reason)
                     if reason is RevokeReason.LEASE_LOST:
                         port.session.handle_lost_lease(now, holder.lease_ms_min)
+
+    def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
+        """The workers of a queue are told of jobs that none of them handles, by name."""
+        for port in self.ports.values():
+            if any(name == queue for name, _ in port.queues):
+                port.tell_unhandled(queue, names)
 
     def goaway_all(self, goaway: Goaway) -> None:
         """Every worker is asked to move."""

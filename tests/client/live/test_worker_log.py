@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from jobline import Dead, JobError, Retry, Worker
+from jobline.v1 import job_service_pb2 as pb
 from jobline.worker import log
 from tests.client.live.tiny_store import COMPLETED, DEAD, SCHEDULED
 from tests.client.live.working import program, said, working
@@ -121,3 +122,16 @@ def test_a_program_with_a_log_of_its_own_keeps_it():
     finally:
         root.handlers[:] = before[2]
     assert (library.handlers, library.level) == before[:2]
+
+
+async def test_jobs_that_no_worker_handles_are_a_warning(tiny, caplog):
+    """Trial B8: the server tells the workers of the queue."""
+    worker = Worker(tiny.address)
+    worker.handler("mail", "letter")(lambda _payload: None)
+    async with working(worker):
+        await tiny.until(lambda: tiny.ports)
+        waiting = pb.UnhandledName(queue="mail", name="parcel", ready=3)
+        tiny.ports[0].say(pb.StreamResponse(unhandled=[waiting]))
+        told = "3 jobs named 'parcel' wait in queue mail, and no worker handles them"
+        await said(caplog, "jobline.worker", told)
+    assert levels(caplog, told) == ["WARNING"]

@@ -51,7 +51,7 @@ async def test_a_name_that_no_worker_of_its_queue_handles_is_said_once(
     runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Trial B8: and again when it comes back after it was handled."""
-    beat = UnhandledNamesBeat(runtime.core)
+    beat = UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled)
     await push(runtime, "letter", "parcel", "parcel")
     assert await said(beat, caplog) == 0
     connect(runtime, "letter")
@@ -72,7 +72,7 @@ async def test_a_worker_of_any_name_handles_all(
     await push(runtime, "letter", "parcel")
     connect(runtime, "letter")
     connect(runtime)
-    assert await said(UnhandledNamesBeat(runtime.core), caplog) == 0
+    assert await said(UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled), caplog) == 0
 
 
 async def test_no_more_names_are_said_than_are_remembered(
@@ -80,7 +80,7 @@ async def test_no_more_names_are_said_than_are_remembered(
 ) -> None:
     """Trial B8: a name for each job fills neither memory nor the log."""
     monkeypatch.setattr(unhandled, "NAMES_MAX", 3)
-    beat = UnhandledNamesBeat(runtime.core)
+    beat = UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled)
     await push(runtime, *map(str, range(10)))
     connect(runtime, "letter")
     assert [await said(beat, caplog) for _ in range(3)] == [3, 0, 0]
@@ -88,3 +88,18 @@ async def test_no_more_names_are_said_than_are_remembered(
     assert await said(beat, caplog) == 0
     everything.disconnect()
     assert await said(beat, caplog) == 3
+
+
+async def test_the_workers_of_the_queue_are_told(runtime: Runtime) -> None:
+    """Trial B8: in a frame of their stream, each name once; workers of other queues are not."""
+    beat = UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled)
+    await push(runtime, "letter", "parcel", "parcel")
+    port = connect(runtime, "letter")
+    elsewhere = runtime.open_stream(Open(Worker("x"), (("numbers", 1),)))
+    for one in (port, elsewhere):
+        await one.next_frame()
+    await beat.run_once(beat.core.now())
+    frame = await port.next_frame()
+    assert frame is not None
+    assert frame.unhandled == {("mail", "parcel"): 2}
+    assert not elsewhere.session.frame_to_send(beat.core.now())

@@ -1445,6 +1445,36 @@ class StreamGoaway(_message.Message):
 Global___StreamGoaway: _TypeAlias = StreamGoaway  # noqa: Y015
 
 @_typing.final
+class UnhandledName(_message.Message):
+    """A name that READY jobs of a queue have and no connected worker of that queue handles."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    name: _builtins.str
+    """Output only. The jobs' name."""
+    ready: _builtins.int
+    """Output only. How many were READY when the server looked."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        name: _builtins.str = ...,
+        ready: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "queue", b"queue", "ready", b"ready"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnhandledName: _TypeAlias = UnhandledName  # noqa: Y015
+
+@_typing.final
 class StreamResponse(_message.Message):
     """A frame from the server: any of its parts. An empty frame is a heartbeat."""
 
@@ -1456,6 +1486,7 @@ class StreamResponse(_message.Message):
     JOBS_FIELD_NUMBER: _builtins.int
     RUNS_FIELD_NUMBER: _builtins.int
     GOAWAY_FIELD_NUMBER: _builtins.int
+    UNHANDLED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def opened(self) -> Global___StreamOpened:
         """Output only. First, once."""
@@ -1482,6 +1513,12 @@ class StreamResponse(_message.Message):
     def goaway(self) -> Global___StreamGoaway:
         """Output only. Move to another stream."""
 
+    @_builtins.property
+    def unhandled(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnhandledName]:
+        """Output only. Jobs of the worker's queues that wait for a worker with another handler; each name is
+        told once, and again when it was handled meanwhile.
+        """
+
     def __init__(
         self,
         *,
@@ -1491,10 +1528,11 @@ class StreamResponse(_message.Message):
         jobs: _abc.Iterable[_job_pb2.LeasedJob] | None = ...,
         runs: _abc.Iterable[_job_pb2.LeasedRun] | None = ...,
         goaway: Global___StreamGoaway | None = ...,
+        unhandled: _abc.Iterable[Global___UnhandledName] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["goaway", b"goaway", "opened", b"opened"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confirms", b"confirms", "goaway", b"goaway", "jobs", b"jobs", "opened", b"opened", "revokes", b"revokes", "runs", b"runs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confirms", b"confirms", "goaway", b"goaway", "jobs", b"jobs", "opened", b"opened", "revokes", b"revokes", "runs", b"runs", "unhandled", b"unhandled"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

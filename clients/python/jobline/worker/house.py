@@ -16,7 +16,7 @@ from jobline.worker.desk import Desk
 from jobline.worker.drain import Drain
 from jobline.worker.feed import Feed
 from jobline.worker.keeper import Keeper
-from jobline.worker.log import ConnectionLog
+from jobline.worker.log import ConnectionLog, nobody_handles
 from jobline.worker.loop_runners import LoopRunners
 from jobline.worker.middleware import Middleware
 from jobline.worker.patience import Patience
@@ -155,6 +155,8 @@ class House:
         self._keeper.look_soon()
 
     def _take(self, received: Received) -> None:
+        for queue, name, ready in received.unhandled:
+            nobody_handles(queue, name, ready)
         if received.opened:
             self._call_soon(self._connected)
         self._feed.take(received)

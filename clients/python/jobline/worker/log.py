@@ -69,6 +69,12 @@ def _names(queues: list[str]) -> str:
     return f"{words} and {more} more" if more > 0 else words
 
 
+def nobody_handles(queue: str, name: str, ready: int) -> None:
+    """Logs that jobs wait for a handler that no connected worker has."""
+    kind = f"named {name!r}" if name else "without a name"
+    WORKER.warning("%d jobs %s wait in queue %s, and no worker handles them", ready, kind, queue)
+
+
 def attempt_failed(job: LeasedJob, error: BaseException) -> None:
     """Logs an exception of a handler, with its traceback."""
     why = clean(f"{type(error).__qualname__}: {message_of(error)}")

@@ -182,6 +182,8 @@ def server_messages(frame: ServerFrame) -> Iterator[bytes]:
         revoke.id = job_id
         revoke.delivery = delivery
         revoke.reason = job_service_pb2.RevokeReason.ValueType(reason)
+    for (queue, name), ready in frame.unhandled.items():
+        message.unhandled.add(queue=queue, name=name, ready=ready)
     if frame.goaway is not None:
         message.goaway.reason = frame.goaway.reason
         fill_time(message.goaway.close_time, frame.goaway.close_ms)
