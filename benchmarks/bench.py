@@ -46,6 +46,10 @@ class Running:
             return await self.wire.empty_calls()
         return (await self.wire.stats()).pushed_total
 
+    async def completed(self) -> int:
+        """Jobs that were completed; none of a floor."""
+        return 0 if self.is_floor else (await self.wire.stats()).completed_total
+
 
 @dataclass(slots=True)
 class Bench:

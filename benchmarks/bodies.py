@@ -78,6 +78,39 @@ def settle(seq: int, ids: Iterable[int], deliveries: Iterable[int]) -> bytes:
     return request.SerializeToString()
 
 
+def pulled(count: int, *, runs: bool) -> bytes:
+    """The reply to a pull of plain jobs, for an empty handler."""
+    reply = jobs.PullResponse()
+    _hand_out(reply, count, runs)
+    return reply.SerializeToString()
+
+
+def delivered(count: int, *, runs: bool) -> bytes:
+    """A frame that brings plain jobs, for an empty handler."""
+    frame = jobs.StreamResponse()
+    _hand_out(frame, count, runs)
+    return frame.SerializeToString()
+
+
+def _hand_out(message: jobs.PullResponse | jobs.StreamResponse, count: int, runs: bool) -> None:
+    if runs:
+        message.runs.add(
+            first_id=1, delivery=1, queue=QUEUE, payloads=[PAYLOAD] * count, lease_ms=30_000
+        )
+        return
+    for number in range(1, count + 1):
+        message.jobs.add(
+            id=number, delivery=1, queue=QUEUE, payload=PAYLOAD, attempt=1, lease_ms=30_000
+        )
+
+
+def confirm(seq: int) -> bytes:
+    """What confirms a settle: a frame, or the end of one."""
+    frame = jobs.StreamResponse()
+    frame.confirms.add(seq=seq)
+    return frame.SerializeToString()
+
+
 def framed(message: bytes) -> bytes:
     """A message as it stands in the body of a gRPC call: not compressed, its length, itself."""
     return pack(">BI", 0, len(message)) + message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.bench import TRANSPORTS, Bench, Running
 from benchmarks.drains import StreamDrain, drain_by_calls
-from benchmarks.figures import Figure, Unit, at_least
+from benchmarks.figures import Figure, Unit, at_least, beside_floor
 
 JOBS = 1_000_000
 CALLERS = 4
@@ -12,13 +12,18 @@ WINDOW = 8_000
 
 
 async def drain(bench: Bench) -> None:
-    """P3: pull 1,000 and ack 1,000; one stream that delivers and takes acks."""
+    """P3: pull 1,000 and ack 1,000; one stream that delivers and takes acks. Each beside an empty
+    server that hands out the same bytes.
+    """
     for transport in TRANSPORTS:
         for runs, bound in ((True, 900_000), (False, 400_000)):
             what = f"pull 1,000 + ack 1,000, {CALLERS} callers, {_kind(runs)}, {transport}"
+            async with bench.floor(transport) as floor:
+                empty = await _by_calls(bench, floor, runs)
             async with bench.server(transport) as server:
                 value = await _by_calls(bench, server, runs)
-            bench.add(Figure("P3", what, value, Unit.JOBS, at_least(bound)))
+            ratio = beside_floor(value, empty)
+            bench.add(Figure("P3", what, value, Unit.JOBS, at_least(bound), ratio))
     streams = (
         (True, False, 1_500_000, "acks in order"),
         (False, False, 400_000, "acks in order"),
@@ -27,31 +32,39 @@ async def drain(bench: Bench) -> None:
     for transport in TRANSPORTS:
         for runs, shuffled, bound, order in streams:
             what = f"one stream, window {WINDOW:,}, {_kind(runs)}, {order}, {transport}"
+            async with bench.floor(transport) as floor:
+                empty = await _by_stream(bench, floor, runs, shuffled)
             async with bench.server(transport) as server:
                 value = await _by_stream(bench, server, runs, shuffled)
-            bench.add(Figure("P3", what, value, Unit.JOBS, at_least(bound)))
+            ratio = beside_floor(value, empty)
+            bench.add(Figure("P3", what, value, Unit.JOBS, at_least(bound), ratio))
 
 
 def _kind(runs: bool) -> str:
     return "runs" if runs else "rows"
 
 
-async def _by_calls(bench: Bench, server: Running, runs: bool) -> float:
+async def _by_calls(bench: Bench, running: Running, runs: bool) -> float:
     jobs = bench.scaled(JOBS)
 
     async def measure() -> float:
-        await server.wire.fill(jobs)
-        return await drain_by_calls(server.wire, jobs, callers=CALLERS, runs=runs)
+        await _fill(running, jobs)
+        return await drain_by_calls(running, jobs, callers=CALLERS, runs=runs)
 
-    return await bench.best(server, measure)
+    return await bench.best(running, measure)
 
 
-async def _by_stream(bench: Bench, server: Running, runs: bool, shuffled: bool) -> float:
+async def _by_stream(bench: Bench, running: Running, runs: bool, shuffled: bool) -> float:
     jobs = bench.scaled(JOBS)
 
     async def measure() -> float:
-        await server.wire.fill(jobs)
-        drain = StreamDrain(server.wire, jobs, window=WINDOW, runs=runs, shuffled=shuffled)
+        await _fill(running, jobs)
+        drain = StreamDrain(running, jobs, window=WINDOW, runs=runs, shuffled=shuffled)
         return await drain.run()
 
-    return await bench.best(server, measure)
+    return await bench.best(running, measure)
+
+
+async def _fill(running: Running, jobs: int) -> None:
+    if not running.is_floor:
+        await running.wire.fill(jobs)

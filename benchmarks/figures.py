@@ -63,6 +63,11 @@ def at_most(bound: float) -> Target:
     return Target(bound, at_least=False)
 
 
+def beside_floor(value: float, empty: float) -> str:
+    """How much of an empty handler's rate, with the same bytes, is left."""
+    return f"{value / empty:.0%} of an empty handler"
+
+
 def shown(value: float, unit: Unit) -> str:
     """A number as people read it."""
     if unit is Unit.TIME:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from benchmarks import bodies
 from benchmarks.bench import TRANSPORTS, Bench, Running
-from benchmarks.figures import Figure, Target, Unit, at_least
-from benchmarks.h2load import Callers
+from benchmarks.figures import Figure, Target, Unit, at_least, beside_floor
+from benchmarks.h2load import Callers, LoadFailed
 
 SIXTEEN = Callers(4, 4)
 FOUR = Callers(4)
@@ -18,35 +19,52 @@ SIXTY_FOUR = Callers(8, 8)
 TRACED_CALLS = 200
 
 
+@dataclass(frozen=True, slots=True)
+class Pushes:
+    """One push that is posted over and over; `share` is how much of an empty handler's rate it is
+    to reach.
+    """
+
+    number: str
+    what: str
+    message: bytes
+    jobs: int
+    callers: Callers
+    target: Target | None = None
+    share: float | None = None
+
+
 async def lots(bench: Bench) -> None:
     """P1: plain jobs, many a call."""
     for transport in TRANSPORTS:
-        await _beside_floor(bench, transport, 1_000, SIXTEEN, at_least(1_100_000), share=0.35)
-        await _beside_floor(bench, transport, 10_000, FOUR, at_least(1_800_000))
+        for jobs, callers, bound, share in (
+            (1_000, SIXTEEN, 1_100_000, 0.35),
+            (10_000, FOUR, 1_800_000, None),
+        ):
+            what, target = f"{jobs:,} plain jobs", at_least(bound)
+            pushes = Pushes("P1", what, bodies.plain(jobs), jobs, callers, target, share)
+            await _beside_floor(bench, transport, pushes)
 
 
-async def _beside_floor(
-    bench: Bench,
-    transport: str,
-    jobs: int,
-    callers: Callers,
-    target: Target,
-    share: float | None = None,
-) -> None:
-    message = bodies.plain(jobs)
+async def _beside_floor(bench: Bench, transport: str, pushes: Pushes) -> None:
+    async def rate(running: Running) -> float:
+        return await bench.push_rate(
+            running, pushes.message, jobs=pushes.jobs, callers=pushes.callers
+        )
+
     async with bench.floor(transport) as floor:
-        empty = await bench.push_rate(floor, message, jobs=jobs, callers=callers)
+        empty = await rate(floor)
     async with bench.server(transport) as server:
-        value = await bench.push_rate(server, message, jobs=jobs, callers=callers)
+        value = await rate(server)
+    share = pushes.share
     bench.add(
         Figure(
-            "P1",
-            f"push, {jobs:,} plain jobs a call, {callers} callers, {transport}",
+            pushes.number,
+            f"push, {pushes.what} a call, {pushes.callers} callers, {transport}",
             value,
             Unit.JOBS,
-            target,
-            ratio=f"{value / empty:.0%} of an empty handler"
-            + (f" (target ≥ {share:.0%})" if share else ""),
+            pushes.target,
+            ratio=beside_floor(value, empty) + (f" (target ≥ {share:.0%})" if share else ""),
             ratio_met=value / empty >= share if share else None,
         )
     )
@@ -54,42 +72,44 @@ async def _beside_floor(
 
 async def rows(bench: Bench) -> None:
     """P2: jobs with options of their own; and few jobs a call."""
+    own = "1,000 jobs with options of their own"
+    with_options = Pushes("P2", own, bodies.rows(1_000), 1_000, SIXTEEN, at_least(300_000))
     for transport in TRANSPORTS:
-        async with bench.server(transport) as server:
-            value = await bench.push_rate(server, bodies.rows(1_000), jobs=1_000, callers=SIXTEEN)
-        what = f"push, 1,000 jobs with options of their own a call, {SIXTEEN} callers, {transport}"
-        bench.add(Figure("P2", what, value, Unit.JOBS, at_least(300_000)))
+        await _beside_floor(bench, transport, with_options)
+    async with bench.floor("native") as floor:
+        empty = await traced(bench, floor)
     async with bench.server("native") as server:
         value = await traced(bench, server)
     what = f"the same, a trace header of its own in every job, {FOUR} callers, native"
-    bench.add(Figure("P2", what, value, Unit.JOBS, note="bodies posted by Python"))
-    for transport, target in (("native", at_least(120_000)), ("grpcio", None)):
-        async with bench.server(transport) as server:
-            value = await bench.push_rate(server, bodies.plain(10), jobs=10, callers=SIXTY_FOUR)
-        what = f"push, 10 plain jobs a call, {SIXTY_FOUR} callers, {transport}"
-        bench.add(Figure("P2", what, value, Unit.JOBS, target))
+    ratio, note = beside_floor(value, empty), "bodies posted by Python"
+    bench.add(Figure("P2", what, value, Unit.JOBS, ratio=ratio, note=note))
+    few = Pushes("P2", "10 plain jobs", bodies.plain(10), 10, SIXTY_FOUR)
+    await _beside_floor(bench, "native", replace(few, target=at_least(120_000)))
+    await _beside_floor(bench, "grpcio", few)
 
 
-async def traced(bench: Bench, server: Running) -> float:
+async def traced(bench: Bench, running: Running) -> float:
     """Jobs a second of pushes of which no two are alike."""
     calls = bench.scaled(TRACED_CALLS)
 
     async def measure() -> float:
-        before = (await server.wire.stats()).pushed_total
+        before = await running.arrived()
         messages = [bodies.traced_rows(1_000, before + 1_000 * call) for call in range(calls)]
         left = iter(messages)
 
         async def caller() -> None:
             for message in left:
-                await server.wire.push(message)
+                await running.wire.push(message)
 
         began = perf_counter()
         await asyncio.gather(*(caller() for _ in range(4)))
         seconds = perf_counter() - began
-        await server.wire.expect_pushed(before, 1_000 * calls)
+        arrived = await running.arrived() - before
+        if arrived != calls * (1 if running.is_floor else 1_000):
+            raise LoadFailed(f"{calls} calls of 1,000 jobs were made, and {arrived} arrived")
         return 1_000 * calls / seconds
 
-    return await bench.best(server, measure)
+    return await bench.best(running, measure)
 
 
 async def one_by_one(bench: Bench) -> None:
@@ -102,7 +122,7 @@ async def one_by_one(bench: Bench) -> None:
         async with bench.server(transport) as server:
             value = await bench.push_rate(server, message, jobs=1, callers=SIXTY_FOUR)
         values[transport] = value
-        share = f"{value / empty:.0%} of an empty handler ({empty:,.0f}/s)"
+        share = f"{beside_floor(value, empty)} ({empty:,.0f}/s)"
         what = f"push, one job a call, {SIXTY_FOUR} calls at once, {transport}"
         if transport == "grpcio":
             ratio, met, target = f"{share} (target ≥ 80%)", value / empty >= 0.8, None

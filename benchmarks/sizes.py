@@ -7,7 +7,8 @@ import shutil
 
 from benchmarks import bodies
 from benchmarks.bench import Bench, Running
-from benchmarks.figures import Figure, Target, Unit, at_most
+from benchmarks.bodies import PAYLOAD_BYTES
+from benchmarks.figures import Figure, Unit, at_most
 from benchmarks.h2load import LoadFailed
 
 PLAIN_JOBS = 1_000_000
@@ -26,20 +27,26 @@ async def memory(bench: Bench) -> None:
         before = await _memory(server)
         await server.wire.fill(jobs)
         value = (await _memory(server) - before) / jobs
-    what = f"memory, {jobs:,} plain jobs waiting, payload of 100 bytes included"
-    bench.add(Figure("P9", what, value, Unit.BYTES, at_most(200)))
-    await _memory_of_rows(bench, "options of their own", at_most(600), traced=False)
-    await _memory_of_rows(bench, "a trace header of its own each", None, traced=True)
+    what = f"memory, {jobs:,} plain jobs waiting, payload of {PAYLOAD_BYTES} bytes included"
+    ratio = f"{value / PAYLOAD_BYTES:.1f} × the payload"
+    bench.add(Figure("P9", what, value, Unit.BYTES, at_most(200), ratio))
+    for kind, target, is_traced in (
+        ("options of their own", at_most(600), False),
+        ("a trace header of its own each", None, True),
+    ):
+        of_rows = await _memory_of_rows(bench, is_traced)
+        what = f"memory, {bench.scaled(OPTION_JOBS):,} jobs with {kind}"
+        ratio = f"{of_rows / value:.1f} × a plain job"
+        bench.add(Figure("P9", what, of_rows, Unit.BYTES, target, ratio))
 
 
-async def _memory_of_rows(bench: Bench, what: str, target: Target | None, traced: bool) -> None:
+async def _memory_of_rows(bench: Bench, traced: bool) -> float:
     jobs = bench.scaled(OPTION_JOBS)
     async with bench.server("native") as server:
         await _push_rows(server, WARM_JOBS, traced)
         before = await _memory(server)
         await _push_rows(server, jobs, traced)
-        value = (await _memory(server) - before) / jobs
-    bench.add(Figure("P9", f"memory, {jobs:,} jobs with {what}", value, Unit.BYTES, target))
+        return (await _memory(server) - before) / jobs
 
 
 async def _push_rows(server: Running, count: int, traced: bool) -> None:
