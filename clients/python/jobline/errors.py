@@ -122,7 +122,7 @@ class AlreadyExists(_Refused):
 
 
 class IdempotencyMismatch(AlreadyExists):
-    """The `job_key` is known with another payload."""
+    """The `job_key` is known with another payload, or the `request_id` with another request."""
 
 
 class FailedPrecondition(_Refused):

@@ -37,7 +37,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_QUEUE_NOT_FOUND: _ErrorReason.ValueType  # 6
     """NOT_FOUND: no such queue."""
     ERROR_REASON_IDEMPOTENCY_MISMATCH: _ErrorReason.ValueType  # 7
-    """ALREADY_EXISTS: the key is known with another payload."""
+    """ALREADY_EXISTS: the key is known with another payload, or the request id with another request."""
     ERROR_REASON_WRONG_STATE: _ErrorReason.ValueType  # 8
     """FAILED_PRECONDITION: the job's state does not allow it. Not raised yet: calls on many jobs count such
     jobs in their answers.
@@ -105,7 +105,7 @@ ERROR_REASON_JOB_NOT_FOUND: ErrorReason.ValueType  # 5
 ERROR_REASON_QUEUE_NOT_FOUND: ErrorReason.ValueType  # 6
 """NOT_FOUND: no such queue."""
 ERROR_REASON_IDEMPOTENCY_MISMATCH: ErrorReason.ValueType  # 7
-"""ALREADY_EXISTS: the key is known with another payload."""
+"""ALREADY_EXISTS: the key is known with another payload, or the request id with another request."""
 ERROR_REASON_WRONG_STATE: ErrorReason.ValueType  # 8
 """FAILED_PRECONDITION: the job's state does not allow it. Not raised yet: calls on many jobs count such
 jobs in their answers.
