@@ -119,6 +119,8 @@ EMPTY_QUEUE_MS = 1 * HOUR_MS
 SLICE_ITEMS = 2_000
 # Keys that are forgotten in one slice: some 5 ms.
 SLICE_KEYS = 5_000
+# A hand-out takes up to so many single jobs and runs of neighbours: some 5 µs each.
+LEASE_SLICE_ITEMS = 1_000
 # A lease that is lost costs its job ten microseconds; one that is only looked at, half of one.
 LOST_SLICE_JOBS = 1_000
 LOOKED_SLICE_LEASES = 10_000

@@ -2,16 +2,30 @@
 
 A queue that something happened to serves its consumers in turn; a consumer that has room again is
 served from its queues by weight. Both end in `give`, the only caller of `decide_lease`.
+
+How much is handed out in one turn of the loop is bounded, whoever wants it: the rest goes out in
+the next one, to whose turn it is then.
 """
 
 from __future__ import annotations
 
+import asyncio
+
 from jobline_server.dispatch.turns import shares
+from jobline_server.engine import limits
 from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.taker import Taker
+
+# What goes out in a turn of the loop, in single jobs and runs. A hand-out that cannot take more of
+# a queue has used it up.
+TURN_ITEMS = limits.LEASE_SLICE_ITEMS
+# A hand-out costs what so many items do, however few it brings.
+HAND_OUT_ITEMS = 5
+# Below this it is not worth a call of the loop to begin anew.
+LITTLE_ITEMS = 100
 
 
 class Dispatcher:
@@ -19,6 +33,10 @@ class Dispatcher:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._used = 0
+        self._renews = False
+        self._late: dict[Shard, None] = {}
+        """Shards with queues that had to wait for the next turn of the loop."""
         core.hand_out = self.serve_queue
 
     def join(self, taker: Taker) -> None:
@@ -30,28 +48,35 @@ class Dispatcher:
         self._core.turns.leave(taker)
 
     def welcome(self, taker: Taker) -> None:
-        """A consumer that waits may have room again: it is given what is ready."""
+        """A consumer that waits may have room again: it is given what is ready, some of it in later
+        turns of the loop.
+        """
         self._core.turns.wake(taker)
-        self.serve_taker(taker)
+        self.serve_taker(taker, bounded=True)
 
     def serve_queue(self, shard: Shard, queue: Queue) -> bool:
         """Gives what is ready at a queue to those who wait there, in equal parts, as long as
-        somebody takes anything. Returns whether something is left and somebody has room for it.
+        somebody takes anything. Returns whether something is left that may go out after a commit,
+        and somebody has room for it.
         """
         turns = self._core.turns
         most, given = 0, 1
         while given and queue.ready:
+            if self._used >= TURN_ITEMS:
+                self._put_off(shard, queue)
+                return False
             given = 0
             most = turns.share_of(queue.name, queue.ready)
             for taker in turns.round(queue.name) if most else ():
                 given += self.give(shard, queue, taker, most)
-                if not queue.ready:
+                if not queue.ready or self._used >= TURN_ITEMS:
                     break
         return bool(queue.ready and most)
 
-    def serve_taker(self, taker: Taker) -> int:
+    def serve_taker(self, taker: Taker, *, bounded: bool = False) -> int:
         """Gives a consumer with room what is ready at its queues; returns how many jobs. What only
-        waits for its commit is looked at again after that.
+        waits for its commit is looked at again after that. A pull takes no more than goes out in a
+        turn, and is answered at once; a stream may want much, and waits if it is `bounded`.
         """
         given = 0
         room = taker.room()[0]
@@ -60,12 +85,16 @@ class Dispatcher:
         for name, most in shares(taker.queues, room):
             shard = self._core.shard_of_queue(name)
             queue = shard.queues.get(name)
-            if queue is not None and queue.ready and not queue.paused:
+            if queue is None or not queue.ready or queue.paused:
+                continue
+            if not bounded or self._used < TURN_ITEMS:
                 given += self.give(shard, queue, taker, most)
                 if taker.room()[0] <= 0:
                     break
-                if queue.ready and shard.has_uncommitted():
-                    shard.wake(queue)
+            if bounded and self._used >= TURN_ITEMS:
+                self._put_off(shard, queue)
+            elif queue.ready and shard.has_uncommitted():
+                shard.wake(queue)
         return given
 
     def give(self, shard: Shard, queue: Queue, taker: Taker, most: int) -> int:
@@ -86,8 +115,28 @@ class Dispatcher:
         )
         count = leased.count()
         if count:
+            self._use(HAND_OUT_ITEMS + len(leased.runs) + len(leased.jobs))
             self._core.spans.waited(queue.name, leased, now.wall_ms)
             arm(shard, holder)
             taker.take(leased)
             self._core.leased(shard)
         return count
+
+    def _use(self, items: int) -> None:
+        """So much of this turn of the loop is used."""
+        self._used += items
+        if self._used > LITTLE_ITEMS and not self._renews:
+            self._renews = True
+            asyncio.get_running_loop().call_soon(self._renew)
+
+    def _put_off(self, shard: Shard, queue: Queue) -> None:
+        """A queue is served in the next turn of the loop."""
+        shard.wake(queue)
+        self._late[shard] = None
+
+    def _renew(self) -> None:
+        """Another turn of the loop: what had to wait for it goes on."""
+        self._used, self._renews = 0, False
+        late, self._late = self._late, {}
+        for shard in late:
+            self._core.serve(shard)

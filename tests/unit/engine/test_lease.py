@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from jobline_server.engine import limits
 from jobline_server.engine.commands import LeasedJob, LeasedRun, ReleaseItem
+from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.lease import arm, leased_job
 from jobline_server.engine.decide.queues import decide_pause_queue
 from jobline_server.engine.entries import JobsLeased
@@ -128,3 +132,21 @@ def test_leases_of_a_whole_lot_share_its_payloads(world):
     [lot] = world.shard.lots.lots.values()
     assert run.payloads is lot.payloads
     assert leases_of(world.lease()) == []
+
+
+@pytest.mark.parametrize("kind", ["single jobs", "lots of one", "a lot with holes"])
+def test_one_hand_out_takes_a_bounded_number_of_items(world, monkeypatch, kind):
+    """What each of them costs, the loop waits for; the next hand-out goes on where it ended."""
+    monkeypatch.setattr(limits, "LEASE_SLICE_ITEMS", 3)
+    if kind == "single jobs":
+        ids = [world.row(priority=number < 2) for number in range(7)]
+    elif kind == "lots of one":
+        ids = [world.plain(b"x").first_id for _ in range(7)]
+    else:
+        first_id = world.plain(*[b"x"] * 14).first_id
+        decide_cancel(world.shard, world.now, range(first_id, first_id + 14, 2))
+        ids = list(range(first_id + 1, first_id + 14, 2))
+    taken = [world.ids(9) for _ in range(3)]
+    assert [len(part) for part in taken] == [3, 3, 1]
+    assert sorted(job_id for part in taken for job_id in part) == ids
+    world.check()

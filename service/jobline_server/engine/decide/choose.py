@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
+from itertools import islice
 from operator import attrgetter
 
+from jobline_server.engine import limits
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Item, largest_of, size_of
 from jobline_server.engine.lot import Lot
@@ -28,7 +30,7 @@ class Stretch:
 
 
 class Chosen:
-    """What goes out to one consumer, in order.
+    """What goes out to one consumer, in order: `LEASE_SLICE_ITEMS` at most.
 
     `jobs_room` and `bytes_room` are what the consumer still takes; one that `has_nothing` takes one
     job of any size, but never one of more than `payload_bytes_max` (None: any).
@@ -81,7 +83,7 @@ def _take(items: Iterable[Item], chosen: Chosen) -> bool:
     """Adds items while they fit, and says whether all did and there is room for more."""
     taken = chosen.items
     jobs_room, bytes_room = chosen.jobs_room, chosen.bytes_room
-    for item in items:
+    for item in islice(items, limits.LEASE_SLICE_ITEMS - len(taken)):
         if isinstance(item, Lot):
             chosen.jobs_room, chosen.bytes_room = jobs_room, bytes_room
             if not _take_lot(item, chosen):
@@ -96,7 +98,7 @@ def _take(items: Iterable[Item], chosen: Chosen) -> bool:
         if not jobs_room:
             return False
     chosen.jobs_room, chosen.bytes_room = jobs_room, bytes_room
-    return True
+    return len(taken) < limits.LEASE_SLICE_ITEMS
 
 
 def _take_lot(lot: Lot, chosen: Chosen) -> bool:
@@ -113,7 +115,7 @@ def _take_lot(lot: Lot, chosen: Chosen) -> bool:
             chosen.has_runs = True
             chosen.bytes_room -= payload_bytes
             chosen.jobs_room -= fits
-        if fits < count or not chosen.jobs_room:
+        if fits < count or not chosen.jobs_room or len(chosen.items) >= limits.LEASE_SLICE_ITEMS:
             return False
         index += count
 

@@ -30,9 +30,9 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     lease_ms: int,
     payload_bytes_max: int | None = None,
 ) -> Leased:
-    """Hands out what is ready and durable, at most `max_jobs` and `max_bytes`; one job always fits
-    if the holder has none, unless its payload is larger than `payload_bytes_max`. `lease_ms` 0
-    leaves each job its own. Arm the holder afterwards (`arm`).
+    """Hands out a slice of what is ready and durable, at most `max_jobs` and `max_bytes`; one job
+    always fits if the holder has none, unless its payload is larger than `payload_bytes_max`.
+    `lease_ms` 0 leaves each job its own. Arm the holder afterwards (`arm`).
     """
     if queue.paused or queue.deleting or not queue.ready or max_jobs <= 0:
         return Leased()
