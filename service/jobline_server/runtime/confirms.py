@@ -60,7 +60,7 @@ class Confirms:
                 outcomes, died = self._decide(part)
                 exceptions += [(offset + index, outcome) for index, outcome in outcomes]
                 dead += [offset + index for index in died]
-                room -= len(part.fails) + len(part.releases) + 1
+                room -= _items_of(part) + 1
             decided.append((settle, exceptions, dead))
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.add_done_callback(partial(self._handle_committed, decided))
@@ -139,16 +139,21 @@ class Confirms:
 
 
 def _parts(settle: Settle) -> Iterator[tuple[int, Settle]]:
-    """A settle in slices, each with the index of its first item. Acks stay together: a thousand of
-    them cost what a few fails do.
-    """
-    if len(settle.fails) + len(settle.releases) <= SETTLES_AT_ONCE:
+    """A settle in slices, each with the index of its first item."""
+    if _items_of(settle) <= SETTLES_AT_ONCE:
         yield 0, settle
         return
-    yield 0, Settle(settle.seq, settle.ack_ids, settle.ack_deliveries, settle.results)
+    for start in range(0, len(settle.ack_ids), SETTLES_AT_ONCE):
+        stop = start + SETTLES_AT_ONCE
+        ids, deliveries = settle.ack_ids[start:stop], settle.ack_deliveries[start:stop]
+        yield start, Settle(0, ids, deliveries, settle.results)
     offset = len(settle.ack_ids)
     for start in range(0, len(settle.fails), SETTLES_AT_ONCE):
         yield offset + start, Settle(fails=settle.fails[start : start + SETTLES_AT_ONCE])
     offset += len(settle.fails)
     for start in range(0, len(settle.releases), SETTLES_AT_ONCE):
         yield offset + start, Settle(releases=settle.releases[start : start + SETTLES_AT_ONCE])
+
+
+def _items_of(settle: Settle) -> int:
+    return len(settle.ack_ids) + len(settle.fails) + len(settle.releases)

@@ -38,7 +38,13 @@ class Workers:
         self, ids: list[int], deliveries: list[int], results: dict[int, bytes]
     ) -> Exceptions:
         """Settles jobs as done; returns after the commit."""
-        exceptions = self._settles.ack(ids, deliveries, results)
+        exceptions: Exceptions = []
+        for start in range(0, len(ids), SETTLES_AT_ONCE):
+            if start:
+                await asyncio.sleep(0)
+            stop = start + SETTLES_AT_ONCE
+            part = self._settles.ack(ids[start:stop], deliveries[start:stop], results)
+            exceptions += [(start + index, outcome) for index, outcome in part]
         await self._core.commits.wait()
         if not exceptions:
             return exceptions

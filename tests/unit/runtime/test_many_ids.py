@@ -11,6 +11,7 @@ import pytest
 from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState, SettleOutcome
+from jobline_server.runtime import workers
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
 from jobline_server.storage.finished import EndedLook
@@ -56,13 +57,18 @@ async def committed(runtime: Runtime, call: asyncio.Future[Any]) -> None:
         await runtime.core.commits.commit_once()
 
 
-async def completed(runtime: Runtime) -> tuple[list[int], list[int]]:
-    """Jobs that were acked: ids and deliveries."""
+async def leased(runtime: Runtime) -> tuple[list[int], list[int]]:
+    """Jobs that somebody has: ids and deliveries."""
     payloads = Payloads.of([b"x"] * JOBS)
     await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
     (run,) = (await a_pull(runtime)).runs
-    ids, deliveries = list(range(run.first_id, run.first_id + JOBS)), [run.delivery] * JOBS
+    return list(range(run.first_id, run.first_id + JOBS)), [run.delivery] * JOBS
+
+
+async def completed(runtime: Runtime) -> tuple[list[int], list[int]]:
+    """Jobs that were acked: ids and deliveries."""
+    ids, deliveries = await leased(runtime)
     ack = asyncio.ensure_future(runtime.ack(ids[:], deliveries, {}))
     await committed(runtime, ack)
     return ids, deliveries
@@ -122,3 +128,23 @@ async def test_operators_change_many_ended_jobs_at_once(
     done = await call
     assert (dry.count, dry.skipped_ids) == (done.count, done.skipped_ids) == (4, [ids[4]])
     assert looks.count == 2
+
+
+async def test_many_acks_are_decided_in_slices(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: ten thousand small pushes that are acked in one call are not one step of the loop;
+    the answer is one, each outcome at its place.
+    """
+    monkeypatch.setattr(workers, "SETTLES_AT_ONCE", 2)
+    ids, deliveries = await leased(runtime)
+    deliveries[3] += 1
+    call = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))
+    queue = runtime.core.shards[0].queues["mail"]
+    active: list[int] = []
+    while not call.done() and (not active or queue.active > 1):
+        await asyncio.sleep(0)
+        active.append(queue.active)
+    await committed(runtime, call)
+    assert active == [3, 2, 1]
+    assert call.result() == [(3, SettleOutcome.LEASE_LOST)]

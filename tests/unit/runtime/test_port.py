@@ -226,7 +226,7 @@ async def test_a_settle_that_cannot_be_answered_ends_the_stream(
         await confirmed(runtime, port, Settle(1, [job_id + 1], [delivery]))
 
 
-@pytest.mark.parametrize("what", ["fails", "releases", "extends"])
+@pytest.mark.parametrize("what", ["acks", "fails", "releases", "extends"])
 async def test_many_items_of_a_frame_are_taken_in_slices(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -236,8 +236,11 @@ async def test_many_items_of_a_frame_are_taken_in_slices(
     port, leases = await a_stream(runtime, jobs=25)
     leases[20] = leases[20][0], 1
     error = JobError(message="no such host")
+    ids, deliveries = [job_id for job_id, _ in leases], [delivery for _, delivery in leases]
     settle = Settle(
         1,
+        ids if what == "acks" else [],
+        deliveries if what == "acks" else [],
         fails=[FailItem(*lease, error) for lease in leases] if what == "fails" else [],
         releases=[ReleaseItem(*lease) for lease in leases] if what == "releases" else [],
     )
