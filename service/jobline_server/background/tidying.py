@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobline_server.background.beat import Counts
-from jobline_server.engine.decide.queues import decide_vanish
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.room import Room
 from jobline_server.runtime.streams import Streams
+from jobline_server.runtime.vanishing import vanish
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,9 @@ class EmptyQueuesBeat:
     name: str = "empty_queues"
     every_seconds: float = 60.0
 
-    async def run_once(self, now: Now) -> Counts:
+    async def run_once(self, _now: Now) -> Counts:
         """Looks at all queues of all shards."""
-        vanished = 0
-        for shard in self.core.shards:
-            vanished += decide_vanish(shard, now)
-            self.core.decided(shard)
-        return {"vanished": vanished}
+        return {"vanished": await vanish(self.core)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,13 +100,17 @@ def decide_delete_active(shard: Shard, now: Now, ids: Iterable[int]) -> int:
     return sum(sum(counts) for _, counts in chosen.values())
 
 
-def decide_vanish(shard: Shard, now: Now) -> int:
-    """Deletes queues that were empty for an hour and have nothing of their own; says how many. To
-    be called now and then: a queue counts as empty from the last call that found it in use.
+def decide_vanish(shard: Shard, now: Now, names: Iterable[str] | None = None) -> int:
+    """Deletes those of these queues (None: of all) that were empty for an hour and have nothing of
+    their own; says how many. To be called now and then: a queue counts as empty from the last call
+    that found it in use.
     """
     before = now.wall_ms - limits.EMPTY_QUEUE_MS
     gone: list[str] = []
-    for queue in shard.queues.values():
+    for name in list(shard.queues) if names is None else names:
+        queue = shard.queues.get(name)
+        if queue is None:
+            continue
         if queue.live() or any(queue.ended.values()):
             queue.touched_ms = now.wall_ms
         elif queue.is_plain() and queue.touched_ms < before:
