@@ -122,6 +122,8 @@ class ReleaseReason(IntEnum):
     INTERRUPTED = 2
     UNHANDLED = 3
     LIMITED = 4
+    UNDELIVERED = 5
+    """Nobody took it; the server itself gives it back, as often as it takes."""
 
 
 class RevokeReason(IntEnum):

@@ -21,7 +21,7 @@ from jobline_server.engine.commands import (
 from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.holder import Holder, Tally
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import RevokeReason, SettleOutcome
+from jobline_server.engine.values import ReleaseReason, RevokeReason, SettleOutcome
 from jobline_server.runtime.confirms import Confirms
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
@@ -238,6 +238,6 @@ class StreamPort:
         now = self._core.now()
         for number, holder in self.holders.items():
             if goodbye:
-                self._returns.start(holder.held())
+                self._returns.start(holder.held(), ReleaseReason.INTERRUPTED)
             shard = self._core.shards[number]
             disconnect(shard, now, holder, grace_ms=self._grace_ms)

@@ -7,12 +7,14 @@ stall. Many of them go some at a time, with the loop free in between.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from jobline_server.engine.commands import ReleaseItem
+from jobline_server.engine.values import ReleaseReason
 from jobline_server.runtime.settles import SETTLES_AT_ONCE, Settles
 
 Lease = tuple[int, int]
+UNDELIVERED = ReleaseReason.UNDELIVERED
 
 
 class Returns:
@@ -22,15 +24,15 @@ class Returns:
         self._settles = settles
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, leases: Iterable[Lease]) -> None:
+    def start(self, leases: Iterable[Lease], why: ReleaseReason = UNDELIVERED) -> None:
         """Gives back those of these (id, delivery) that are still held: a few at once, many by and
         by.
         """
-        found = list(leases)
-        if len(found) <= SETTLES_AT_ONCE:
-            self._release(found)
+        items = [ReleaseItem(job_id, delivery, why=why) for job_id, delivery in leases]
+        if len(items) <= SETTLES_AT_ONCE:
+            self._release(items)
             return
-        task = asyncio.get_running_loop().create_task(self._release_all(found))
+        task = asyncio.get_running_loop().create_task(self._release_all(items))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -38,11 +40,11 @@ class Returns:
         """Returns when everything that was started is decided."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _release_all(self, leases: Sequence[Lease]) -> None:
-        for start in range(0, len(leases), SETTLES_AT_ONCE):
-            self._release(leases[start : start + SETTLES_AT_ONCE])
+    async def _release_all(self, items: list[ReleaseItem]) -> None:
+        for start in range(0, len(items), SETTLES_AT_ONCE):
+            self._release(items[start : start + SETTLES_AT_ONCE])
             await asyncio.sleep(0)
 
-    def _release(self, leases: Sequence[Lease]) -> None:
-        if leases:
-            self._settles.release([ReleaseItem(job_id, delivery) for job_id, delivery in leases])
+    def _release(self, items: list[ReleaseItem]) -> None:
+        if items:
+            self._settles.release(items)

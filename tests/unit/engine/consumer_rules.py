@@ -143,12 +143,16 @@ class ConsumerRules(RuleBasedStateMachine):
         assert found == [both.model.fail(item) for item in items]
 
     @precondition(held)
-    @rule(picks=PICKS, delays=st.lists(DELAYS, min_size=6, max_size=6))
-    def release(self, picks, delays):
+    @rule(
+        picks=PICKS,
+        delays=st.lists(DELAYS, min_size=6, max_size=6),
+        why=st.sampled_from([ReleaseReason.SNOOZE, ReleaseReason.UNDELIVERED]),
+    )
+    def release(self, picks, delays, why):
         both = self.both
         both.begin()
         items = [
-            ReleaseItem(*both.lease_at(pick), delay, ReleaseReason.SNOOZE)
+            ReleaseItem(*both.lease_at(pick), delay, why)
             for pick, delay in zip(picks, delays, strict=False)
         ]
         found = decide_release(both.shard, both.now, items)

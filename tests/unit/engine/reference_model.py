@@ -16,6 +16,7 @@ from jobline_server.engine.values import (
     JobState,
     LeaseReason,
     QueueSettings,
+    ReleaseReason,
     SettleOutcome,
 )
 from tests.unit.engine.reference_jobs import (
@@ -159,7 +160,7 @@ class ReferenceModel:
     def release(self, items: list[ReleaseItem]) -> list[SettleOutcome]:
         """Those that go on at once stand where they stood."""
         outcomes: list[SettleOutcome] = []
-        given_back: list[tuple[ModelJob, int]] = []
+        given_back: list[tuple[ModelJob, ReleaseItem]] = []
         for item in items:
             job = self.active(item.id, item.delivery)
             if isinstance(job, SettleOutcome):
@@ -170,12 +171,12 @@ class ReferenceModel:
             elif any(job is other for other, _ in given_back):
                 outcomes.append(Out.LEASE_LOST)
             else:
-                given_back.append((job, item.delay_ms))
+                given_back.append((job, item))
                 outcomes.append(Out.DONE)
-        for job, delay_ms in given_back:
-            job.releases += 1
+        for job, item in given_back:
+            job.releases += item.why is not ReleaseReason.UNDELIVERED
             job.why = LeaseReason.RELEASED
-            self._go_on(job, delay_ms)
+            self._go_on(job, item.delay_ms)
         return outcomes
 
     def extend(self, item: ExtendItem) -> SettleOutcome:

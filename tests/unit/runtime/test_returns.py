@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from jobline_server.engine import limits
 from jobline_server.engine.commands import Pull
+from jobline_server.engine.values import JobState
 from jobline_server.runtime import returns
 from jobline_server.runtime.replies import leases_of, runs_of
 from jobline_server.runtime.runtime import Runtime
@@ -27,3 +29,18 @@ async def test_many_jobs_come_back_in_their_order_some_at_a_time(
     await runtime.core.commits.commit_once()
     again = await runtime.pull(pull)
     assert [job.id for job in again.jobs] == [job_id for job_id, _ in lost]
+
+
+async def test_a_job_that_nobody_takes_does_not_die_of_it(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial A3: what the server gives back by itself is no release of a worker's."""
+    monkeypatch.setattr(limits, "RELEASES_MAX", 2)
+    await pushed(runtime, rows=1, plain=0)
+    pull = Pull((("mail", 1),), max_jobs=1)
+    for _ in range(5):
+        (lost,) = leases_of(runs_of(await runtime.pull(pull)))
+        runtime.returns.start([lost])
+        await runtime.core.commits.commit_once()
+    job = await runtime.get_job(lost[0])
+    assert (job.state, job.releases) == (JobState.READY, 0)

@@ -155,6 +155,8 @@ class _ReleaseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Release
     """The worker has no handler for it."""
     RELEASE_REASON_LIMITED: _ReleaseReason.ValueType  # 4
     """A limit is reached. Not served yet with a limiter: UNIMPLEMENTED."""
+    RELEASE_REASON_UNDELIVERED: _ReleaseReason.ValueType  # 5
+    """The server says so, a worker never does: nobody took the job. It is not counted as a release."""
 
 class ReleaseReason(_ReleaseReason, metaclass=_ReleaseReasonEnumTypeWrapper):
     """Why a job is given back."""
@@ -169,6 +171,8 @@ RELEASE_REASON_UNHANDLED: ReleaseReason.ValueType  # 3
 """The worker has no handler for it."""
 RELEASE_REASON_LIMITED: ReleaseReason.ValueType  # 4
 """A limit is reached. Not served yet with a limiter: UNIMPLEMENTED."""
+RELEASE_REASON_UNDELIVERED: ReleaseReason.ValueType  # 5
+"""The server says so, a worker never does: nobody took the job. It is not counted as a release."""
 Global___ReleaseReason: _TypeAlias = ReleaseReason  # noqa: Y015
 
 class _RevokeReason:

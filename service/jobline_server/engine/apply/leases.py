@@ -33,6 +33,7 @@ from jobline_server.engine.values import (
     JobError,
     JobState,
     LeaseReason,
+    ReleaseReason,
     RevokeReason,
 )
 
@@ -171,7 +172,7 @@ def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
     """Jobs were given back."""
     moves = Move.RELEASED, Move.RELEASED_FOR_LATER
     for job in _given_back(shard, fact, offset, moves, AttemptOutcome.RELEASED):
-        job.releases += 1
+        job.releases += fact.why is not ReleaseReason.UNDELIVERED
         job.lease_reason = LeaseReason.RELEASED
 
 

@@ -123,7 +123,7 @@ def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptio
         elif isinstance(lease, Job) and lease.cancel_requested:
             shard.emit(JobsCancelled(now.wall_ms, [item.id], [1]), volatile=lease.volatile)
             exceptions.append((index, _CANCELLED))
-        elif isinstance(lease, Job) and lease.releases >= limits.RELEASES_MAX:
+        elif isinstance(lease, Job) and _is_released_for_good(lease, item.why):
             died = JobDied(now.wall_ms, item.id, EndReason.MAX_ATTEMPTS_EXCEEDED, RELEASES_USED_UP)
             shard.emit(died, volatile=lease.volatile)
         else:
@@ -131,6 +131,11 @@ def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptio
             batch[item.id] = (_kind_of(lease, item.why), run_at_ms)
     _emit_released(shard, now, batch)
     return exceptions
+
+
+def _is_released_for_good(job: Job, why: ReleaseReason) -> bool:
+    """Workers have given it back as often as they may."""
+    return why is not ReleaseReason.UNDELIVERED and job.releases >= limits.RELEASES_MAX
 
 
 def _kind_of(lease: Job | RunLease, why: ReleaseReason) -> _Kind:

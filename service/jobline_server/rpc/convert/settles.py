@@ -32,6 +32,9 @@ NO_ERROR = JobError()
 M = TypeVar("M")
 V = TypeVar("V")
 
+# What only the server itself says.
+_SERVERS = frozenset({ReleaseReason.UNDELIVERED})
+
 
 def acks(
     ids: list[int],
@@ -116,7 +119,7 @@ def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
         fields.duration_ms(item.delay, "delay", 0, limits.DELAY_MS_MAX)
         if item.HasField("delay")
         else 0,
-        fields.member(item.why, "why", ReleaseReason) or ReleaseReason.INTERRUPTED,
+        fields.member(item.why, "why", ReleaseReason, but=_SERVERS) or ReleaseReason.INTERRUPTED,
     )
 
 
