@@ -16,6 +16,7 @@ from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.rpc.admission import CallLimits
+from jobline_server.runtime.port import StreamPort
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import BytesChannel, call, encoded, refusal_of
 from tests.server.conftest import connect, until
@@ -95,6 +96,54 @@ async def test_nothing_of_a_refused_stream_outlives_it(channel: aio.Channel) -> 
         await until(lambda: parts() <= before + LAST)
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("says_goodbye", [True, False])
+async def test_nothing_of_a_stream_that_ended_outlives_it(
+    channel: aio.Channel, says_goodbye: bool
+) -> None:
+    """Trial E1: nor of what it said of itself, or was to be told, however it ended."""
+    opening = make(job_service_pb2.StreamRequest, open={"queues": [{"queue": "q"}]})
+
+    def streams() -> int:
+        return sum(isinstance(found, StreamPort) for found in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            stream: Any = JobServiceStub(channel).Stream()
+            await stream.write(opening)
+            await stream.read()
+            if says_goodbye:
+                await stream.done_writing()
+                await stream.code()
+            else:
+                stream.cancel()
+        await until(lambda: not streams())
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("kind", ["streams", "waiters"])
+async def test_what_open_calls_keep_is_bounded_together(
+    server: RunningServer, channel: aio.Channel, kind: str
+) -> None:
+    """Trial E6: schemas of workers, and the ids of those who wait."""
+    gate = getattr(server.server.admission, kind)
+    gate.most_held = 1_000
+    handlers = [{"queue": "q", "name": "n", "payload_schema": "x" * 2_000}]
+    opening = {"queues": [{"queue": "q"}], "handlers": handlers}
+    frame = make(job_service_pb2.StreamRequest, open=opening)
+    wait = job_service_pb2.WaitRequest(ids=range(1, 1_002))
+    stub: Any = JobServiceStub(channel)
+    call = stub.Wait(wait) if kind == "waiters" else stub.Stream(iter([frame]))
+
+    with pytest.raises(aio.AioRpcError) as caught:
+        await call.read()
+
+    assert refusal_of(caught.value).reason == "TOO_MANY_CALLS"
+    await until(lambda: not gate.held)
 
 
 async def get_job_of(server: RunningServer, payload: bytes) -> bytes:

@@ -54,6 +54,8 @@ class Session:
         self._sent_ms = now.mono_ms
         self._out = ServerFrame()
         self._has_out = False
+        # Confirms, their outcomes and revokes that are in no frame yet.
+        self.unsent = 0
         self._unconfirmed = 0
         self._names = _names_by_queue(opened)
 
@@ -120,11 +122,13 @@ class Session:
         self._unconfirmed -= 1
         if seq:
             self._out.confirms.append(Confirm(seq, exceptions, dead))
+            self.unsent += entries_of(exceptions, dead)
             self._has_out = True
 
     def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:
         """The worker should stop working on a job."""
         self._out.revokes.append((job_id, delivery, reason))
+        self.unsent += 1
         self._has_out = True
 
     def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
@@ -169,6 +173,7 @@ class Session:
         if not self._has_out and now.mono_ms < self._sent_ms + self.heartbeat_ms:
             return None
         frame, self._out, self._has_out = self._out, ServerFrame(), False
+        self.unsent = 0
         self._sent_ms = now.mono_ms
         return frame
 
@@ -189,6 +194,11 @@ class Session:
 
     def _silent_ms(self) -> int:
         return self.heard_ms + SILENT_INTERVALS * self.heartbeat_ms
+
+
+def entries_of(exceptions: Exceptions, dead: Sequence[int]) -> int:
+    """What the answer to a settle counts for: itself, and each outcome that it names."""
+    return 1 + len(exceptions) + len(dead)
 
 
 def _names_by_queue(opened: Open) -> dict[str, frozenset[str]] | None:

@@ -34,16 +34,23 @@ class CallLimits:
     pulls: int = 10_000
     waiters: int = 10_000
     watchers: int = 1_000
+    # What streams say of themselves when they open, schemas mostly, is kept until they end.
+    stream_bytes: int = 512 << 20
+    # Ids of all waiters together, about 100 bytes of memory each.
+    waited_ids: int = 10_000_000
 
 
 class Gate:
-    """Lets in so many at once, and knows the tasks that are in."""
+    """Lets in so many at once, and knows the tasks that are in. What they keep for as long as their
+    calls are open is bounded together, by `most_held`."""
 
-    __slots__ = ("_inside", "most", "name")
+    __slots__ = ("_inside", "held", "most", "most_held", "name")
 
-    def __init__(self, name: str, most: int) -> None:
+    def __init__(self, name: str, most: int, most_held: int = 0) -> None:
         self.name = name
         self.most = most
+        self.most_held = most_held
+        self.held = 0
         self._inside: set[asyncio.Task[Any]] = set()
 
     @contextmanager
@@ -57,6 +64,17 @@ class Gate:
             yield
         finally:
             self._inside.discard(task)
+
+    @contextmanager
+    def holding(self, amount: int) -> Iterator[None]:
+        """Counts what a call that is in keeps."""
+        if self.held + amount > self.most_held:
+            raise too_many(self.name)
+        self.held += amount
+        try:
+            yield
+        finally:
+            self.held -= amount
 
     def __len__(self) -> int:
         return len(self._inside)
@@ -120,9 +138,9 @@ class Admission:
         self.calls = 0
         self.call_bytes = 0
         self.reply_bytes = 0
-        self.streams = Gate("streams", self.limits.streams)
+        self.streams = Gate("streams", self.limits.streams, self.limits.stream_bytes)
         self.pulls = Gate("long polls", self.limits.pulls)
-        self.waiters = Gate("waiters", self.limits.waiters)
+        self.waiters = Gate("waiters", self.limits.waiters, self.limits.waited_ids)
         self.watchers = Gate("watchers", self.limits.watchers)
         self._writing: set[asyncio.Task[Any]] = set()
 

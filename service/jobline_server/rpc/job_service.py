@@ -106,17 +106,19 @@ class JobService:
     async def Stream(self, frames: Frames) -> None:
         """A worker pool on one call."""
         with self._admission.streams.entered():
-            await serve_stream(self._runtime, frames)
+            await serve_stream(self._runtime, frames, self._admission.streams)
 
     async def Wait(
         self, request: job_service_pb2.WaitRequest, _context: Context
     ) -> AsyncGenerator[job_service_pb2.WaitResponse, None]:
         """Tells how jobs ended, as each one ends."""
         timeout_ms = events.wait_timeout_ms(request)
-        waits = self._runtime.wait(events.waited_ids(request), timeout_ms)
+        ids = events.waited_ids(request)
+        count, waits = len(ids), self._runtime.wait(ids, timeout_ms)
         # Ten thousand ids, and as long as an hour.
-        del request
-        with self._admission.waiters.entered():
+        del request, ids
+        waiters = self._admission.waiters
+        with waiters.entered(), waiters.holding(count):
             async with aclosing(waits) as waiting:
                 async for ended in waiting:
                     for job_id, end in ended:

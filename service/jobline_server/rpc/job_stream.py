@@ -18,7 +18,9 @@ from itertools import chain
 from typing import Any
 
 from jobline.v1 import job_service_pb2
+from jobline_server.dispatch.frames import WorkerFrame
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.rpc.admission import Gate
 from jobline_server.rpc.convert.leases import leases_in
 from jobline_server.rpc.convert.stream import server_messages, worker_frame
 from jobline_server.rpc.guard import Frames
@@ -31,14 +33,20 @@ OPEN_SECONDS = 10.0
 BROKEN_SECONDS = 0.1
 
 
-async def serve_stream(runtime: Runtime, frames: Frames) -> None:
+async def serve_stream(runtime: Runtime, frames: Frames, streams: Gate) -> None:
     """Serves one stream, from its first frame to its end; returns when it has ended well."""
     first = await _first_frame(frames)
-    frame = worker_frame(first)
+    size, frame = first.ByteSize(), worker_frame(first)
+    # It may be as large as a message can be, and the stream as long as a day.
+    del first
     if frame.open is None:
         raise mistake("a stream begins with open")
-    port = runtime.open_stream(frame.open)
-    frame.open = None
+    with streams.holding(size):
+        opening, frame.open = frame.open, None
+        await _serve(runtime.open_stream(opening), frame, frames)
+
+
+async def _serve(port: StreamPort, frame: WorkerFrame, frames: Frames) -> None:
     try:
         port.receive(frame)
         await _read_and_write(frames, port)
@@ -93,6 +101,7 @@ class _Reader:
             while (message := await self._frames.read()) is not None:
                 for _ in self._port.receive_slices(worker_frame(message)):
                     await _pause(0)
+                await self._port.wait_room()
             await _pause(BROKEN_SECONDS)
             self._port.half_close()
         except Exception as error:  # noqa: BLE001  # the writer's task raises it

@@ -8,21 +8,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from jobline_server.dispatch.frames import Settle
-from jobline_server.dispatch.session import Phase, Session
+from jobline_server.dispatch.session import Phase, Session, entries_of
 from jobline_server.engine.commands import Exceptions, Refused
 from jobline_server.engine.values import JobState, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.settles import ACKED, FAILED, NEVER, NOT_FOUND, SETTLES_AT_ONCE, Settles
 
-Decided = tuple[Settle, Exceptions, list[int]]
-"""A settle, the outcomes of it that are not DONE, and the indexes of jobs that it made DEAD."""
+
+class Leases(NamedTuple):
+    """(id, delivery) of what a settle named: acks, then fails, then releases."""
+
+    leases: list[tuple[int, int]]
+    fails_from: int
+    releases_from: int
+
+
+Decided = tuple[int, Leases | None, Exceptions, list[int]]
+"""The number of a settle; its leases, if the finished file may know more of them; the outcomes that
+are not DONE; and the indexes of jobs that it made DEAD. Results and errors are not kept."""
 
 
 class Confirms:
-    """Settles for one session. `ready` is called when confirms wait to be sent, and `failed` when a
-    settle cannot be answered: the worker must not take silence for an answer.
+    """Settles for one session. `ready` is called when confirms wait to be sent, or when it
+    `has_failed`: a settle cannot be answered, and the worker must not take silence for an answer.
+
+    `pending` counts what is decided and not confirmed: settles, and outcomes that are not DONE.
     """
 
     def __init__(
@@ -32,13 +45,13 @@ class Confirms:
         session: Session,
         *,
         ready: Callable[[], None],
-        failed: Callable[[], None],
     ) -> None:
         self._core = core
         self._settles = settles
         self._session = session
         self._ready = ready
-        self._failed = failed
+        self.has_failed = False
+        self.pending = 0
         self._explaining: set[asyncio.Task[None]] = set()
 
     def handle(self, settles: Sequence[Settle]) -> Iterator[None]:
@@ -61,7 +74,8 @@ class Confirms:
                 exceptions += [(offset + index, outcome) for index, outcome in outcomes]
                 dead += [offset + index for index in died]
                 room -= _items_of(part) + 1
-            decided.append((settle, exceptions, dead))
+            self.pending += entries_of(exceptions, dead)
+            decided.append((settle.seq, _unknown(settle, exceptions), exceptions, dead))
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.add_done_callback(partial(self._handle_committed, decided))
         self._core.commits.answer([(future, None)])
@@ -92,14 +106,15 @@ class Confirms:
 
     def _handle_committed(self, decided: Sequence[Decided], future: asyncio.Future[None]) -> None:
         if future.exception() is not None:
-            self._failed()
+            self._fail()
             return
         unknown: list[Decided] = []
-        for settle, exceptions, dead in decided:
-            if any(outcome is NOT_FOUND for _, outcome in exceptions):
-                unknown.append((settle, exceptions, dead))
+        for one in decided:
+            seq, leases, exceptions, dead = one
+            if leases is None:
+                self._confirm(seq, exceptions, dead)
             else:
-                self._session.confirm(settle.seq, exceptions, dead)
+                unknown.append(one)
         if unknown:
             task = asyncio.get_running_loop().create_task(self._explain(unknown))
             self._explaining.add(task)
@@ -109,24 +124,26 @@ class Confirms:
     async def _explain(self, decided: Sequence[Decided]) -> None:
         """Answers settles of which the finished file may know more."""
         try:
-            for settle, exceptions, dead in decided:
-                explained = await self._explained(settle, exceptions)
-                self._session.confirm(settle.seq, explained, dead)
+            for seq, leases, exceptions, dead in decided:
+                explained = await self._explained(leases, exceptions) if leases else exceptions
+                self._confirm(seq, explained, dead)
                 self._ready()
         except Exception as error:
-            self._failed()
+            self._fail()
             if not isinstance(error, Refused):
                 raise
 
-    async def _explained(self, settle: Settle, exceptions: Exceptions) -> Exceptions:
+    def _confirm(self, seq: int, exceptions: Exceptions, dead: Sequence[int]) -> None:
+        self.pending -= entries_of(exceptions, dead)
+        self._session.confirm(seq, exceptions, dead)
+
+    def _fail(self) -> None:
+        self.has_failed = True
+        self._ready()
+
+    async def _explained(self, settled: Leases, exceptions: Exceptions) -> Exceptions:
         """What came again is told so, by what it asked for: acks, then fails, then releases."""
-        leases = [
-            *zip(settle.ack_ids, settle.ack_deliveries, strict=True),
-            *((item.id, item.delivery) for item in settle.fails),
-            *((item.id, item.delivery) for item in settle.releases),
-        ]
-        fails_from = len(settle.ack_ids)
-        releases_from = fails_from + len(settle.fails)
+        leases, fails_from, releases_from = settled
         explained: Exceptions = []
         for start, end, repeated in (
             (0, fails_from, ACKED),
@@ -136,6 +153,15 @@ class Confirms:
             part = [(index, outcome) for index, outcome in exceptions if start <= index < end]
             explained += await self._settles.explain_missing(leases, part, repeated=repeated)
         return explained
+
+
+def _unknown(settle: Settle, exceptions: Exceptions) -> Leases | None:
+    if not any(outcome is NOT_FOUND for _, outcome in exceptions):
+        return None
+    acks = list(zip(settle.ack_ids, settle.ack_deliveries, strict=True))
+    fails = [(item.id, item.delivery) for item in settle.fails]
+    releases = [(item.id, item.delivery) for item in settle.releases]
+    return Leases([*acks, *fails, *releases], len(acks), len(acks) + len(fails))
 
 
 def _parts(settle: Settle) -> Iterator[tuple[int, Settle]]:

@@ -29,6 +29,11 @@ from jobline_server.runtime.replies import leases_of, runs_of
 from jobline_server.runtime.returns import Returns
 from jobline_server.runtime.settles import SETTLES_AT_ONCE, Settles
 
+# What a worker may leave unread of what its frames are answered: confirms, outcomes and revokes,
+# about 100 bytes of memory each. More of its frames are not read before that: a worker may send
+# faster than it reads, or never read.
+UNREAD_MAX = 20_000
+
 
 class StreamPort:
     """One open stream. It is the taker of its session's jobs."""
@@ -59,8 +64,10 @@ class StreamPort:
         self._wake.set()
         self._ended = False
         self._taken = False
-        # Where a settle cannot be answered the worker comes back, and settles again.
-        self._confirms = Confirms(core, settles, session, ready=self._wake.set, failed=self.end)
+        self._has_room = asyncio.Event()
+        # Nothing here may hold the port itself: a stream that broke is to be gone at once, and not
+        # when the garbage collector comes by.
+        self._confirms = Confirms(core, settles, session, ready=self._wake.set)
 
     # As a taker.
 
@@ -172,17 +179,27 @@ class StreamPort:
         self._dispatcher.leave(self)
         self._wake.set()
 
+    async def wait_room(self) -> None:
+        """Waits while the worker has to read too much before it may say more."""
+        while self._confirms.pending + self.session.unsent > UNREAD_MAX:
+            if self.session.phase is Phase.ENDED:
+                return
+            self._has_room.clear()
+            await self._has_room.wait()
+
     async def next_frame(self) -> ServerFrame | None:
         """Waits for something to send; None when the stream is over, and OK. Raises `Refused` with
         PROTOCOL_MISTAKE for a worker gone silent, SESSION_TAKEN if it is on another stream.
         """
-        while not self._ended:
+        # Where a settle cannot be answered the worker comes back, and settles again.
+        while not self._ended and not self._confirms.has_failed:
             self._wake.clear()
             now = self._core.now()
             if self.session.is_time_up(now):
                 # With a last frame, if there is one.
                 self.end()
             frame = self.session.frame_to_send(now)
+            self._has_room.set()
             if frame is not None:
                 return frame
             if self.session.is_over():
@@ -228,6 +245,7 @@ class StreamPort:
         if self.session.phase is Phase.ENDED:
             return
         self.session.phase = Phase.ENDED
+        self._has_room.set()
         self._dispatcher.leave(self)
         self._left(self)
         # Nobody has what was not sent, and nobody comes back for anything after a goodbye: it goes

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from itertools import chain
 
@@ -21,6 +22,9 @@ from jobline_server.runtime.ended import EndedJobs, Kept
 from jobline_server.runtime.wait_index import WaitIndex
 
 Told = tuple[int, Ended | None]
+
+# A caller with so few ids is taken out of the index at once.
+FORGET_AT_ONCE = 100
 
 
 class _Waiter:
@@ -53,6 +57,8 @@ class Waits:
         self._core = core
         self._ended = ended
         self._waiting: WaitIndex[_Waiter] = WaitIndex()
+        self._gone: deque[_Waiter] = deque()
+        self._forgetting: asyncio.Task[None] | None = None
 
     def told(self, turns: Sequence[Turn]) -> None:
         """Tells those who wait for what ended, or is deleted."""
@@ -123,7 +129,27 @@ class Waits:
                 elif not await _arrives(waiter, deadline):
                     break
         finally:
+            self._forget(waiter)
+
+    def _forget(self, waiter: _Waiter) -> None:
+        """Takes a caller that is gone out of the index. With ten thousand ids that takes some
+        milliseconds, and a connection that breaks may have had a thousand callers: one at a time.
+        """
+        if len(waiter.ids) <= FORGET_AT_ONCE:
             self._waiting.remove(waiter.ids, waiter)
+            return
+        self._gone.append(waiter)
+        if self._forgetting is None:
+            self._forgetting = asyncio.get_running_loop().create_task(self._forget_gone())
+
+    async def _forget_gone(self) -> None:
+        try:
+            while self._gone:
+                waiter = self._gone.popleft()
+                self._waiting.remove(waiter.ids, waiter)
+                await asyncio.sleep(0)
+        finally:
+            self._forgetting = None
 
     async def _tell_ended_before(self, waiter: _Waiter) -> AsyncIterator[None]:
         """Looks up what was not live when the wait began, and yields after each part. What ended a

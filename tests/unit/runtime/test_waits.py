@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
@@ -127,3 +127,34 @@ def test_a_waiter_costs_the_same_among_many() -> None:
     assert index.take(5) == (waiters[-1],)
     index.remove(ids, waiters[-1])
     assert len(index) == 0
+
+
+async def test_many_callers_that_go_at_once_are_forgotten_one_by_one(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial E7: a connection breaks on which many waited for many: the loop goes on in between."""
+    ids = await push(runtime, 200)
+    removed: list[int] = []
+    iteration = 0
+    remove = WaitIndex.remove
+
+    def noted(self: WaitIndex[object], of: Iterable[int], waiter: object) -> None:
+        removed.append(iteration)
+        remove(self, of, waiter)
+
+    monkeypatch.setattr(WaitIndex, "remove", noted)
+
+    async def wait() -> None:
+        async for _ in runtime.wait(ids, 60_000):
+            pass
+
+    callers = [asyncio.create_task(wait()) for _ in range(20)]
+    await asyncio.sleep(0)
+    for caller in callers:
+        caller.cancel()
+    while len(removed) < len(callers):
+        await asyncio.sleep(0)
+        iteration += 1
+
+    assert len(set(removed)) == len(callers)
+    assert not runtime.waits._waiting
