@@ -56,6 +56,13 @@ class Batch(Generic[K, W]):
     request_id: str = ""
     tries: int = 0
 
+    @property
+    def repeat_id(self) -> str | None:
+        """What its push may be repeated under by hand. None where several pushes share the call: a
+        repeat of one of them would be taken for all.
+        """
+        return self.request_id if self.request_id and len(self.waiters) == 1 else None
+
 
 @dataclass(slots=True, eq=False)
 class _Lane(Generic[K, W]):

@@ -234,7 +234,8 @@ class OutcomeUnknown(JoblineError):
     """A write was sent and no definite answer came: it may have happened or not.
 
     Repeat a push with the same `job_key`, or with this error's `request_id` (`push_many`,
-    `push_payloads`; within 10 minutes, from any process), and nothing is stored twice.
+    `push_payloads`; within 10 minutes, from any process), and nothing is stored twice. A `push`
+    whose call carried those of other callers too has no `request_id`: give it a `job_key`.
     """
 
     retryable = True

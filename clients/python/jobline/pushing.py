@@ -194,7 +194,8 @@ def request_of_jobs(
     kinds = {content_type for _, content_type in encoded}
     with fitting():
         request = _request_of_lane(lane._replace(is_json=kinds == {codec.JSON}))
-        request.atomic = atomic
+        if not atomic:  # the default is not said: the same jobs are the same call, however pushed
+            request.atomic = False
         identify(request, request_id or "")
         if len(kinds) <= 1 and all(map(_is_plain, news)):
             request.payloads.extend(payload for payload, _ in encoded)

@@ -116,14 +116,14 @@ class AioPusher:
 
     def _handle_error(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
         if handle_error(self._gather, self._loop.time(), batch, error):
-            request_id = batch.request_id or None
-            self._tell(batch, outcome_unknown(error, request_id=request_id, tries=batch.tries))
+            unknown = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
+            self._tell(batch, unknown)
         elif not error.definite:
             self._trouble.began(error)
 
     def _give_up(self, batch: Batch[Lane, _Waiter], why: str) -> None:
         self._gather.handle_done(batch, is_known=False)
-        self._tell(batch, OutcomeUnknown(why, request_id=batch.request_id or None))
+        self._tell(batch, OutcomeUnknown(why, request_id=batch.repeat_id))
         self._tell_if_empty()
 
     def _tell(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:

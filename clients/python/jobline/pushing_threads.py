@@ -154,7 +154,7 @@ class ThreadPusher:
             self._trouble.ended()
             return answers
         self._gather.handle_done(batch, is_known=False)
-        unknown = OutcomeUnknown(why, request_id=batch.request_id or None)
+        unknown = OutcomeUnknown(why, request_id=batch.repeat_id)
         return [unknown] * len(batch.waiters)
 
     def _handle_error(
@@ -165,8 +165,7 @@ class ThreadPusher:
             if not error.definite:
                 self._trouble.began(error)
             return []
-        request_id = batch.request_id or None
-        told = outcome_unknown(error, request_id=request_id, tries=batch.tries)
+        told = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
         return [told] * len(batch.waiters)
 
     def _set_timer(self, now: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,23 @@ async def test_each_caller_gets_an_error_of_its_own(tiny, kind):
         errors = await asyncio.gather(*pushes, return_exceptions=True)
     assert {type(error) for error in errors} == {OutcomeUnknown}
     assert len({id(error) for error in errors}) == 4
+
+
+@pytest.mark.parametrize("kind", ["blocking", "async"])
+async def test_a_push_that_shared_its_call_is_not_repeated_by_it(tiny, kind):
+    """Trial C1: two callers with equal payloads would repeat the call of both, and get one job."""
+    async with connected(kind, tiny.address, timeout=0.3) as either:
+        tiny.lose_answers("Push", 1_000)
+        gate = tiny.hold("Push")
+        pushes = [asyncio.create_task(either("push", "q", b"tick"))]
+        await tiny.until(lambda: tiny.calls["Push"])
+        pushes += [asyncio.create_task(either("push", "q", b"tick")) for _ in range(2)]
+        await either.gathered(3)
+        gate.set()
+        told: list[Any] = await asyncio.gather(*pushes, return_exceptions=True)
+    alone, *shared = told
+    assert alone.request_id
+    assert [error.request_id for error in shared] == [None, None]
 
 
 async def test_an_answer_that_breaks_the_client_is_told_to_all(tiny, either, monkeypatch):

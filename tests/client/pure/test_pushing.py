@@ -74,6 +74,16 @@ def test_plain_pushes_travel_as_one_lot():
     assert request.ack_level == job_pb2.ACK_LEVEL_BUFFERED
 
 
+def test_one_job_is_the_same_call_however_it_is_pushed():
+    """Trial C1: a push that was lost is repeated by `push_many` or `push_payloads` under its call,
+    and the server compares the requests.
+    """
+    of = lane(name="n", ack_level=AckLevel.BUFFERED)
+    pushed = built(batch(of, b"1"))
+    assert many([b"1"], request_id="r1", name="n", ack_level="buffered") == pushed
+    assert request_of_payloads(of, [b"1"], "r1") == pushed
+
+
 def test_pushes_with_keys_are_refused_one_by_one():
     """Not atomic, because they are different callers', and no request id, because keys say it."""
     request = built(batch(lane(has_key=True), b"1", b"2", job_keys=["a", "b"]))
