@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from jobline._filter_words import parse
+from jobline._filters import JobFilter
 from jobline.cli.exits import Mistake
 from jobline.cli.selection import choose, needs_ids
-from jobline.filter_words import parse
-from jobline.filters import JobFilter
 
 NOW = datetime(2026, 1, 31, 18, 0, tzinfo=UTC)
 

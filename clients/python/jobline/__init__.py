@@ -14,17 +14,17 @@ generated messages and stubs of the protocol.
     Worker("localhost:7070", [welcome]).run()
 
 The package needs grpcio and protobuf and nothing else. It is laid out as: values that people write
-and read (`options`, `filters`, `queue_values`, `job_values`, `server_values`), pure parts without
-threads, loops or sockets (`session`, `settles`, `batching`, `pushing`, `outgoing`, `requests`,
-`operating`, `handlers`), the two clients that send what those make (`blocking`, `asynchronous`),
-and `worker`.
+and read (`_options`, `_filters`, `_queue_values`, `_job_values`, `_server_values`), pure parts
+without threads, loops or sockets (`_session`, `_settles`, `_batching`, `_pushing`, `_outgoing`,
+`_requests`, `_operating`, `_handlers`), the two clients that send what those make (`_blocking`,
+`_asynchronous`), and `_worker`.
 """
 
-from jobline.asynchronous.client import AsyncClient
-from jobline.blocking.client import Client
-from jobline.context import BatchItem, CancelReason, Context
-from jobline.declare import job
-from jobline.enums import (
+from jobline._asynchronous.client import AsyncClient
+from jobline._blocking.client import Client
+from jobline._context import BatchItem, CancelReason, Context
+from jobline._declare import job
+from jobline._enums import (
     AckLevel,
     AttemptOutcome,
     BackoffKind,
@@ -39,6 +39,40 @@ from jobline.enums import (
     RevokeReason,
     SettleOutcome,
 )
+from jobline._filters import DeadFilter, JobFilter
+from jobline._job_type import JobType
+from jobline._job_values import (
+    Attempt,
+    BulkResult,
+    DeadCount,
+    DeadStats,
+    Explanation,
+    Job,
+    JobPage,
+    Obstacle,
+)
+from jobline._leased import LeasedJob
+from jobline._options import Backoff, JobOptions, NewJob, Retention
+from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
+from jobline._outgoing import Outgoing, PushMiddleware
+from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings
+from jobline._server_values import (
+    ConnectedWorker,
+    Event,
+    ServerStats,
+    ShardStats,
+    WatchedEvent,
+    WorkerDescription,
+    WorkerHandler,
+)
+from jobline._status import error_from_rpc
+from jobline._times import Moment, Seconds
+from jobline._values import Failed, JobEnd, JobError, Pushed, PushedLot, QueueWeight
+from jobline._version import __version__
+from jobline._worker.house import WorkerStats
+from jobline._worker.middleware import Middleware
+from jobline._worker.routes import ANY
+from jobline._worker.worker import Worker
 from jobline.errors import (
     AlreadyExists,
     BufferFull,
@@ -79,40 +113,6 @@ from jobline.errors import (
     WaitTimeout,
     WrongState,
 )
-from jobline.filters import DeadFilter, JobFilter
-from jobline.job_type import JobType
-from jobline.job_values import (
-    Attempt,
-    BulkResult,
-    DeadCount,
-    DeadStats,
-    Explanation,
-    Job,
-    JobPage,
-    Obstacle,
-)
-from jobline.leased import LeasedJob
-from jobline.options import Backoff, JobOptions, NewJob, Retention
-from jobline.outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
-from jobline.outgoing import Outgoing, PushMiddleware
-from jobline.queue_values import PriorityCount, Queue, QueueCounts, QueueSettings
-from jobline.server_values import (
-    ConnectedWorker,
-    Event,
-    ServerStats,
-    ShardStats,
-    WatchedEvent,
-    WorkerDescription,
-    WorkerHandler,
-)
-from jobline.status import error_from_rpc
-from jobline.times import Moment, Seconds
-from jobline.values import Failed, JobEnd, JobError, Pushed, PushedLot, QueueWeight
-from jobline.version import __version__
-from jobline.worker.house import WorkerStats
-from jobline.worker.middleware import Middleware
-from jobline.worker.routes import ANY
-from jobline.worker.worker import Worker
 
 __all__ = [
     "ANY",

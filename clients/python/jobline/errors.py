@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 if TYPE_CHECKING:
-    from jobline.values import JobEnd
+    from jobline._values import JobEnd
 
 E = TypeVar("E", bound=BaseException)
 

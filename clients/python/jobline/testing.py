@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobline import codec
-from jobline.context import Context
-from jobline.enums import LeaseReason
-from jobline.leased import LeasedJob
-from jobline.options import JobOptions, options_message
+from jobline import _codec as codec
+from jobline._context import Context
+from jobline._enums import LeaseReason
+from jobline._leased import LeasedJob
+from jobline._options import JobOptions, options_message
 
 
 @dataclass(frozen=True, slots=True)

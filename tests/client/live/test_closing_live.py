@@ -15,7 +15,7 @@ from jobline import (
     OutcomeUnknown,
     Unavailable,
 )
-from jobline.calls import id_of
+from jobline._calls import id_of
 from tests.client.live.either import connected
 
 
@@ -126,7 +126,7 @@ async def test_an_answer_that_breaks_the_client_is_told_to_all(tiny, either, mon
     def broken(response, batch):
         raise RuntimeError("a bug of ours")
 
-    monkeypatch.setattr(f"jobline.pushing_{kind}.answers_of_batch", broken)
+    monkeypatch.setattr(f"jobline._pushing_{kind}.answers_of_batch", broken)
     async with asyncio.timeout(10):
         with pytest.raises(OutcomeUnknown, match="a bug of ours") as caught:
             await either("push", "q", b"")

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobline import CancelReason, Worker
+from jobline._worker.desk import Desk
 from jobline.v1 import job_service_pb2 as pb
-from jobline.worker.desk import Desk
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import ACTIVE, COMPLETED, READY
 from tests.client.live.working import working

@@ -91,7 +91,7 @@ async def test_a_worker_that_cannot_start_leaves_nothing_running(tiny, monkeypat
     def no_more(self):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("jobline.worker.keeper.Keeper.start", no_more)
+    monkeypatch.setattr("jobline._worker.keeper.Keeper.start", no_more)
     before = set(threading.enumerate())
     with pytest.raises(RuntimeError, match="can't start"):
         await worker.serve()

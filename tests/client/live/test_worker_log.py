@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from jobline import Dead, JobError, Retry, Worker
+from jobline._worker import log
 from jobline.v1 import job_service_pb2 as pb
-from jobline.worker import log
 from tests.client.live.tiny_store import COMPLETED, DEAD, SCHEDULED
 from tests.client.live.working import program, said, working
 

@@ -264,7 +264,7 @@ async def test_a_stream_that_cannot_be_made_leaves_no_channel_behind(tiny, held,
         def close(self):
             closed.append(self)
 
-    monkeypatch.setattr("jobline.worker.stream.open_channel", lambda *_, **__: Channel())
+    monkeypatch.setattr("jobline._worker.stream.open_channel", lambda *_, **__: Channel())
     with pytest.raises(Internal, match="no more threads"):
         await held.serve()
     assert len(closed) == 1

@@ -4,8 +4,8 @@ stream.
 
 from __future__ import annotations
 
-from jobline.frames import opening_of
-from jobline.session import Session
+from jobline._frames import opening_of
+from jobline._session import Session
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jobline import BufferFull
-from jobline.backoff import RECONNECT, Pauses
-from jobline.batching import Batch, Gather, GatherLimits
+from jobline._backoff import RECONNECT, Pauses
+from jobline._batching import Batch, Gather, GatherLimits
 
 
 def gather(**limits):

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from jobline.batching import Gather, GatherLimits
-from jobline.calls import call_of, id_of, identify
+from jobline._batching import Gather, GatherLimits
+from jobline._calls import call_of, id_of, identify
+from jobline._producing import SPAN_MAX, PushCalls
 from jobline.errors import OutcomeUnknown, QueueFull
-from jobline.producing import SPAN_MAX, PushCalls
 from jobline.v1 import job_service_pb2 as pb
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobline import AsyncClient, Client, InvalidArgument, Worker
-from jobline.channel import metadata_of
+from jobline._channel import metadata_of
 
 
 def test_keys_are_lower_case_on_the_wire():

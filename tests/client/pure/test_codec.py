@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline import CodecError
-from jobline.codec import JSON, decode, encode, encode_json
-from jobline.shapes import decode_as, reader_of
+from jobline._codec import JSON, decode, encode, encode_json
+from jobline._shapes import decode_as, reader_of
 
 json_values = st.recursive(
     st.none()

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from jobline import Client, CodecError, InvalidArgument, JobOptions, JobType, Pushed, job
-from jobline.options import OptionsHow
+from jobline._options import OptionsHow
 
 
 @job(queue="mail", name="send", options=JobOptions(max_attempts=2, priority=1), priority=9)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import jobline
 from jobline import errors
-from jobline.enums import EndReason, JobState
-from jobline.status import DETAILS_KEY, error_from_rpc, error_from_status, outcome_unknown
+from jobline._enums import EndReason, JobState
+from jobline._status import DETAILS_KEY, error_from_rpc, error_from_status, outcome_unknown
+from jobline._values import JobEnd
 from jobline.v1 import errors_pb2
-from jobline.values import JobEnd
 
 
 def details(*messages, code=8):

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from jobline import AsyncClient, Client, DeadFilter, InvalidArgument, JobFilter
-from jobline.enums import EndReason, JobState
-from jobline.filter_words import parse
-from jobline.filters import chosen
+from jobline._enums import EndReason, JobState
+from jobline._filter_words import parse
+from jobline._filters import chosen
 from jobline.v1 import job_pb2
 
 NOW = datetime(2026, 1, 31, 18, 0, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 
-from jobline.forks import PerProcess
-from jobline.ids import RequestIds
+from jobline._forks import PerProcess
+from jobline._ids import RequestIds
 
 
 def test_a_process_makes_its_value_once_and_a_child_its_own(monkeypatch):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobline import BatchItem, InvalidArgument, Worker, job
-from jobline.handlers import payload_hint, result_hint, wants_context
-from jobline.job_type import JobType
-from jobline.leased import LeasedJob
+from jobline._handlers import payload_hint, result_hint, wants_context
+from jobline._job_type import JobType
+from jobline._leased import LeasedJob
+from jobline._worker.routes import route_of
 from jobline.v1 import job_pb2
-from jobline.worker.routes import route_of
 
 if TYPE_CHECKING:
     from jobline import Context

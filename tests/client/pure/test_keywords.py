@@ -26,10 +26,10 @@ from jobline import (
     Worker,
     job,
 )
-from jobline.options import OptionsHow, options_message
-from jobline.pushing import level_of
-from jobline.requests import fail_item, release_item
-from jobline.times import seconds_of
+from jobline._options import OptionsHow, options_message
+from jobline._pushing import level_of
+from jobline._requests import fail_item, release_item
+from jobline._times import seconds_of
 
 
 class Captured(PushMiddleware):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline import Backoff, BackoffKind, InvalidArgument, JobOptions, Retention
-from jobline.options import options_message
-from jobline.times import from_duration, to_duration, to_timestamp
+from jobline._options import options_message
+from jobline._times import from_duration, to_duration, to_timestamp
 from jobline.v1 import job_pb2
 
 

@@ -15,8 +15,8 @@ from jobline import (
     PushMiddleware,
     PushOutcome,
 )
-from jobline.codec import JSON
-from jobline.outgoing import (
+from jobline._codec import JSON
+from jobline._outgoing import (
     Outgoing,
     lane_of_one,
     outgoing_of,
@@ -25,7 +25,7 @@ from jobline.outgoing import (
     through,
     through_plain,
 )
-from jobline.pushing import lane_of
+from jobline._pushing import lane_of
 from tests.client.pure.test_pushing import lane
 
 CREATED = [Pushed(1, PushOutcome.CREATED, AckLevel.FSYNCED)]

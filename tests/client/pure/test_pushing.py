@@ -19,9 +19,8 @@ from jobline import (
     Pushed,
     PushOutcome,
 )
-from jobline.batching import Batch, Gather, GatherLimits
-from jobline.errors import ErrorFacts, QueueFull, TooLarge, Unavailable
-from jobline.pushing import (
+from jobline._batching import Batch, Gather, GatherLimits
+from jobline._pushing import (
     Lane,
     answers_of_batch,
     built,
@@ -32,6 +31,7 @@ from jobline.pushing import (
     request_of_jobs,
     request_of_payloads,
 )
+from jobline.errors import ErrorFacts, QueueFull, TooLarge, Unavailable
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 

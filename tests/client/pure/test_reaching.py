@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobline._reaching import PAUSE_SECONDS, Reaching, reason_of
 from jobline.errors import (
     DeadlineExceeded,
     ErrorFacts,
@@ -11,7 +12,6 @@ from jobline.errors import (
     NotServed,
     Unavailable,
 )
-from jobline.reaching import PAUSE_SECONDS, Reaching, reason_of
 
 REFUSED = Unavailable(
     "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect "

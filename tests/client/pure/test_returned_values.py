@@ -32,11 +32,11 @@ from jobline import (
     QueueWeight,
     ServerStats,
 )
-from jobline.asynchronous import admin as asynchronous_admin
-from jobline.asynchronous import job_admin as asynchronous_jobs
-from jobline.blocking import admin as blocking_admin
-from jobline.blocking import job_admin as blocking_jobs
-from jobline.reading import read
+from jobline._asynchronous import admin as asynchronous_admin
+from jobline._asynchronous import job_admin as asynchronous_jobs
+from jobline._blocking import admin as blocking_admin
+from jobline._blocking import job_admin as blocking_jobs
+from jobline._reading import read
 from jobline.v1 import (
     admin_service_pb2,
     dead_letter_service_pb2,

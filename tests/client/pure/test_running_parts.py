@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from jobline import CancelReason, Context, InvalidArgument, Retry, Snooze, Stopped
-from jobline.leased import LeasedJob
+from jobline._leased import LeasedJob
+from jobline._worker.isolated import Isolated
 from jobline.v1 import job_pb2
-from jobline.worker.isolated import Isolated
 
 # ---------------------------------------------------------------------- isolation
 
@@ -160,7 +160,7 @@ def test_threads_that_wait_for_the_same_end_share_their_event(monkeypatch):
             together.wait(0.2)  # for the other thread, if nothing keeps it out
         return threading.Event()
 
-    monkeypatch.setattr("jobline.context.threading", SimpleNamespace(Event=slow_event))
+    monkeypatch.setattr("jobline._context.threading", SimpleNamespace(Event=slow_event))
     waiters = [threading.Thread(target=context.wait_cancelled, args=(0,)) for _ in range(2)]
     for waiter in waiters:
         waiter.start()

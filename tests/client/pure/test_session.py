@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobline.enums import ReleaseReason, RevokeReason
-from jobline.frames import LostLease, release_row
-from jobline.requests import MESSAGE_BYTES_MAX, fail_item
+from jobline._enums import ReleaseReason, RevokeReason
+from jobline._frames import LostLease, release_row
+from jobline._requests import MESSAGE_BYTES_MAX, fail_item
 from tests.client.pure.session_frames import connected, jobs, new_session, opened, revoke, run, said
 
 

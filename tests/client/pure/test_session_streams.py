@@ -8,9 +8,9 @@ import math
 
 import pytest
 
-from jobline.enums import RevokeReason
-from jobline.frames import LostLease
-from jobline.pulse import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
+from jobline._enums import RevokeReason
+from jobline._frames import LostLease
+from jobline._pulse import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.pure.session_frames import (
     INTERVAL,

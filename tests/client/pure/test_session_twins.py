@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from jobline.enums import ReleaseReason
-from jobline.frames import opening_of, release_row
-from jobline.requests import fail_item
-from jobline.session import Session as ClientSession
+from jobline._enums import ReleaseReason
+from jobline._frames import opening_of, release_row
+from jobline._requests import fail_item
+from jobline._session import Session as ClientSession
 from jobline.v1 import job_service_pb2 as pb
 from jobline_server.dispatch.frames import ServerFrame
 from jobline_server.dispatch.session import Session as ServerSession

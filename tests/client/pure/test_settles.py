@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from jobline import SettleOutcome, settles
-from jobline.enums import ReleaseReason
-from jobline.frames import release_row
-from jobline.requests import fail_item
-from jobline.settles import SettleKind, SettleReport, Settles
+from jobline import SettleOutcome
+from jobline import _settles as settles
+from jobline._enums import ReleaseReason
+from jobline._frames import release_row
+from jobline._requests import fail_item
+from jobline._settles import SettleKind, SettleReport, Settles
 from jobline.v1 import job_service_pb2 as pb
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobline.requests import Waiting
+from jobline._requests import Waiting
 from jobline.v1 import job_service_pb2 as pb
 
 

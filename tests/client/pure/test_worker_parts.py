@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline import ANY, InvalidArgument, JobType
-from jobline.worker.collect import Collector
-from jobline.worker.drain import FAREWELL, Drain, Stage
-from jobline.worker.patience import Patience
-from jobline.worker.routes import Routes, route_of, route_of_type, weights_of
-from jobline.worker.window import ADAPTIVE_MAX, INTERVAL, Window
+from jobline._worker.collect import Collector
+from jobline._worker.drain import FAREWELL, Drain, Stage
+from jobline._worker.patience import Patience
+from jobline._worker.routes import Routes, route_of, route_of_type, weights_of
+from jobline._worker.window import ADAPTIVE_MAX, INTERVAL, Window
 
 # ---------------------------------------------------------------------- window
 

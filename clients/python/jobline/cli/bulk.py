@@ -12,11 +12,11 @@ from typing import Any
 
 import typer
 
+from jobline._job_values import BulkResult
 from jobline.cli.command import Cli
 from jobline.cli.exits import Exit
 from jobline.cli.output import counted
 from jobline.cli.selection import Chosen
-from jobline.job_values import BulkResult
 
 # The protocol takes 10,000 ids a call; smaller slices make the bar move.
 SLICE = 1_000

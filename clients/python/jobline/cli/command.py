@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import typer
 
-from jobline.channel import DEFAULT_TARGET
+from jobline._channel import DEFAULT_TARGET
 from jobline.cli.exits import Exit, Mistake, code_of
 from jobline.cli.options import AsJson, Server
 from jobline.cli.output import Output, fall_silent, printable

@@ -7,6 +7,9 @@ from itertools import islice
 
 import typer
 
+from jobline._enums import JobState
+from jobline._filter_words import parse
+from jobline._job_values import DeadCount, Job
 from jobline.cli import options as option
 from jobline.cli.bulk import Verb, carry_out
 from jobline.cli.command import JOBS, Cli, command
@@ -16,9 +19,6 @@ from jobline.cli.output import Column, counted
 from jobline.cli.plain import plain
 from jobline.cli.selection import Chosen, choose, dead_filter, needs_ids, reason_name
 from jobline.cli.spans import show_ago
-from jobline.enums import JobState
-from jobline.filter_words import parse
-from jobline.job_values import DeadCount, Job
 
 _PAGE = 500
 _ERROR_SHOWN = 80

@@ -19,6 +19,8 @@ import grpc
 import typer
 from rich.text import Text
 
+from jobline._server_values import ServerStats
+from jobline._status import error_from_rpc
 from jobline.cli import options as option
 from jobline.cli.command import SERVER, Cli, advice_for, command
 from jobline.cli.doctor_probe import probe
@@ -27,8 +29,6 @@ from jobline.cli.findings import Finding, Health, failed, fine, worrying
 from jobline.cli.output import counted, printable
 from jobline.cli.spans import show_span
 from jobline.errors import JoblineError
-from jobline.server_values import ServerStats
-from jobline.status import error_from_rpc
 
 _ROUNDS = 20
 # A disk whose fsync takes longer than this makes every lone push feel slow.

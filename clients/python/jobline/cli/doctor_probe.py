@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jobline._enums import SettleOutcome
 from jobline.cli.command import Cli
 from jobline.cli.findings import Finding, failed, fine, worrying
 from jobline.cli.spans import show_span
-from jobline.enums import SettleOutcome
 from jobline.errors import JoblineError
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from jobline._job_values import Attempt, Job
+from jobline._values import JobError
 from jobline.cli.output import Column, pairs, printable, table
 from jobline.cli.plain import text_of
 from jobline.cli.selection import reason_name, state_name
 from jobline.cli.spans import show_ago, show_moment, show_span
-from jobline.job_values import Attempt, Job
-from jobline.values import JobError
 
 _PAYLOAD_SHOWN = 60
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from jobline._filter_words import parse
 from jobline.cli import job_view
 from jobline.cli import options as option
 from jobline.cli.bulk import Verb, carry_out
@@ -15,7 +16,6 @@ from jobline.cli.exits import Exit, Mistake
 from jobline.cli.plain import plain, text_of
 from jobline.cli.selection import choose, id_of, job_filter, state_name
 from jobline.cli.spans import show_moment
-from jobline.filter_words import parse
 
 if TYPE_CHECKING:
     from jobline import JobEnd

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from jobline._filter_words import HELP as FILTER_HELP
+from jobline._times import parse_span
 from jobline.cli import settings
 from jobline.cli.exits import Mistake
 from jobline.cli.selection import id_of
-from jobline.filter_words import HELP as FILTER_HELP
-from jobline.times import parse_span
 
 
 def _span(text: str | float) -> float:

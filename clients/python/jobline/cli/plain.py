@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from jobline.options import JobOptions
-from jobline.times import to_timestamp
+from jobline._options import JobOptions
+from jobline._times import to_timestamp
 
 # What every job has, although a push need not say it.
 _OF_ALL_OPTIONS: dict[str, Any] = {"name": "", "content_type": "", "headers": {}}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from jobline._enums import AckLevel
+from jobline._times import parse_moment
 from jobline.cli import options as option
 from jobline.cli import payloads as source
 from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exits import Mistake
 from jobline.cli.jobs import show_end
 from jobline.cli.output import counted
-from jobline.enums import AckLevel
-from jobline.times import parse_moment
 
 if TYPE_CHECKING:
     from jobline import JobOptions

@@ -8,6 +8,9 @@ from typing import Any
 import typer
 from rich.console import Group, RenderableType
 
+from jobline._enums import JobState
+from jobline._filter_words import Conditions, parse
+from jobline._queue_values import Queue, QueueSettings
 from jobline.cli import options as option
 from jobline.cli import settings as words_of
 from jobline.cli.command import QUEUES, Cli, command
@@ -15,10 +18,7 @@ from jobline.cli.exits import Mistake
 from jobline.cli.output import Column, counted, pairs
 from jobline.cli.plain import plain
 from jobline.cli.spans import show_ago, show_moment
-from jobline.enums import JobState
 from jobline.errors import QueueNotFound
-from jobline.filter_words import Conditions, parse
-from jobline.queue_values import Queue, QueueSettings
 
 
 def register(app: typer.Typer) -> None:

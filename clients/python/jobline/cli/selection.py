@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from jobline import filter_words
+from jobline import _filter_words as filter_words
+from jobline._enums import EndReason, JobState
+from jobline._filter_words import Conditions
+from jobline._filters import DeadFilter, JobFilter
 from jobline.cli.exits import Mistake
-from jobline.enums import EndReason, JobState
-from jobline.filter_words import Conditions
-from jobline.filters import DeadFilter, JobFilter
 
 _ID_MAX = (1 << 53) - 1
 

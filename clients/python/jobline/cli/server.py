@@ -7,13 +7,13 @@ from datetime import datetime
 import typer
 from rich.console import Group, RenderableType
 
+from jobline._server_values import ConnectedWorker, ServerStats, ShardStats
 from jobline.cli import options as option
 from jobline.cli.command import QUEUES, SERVER, Cli, command
 from jobline.cli.job_view import span_text
 from jobline.cli.output import Column, pairs, table
 from jobline.cli.plain import plain
 from jobline.cli.spans import show_ago
-from jobline.server_values import ConnectedWorker, ServerStats, ShardStats
 
 
 def register(app: typer.Typer) -> None:

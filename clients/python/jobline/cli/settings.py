@@ -13,13 +13,13 @@ from enum import IntEnum
 from functools import partial
 from typing import Any
 
+from jobline._enums import AckLevel, BackoffKind, named
+from jobline._options import Backoff, Retention
+from jobline._queue_values import QueueSettings, SettingsHow
+from jobline._times import parse_span
 from jobline.cli.exits import Mistake
 from jobline.cli.spans import show_span
-from jobline.enums import AckLevel, BackoffKind, named
 from jobline.errors import InvalidArgument
-from jobline.options import Backoff, Retention
-from jobline.queue_values import QueueSettings, SettingsHow
-from jobline.times import parse_span
 
 
 def _whole(text: str) -> int:

@@ -20,9 +20,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import IO
 
-from jobline.context import Context
-from jobline.outcomes import Dead, Retry, Snooze
-from jobline.values import JobError
+from jobline._context import Context
+from jobline._outcomes import Dead, Retry, Snooze
+from jobline._values import JobError
 
 BAD_PAYLOAD = os.EX_DATAERR
 NOT_NOW = os.EX_TEMPFAIL

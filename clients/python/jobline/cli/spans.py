@@ -1,4 +1,4 @@
-"""Times as people read them: `1.5 h`, `3 min ago`; `jobline.times` reads what they type.
+"""Times as people read them: `1.5 h`, `3 min ago`; `jobline._times` reads what they type.
 
 Pure: a moment that something is measured from is an argument.
 """

@@ -7,13 +7,13 @@ from itertools import islice
 import typer
 from rich.text import Text
 
+from jobline._enums import EventKind, all_named
+from jobline._server_values import Event
 from jobline.cli import options as option
 from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.output import printable
 from jobline.cli.plain import plain
 from jobline.cli.selection import reason_name
-from jobline.enums import EventKind, all_named
-from jobline.server_values import Event
 
 _STYLES = {
     EventKind.COMPLETED: "green",

@@ -12,6 +12,8 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from jobline._queue_values import Queue
+from jobline._server_values import ConnectedWorker, ServerStats
 from jobline.cli import options as option
 from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.job_view import span_text
@@ -21,8 +23,6 @@ from jobline.cli.queues import remarks
 from jobline.cli.server import worker_columns
 from jobline.cli.spans import show_ago
 from jobline.errors import DeadlineExceeded, Unavailable
-from jobline.queue_values import Queue
-from jobline.server_values import ConnectedWorker, ServerStats
 
 _HEADER_LINES = 6
 

@@ -7,12 +7,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from jobline._context import Context
+from jobline._outcomes import Outcome, Retry
+from jobline._values import JobError, message_of
+from jobline._worker.middleware import Middleware
 from jobline.cli.output import Output, fall_silent, printable
 from jobline.cli.spans import show_span
-from jobline.context import Context
-from jobline.outcomes import Outcome, Retry
-from jobline.values import JobError, message_of
-from jobline.worker.middleware import Middleware
 
 
 class WorkReport(Middleware):

@@ -1,0 +1,3 @@
+"""The client for asyncio: everything of `jobline._blocking`, awaited. One client belongs to one
+event loop.
+"""

@@ -1,0 +1,243 @@
+"""The operators' services, awaited: typed arguments in, dataclasses out.
+
+Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` says why:
+a paused queue shows it, for other calls servers do not keep it yet. `dry_run` answers with the
+counts and changes nothing. All raise InvalidArgument and other refusals; reads raise Unavailable,
+writes OutcomeUnknown where no definite answer came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from functools import cached_property
+from typing import Unpack, overload
+
+from jobline import _operating as operating
+from jobline._asynchronous.pages import Link, pages_of
+from jobline._enums import JobStateName
+from jobline._filters import DeadConditions, DeadFilter, chosen
+from jobline._job_values import BulkResult, DeadStats, Job, JobPage
+from jobline._keywords import spelled_out
+from jobline._operating import PAGE_SIZE
+from jobline._queue_values import Queue, QueueSettings, SettingsHow
+from jobline._reading import read
+from jobline._server_values import ConnectedWorker, ServerStats
+from jobline._times import Seconds
+from jobline.v1 import (
+    admin_service_pb2,
+    admin_service_pb2_grpc,
+    dead_letter_service_pb2,
+    dead_letter_service_pb2_grpc,
+    queue_service_pb2,
+    queue_service_pb2_grpc,
+)
+
+
+class QueueApi:
+    """`client.queues`: settings and counts of queues, and what operators do with them."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @cached_property
+    def _stub(self) -> queue_service_pb2_grpc.QueueServiceAsyncStub:
+        return queue_service_pb2_grpc.QueueServiceStub(self._link().channel)
+
+    async def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> AsyncIterator[Queue]:
+        """All queues by name, or those whose name starts with `prefix`."""
+        async for page in pages_of(
+            lambda token: self._link().read(
+                self._stub.ListQueues,
+                queue_service_pb2.ListQueuesRequest(
+                    page_size=page_size, page_token=token, name_prefix=prefix
+                ),
+            )
+        ):
+            for queue in page.queues:
+                yield Queue.from_message(queue)
+
+    async def get(self, queue: str) -> Queue:
+        """One queue with its settings and counts. Raises QueueNotFound."""
+        request = queue_service_pb2.GetQueueRequest(queue=queue)
+        return Queue.from_message((await self._link().read(self._stub.GetQueue, request)).queue)
+
+    @overload
+    async def update(self, queue: str, settings: QueueSettings, *, reason: str = "") -> Queue: ...
+    @overload
+    async def update(
+        self, queue: str, *, reason: str = "", **changes: Unpack[SettingsHow]
+    ) -> Queue: ...
+    @spelled_out(SettingsHow)
+    async def update(
+        self,
+        queue: str,
+        settings: QueueSettings | None = None,
+        *,
+        reason: str = "",
+        **changes: Unpack[SettingsHow],
+    ) -> Queue:
+        """Changes the settings given as keywords, None taking one back to its default:
+        `update("mail", max_attempts=5, lease="2m")`; or all of them, to those of a
+        `QueueSettings`. Creates the queue if need be.
+        """
+        request = operating.update_queue(queue, settings, changes, reason=reason)
+        return Queue.from_message((await self._link().write(self._stub.UpdateQueue, request)).queue)
+
+    async def pause(self, queue: str, *, reason: str = "") -> Queue:
+        """Stops handing out; pushes go on. Raises QueueNotFound."""
+        request = queue_service_pb2.PauseQueueRequest(queue=queue, reason=reason)
+        return Queue.from_message((await self._link().write(self._stub.PauseQueue, request)).queue)
+
+    async def resume(self, queue: str, *, reason: str = "") -> Queue:
+        """Hands out again. Raises QueueNotFound."""
+        request = queue_service_pb2.ResumeQueueRequest(queue=queue, reason=reason)
+        return Queue.from_message((await self._link().write(self._stub.ResumeQueue, request)).queue)
+
+    async def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:
+        """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
+        request = queue_service_pb2.DrainQueueRequest(queue=queue, dry_run=dry_run, reason=reason)
+        return BulkResult.from_message(await self._link().write(self._stub.DrainQueue, request))
+
+    async def clean(
+        self,
+        queue: str,
+        *,
+        state: JobStateName | Iterable[JobStateName] = (),
+        older: Seconds | None = None,
+        dry_run: bool = False,
+        reason: str = "",
+    ) -> BulkResult:
+        """Deletes jobs that ended in this state or these (default: all but DEAD), at least `older`
+        ago: `clean("mail", state="completed", older="1h")`.
+        """
+        request = operating.clean_queue(
+            queue, state=state, older=older, dry_run=dry_run, reason=reason
+        )
+        return BulkResult.from_message(await self._link().write(self._stub.CleanQueue, request))
+
+    async def delete(
+        self, queue: str, *, force: bool = False, dry_run: bool = False, reason: str = ""
+    ) -> BulkResult:
+        """Deletes a queue with all its jobs; with active ones only if `force` is set (else
+        QueueActive).
+        """
+        request = operating.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
+        return BulkResult.from_message(await self._link().write(self._stub.DeleteQueue, request))
+
+
+class DeadLetterApi:
+    """`client.dead`: jobs that could not be done. `client.jobs.retry` puts them back.
+
+    They are chosen by the fields of a `DeadFilter` as keywords (`queue="mail", newer="1d"`), by the
+    words of `jobline dead` (`"queue:mail reason:stalled"`), or by a `DeadFilter`.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @cached_property
+    def _stub(self) -> dead_letter_service_pb2_grpc.DeadLetterServiceAsyncStub:
+        return dead_letter_service_pb2_grpc.DeadLetterServiceStub(self._link().channel)
+
+    @spelled_out(DeadConditions)
+    async def list_page(
+        self,
+        where: str | DeadFilter | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+        page_token: str = "",
+        include_payloads: bool = False,
+        **conditions: Unpack[DeadConditions],
+    ) -> JobPage:
+        """One page of dead jobs by id, and the token of the next one.
+
+        All pages need the same filter: make a `DeadFilter` first where it has `older` or `newer`.
+        """
+        request = operating.list_dead_jobs(
+            chosen(DeadFilter, where, conditions, "list_page"),
+            page_size=page_size,
+            page_token=page_token,
+            include_payloads=include_payloads,
+        )
+        return read(JobPage, await self._link().read(self._stub.ListDeadJobs, request))
+
+    @spelled_out(DeadConditions)
+    def list(
+        self,
+        where: str | DeadFilter | None = None,
+        *,
+        include_payloads: bool = False,
+        page_size: int = PAGE_SIZE,
+        **conditions: Unpack[DeadConditions],
+    ) -> AsyncIterator[Job]:
+        """Dead jobs by id, all those that are chosen. Payloads are left out unless asked for; the
+        keywords are the fields of `DeadFilter`.
+        """
+        found = chosen(DeadFilter, where, conditions, "list")
+        return self._listed(found, include_payloads=include_payloads, page_size=page_size)
+
+    async def _listed(
+        self, where: DeadFilter | None, *, include_payloads: bool, page_size: int
+    ) -> AsyncIterator[Job]:
+        async for page in pages_of(
+            lambda token: self.list_page(
+                where, page_size=page_size, page_token=token, include_payloads=include_payloads
+            )
+        ):
+            for job in page.jobs:
+                yield job
+
+    async def stats(self, queue: str = "") -> DeadStats:
+        """Counts by queue, name, reason and error type, most first."""
+        request = dead_letter_service_pb2.GetDeadLetterStatsRequest(queue=queue)
+        return read(DeadStats, await self._link().read(self._stub.GetDeadLetterStats, request))
+
+    @spelled_out(DeadConditions)
+    async def purge(
+        self,
+        where: str | DeadFilter | None = None,
+        *,
+        everything: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **conditions: Unpack[DeadConditions],
+    ) -> BulkResult:
+        """Deletes dead jobs; without any condition it needs `everything=True`."""
+        request = operating.purge_dead_jobs(
+            chosen(DeadFilter, where, conditions, "purge"),
+            everything=everything,
+            dry_run=dry_run,
+            reason=reason,
+        )
+        return BulkResult.from_message(await self._link().write(self._stub.PurgeDeadJobs, request))
+
+
+class AdminApi:
+    """`client.admin`: the server itself."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @cached_property
+    def _stub(self) -> admin_service_pb2_grpc.AdminServiceAsyncStub:
+        return admin_service_pb2_grpc.AdminServiceStub(self._link().channel)
+
+    async def stats(self) -> ServerStats:
+        """Counts and health of the server."""
+        request = admin_service_pb2.GetStatsRequest()
+        return read(ServerStats, await self._link().read(self._stub.GetStats, request))
+
+    async def workers(
+        self, queue: str = "", *, page_size: int = PAGE_SIZE
+    ) -> AsyncIterator[ConnectedWorker]:
+        """All connected workers by session, or those that take from `queue`."""
+        async for page in pages_of(
+            lambda token: self._link().read(
+                self._stub.ListWorkers,
+                admin_service_pb2.ListWorkersRequest(
+                    page_size=page_size, page_token=token, queue=queue
+                ),
+            )
+        ):
+            for worker in page.workers:
+                yield read(ConnectedWorker, worker)

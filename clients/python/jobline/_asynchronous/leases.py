@@ -1,0 +1,114 @@
+"""Working by hand: pull, and settle what was pulled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jobline import _requests as requests
+from jobline._asynchronous.connection import Connection
+from jobline._enums import FailActionName, ReleaseReasonName, SettleOutcome
+from jobline._ids import RequestIds
+from jobline._leased import LeasedJob
+from jobline._requests import Lease
+from jobline._times import Seconds, seconds_of
+from jobline._values import Failed, JobError, QueueWeight
+from jobline.v1 import job_service_pb2 as pb
+
+
+class Leases:
+    """The part of `AsyncClient` that works by hand; a `Worker` does all of it by itself."""
+
+    _new_id: RequestIds
+
+    def _link(self) -> Connection:
+        raise NotImplementedError
+
+    async def pull(
+        self,
+        *queues: str | QueueWeight,
+        max_jobs: int = 1,
+        wait: Seconds = 0,
+        lease: Seconds | None = None,
+        worker: str = "",
+        names: Iterable[str] = (),
+    ) -> list[LeasedJob]:
+        """Leases up to `max_jobs` (1 … 1,000) jobs of these queues, possibly none.
+
+        `wait`: for the first job, 0 s … 60 s. `lease`: overrides the jobs' own, 1 s … 12 h; keep
+        it alive with `extend`. `names`: only these kinds of work. Cancelled, it gives back what it
+        may have been leased. Raises InvalidArgument and other refusals, or Unavailable.
+        """
+        request = requests.pull_request(
+            queues,
+            max_jobs=max_jobs,
+            wait=wait,
+            lease=lease,
+            worker=worker,
+            names=names,
+            request_id=self._new_id(),
+        )
+        return requests.jobs_of(await self._link().pull(request, seconds_of(wait)))
+
+    async def ack(self, *jobs: Lease, result: Any = None) -> list[SettleOutcome]:
+        """Settles jobs (or (id, delivery) pairs) as done; a `result` (bytes, or JSON; ≤ 1 MiB) is
+        kept with each of them. Returns what became of each: LEASE_LOST means that nothing
+        changed.
+        """
+        response = await self._link().write(
+            self._link().jobs.Ack, requests.ack_request(jobs, result)
+        )
+        return requests.outcomes_of(response, len(jobs))
+
+    async def fail(
+        self,
+        job: Lease,
+        error: BaseException | JobError | str | None = None,
+        *,
+        then: FailActionName = "retry",
+        retry_after: Seconds | None = None,
+    ) -> Failed:
+        """Settles a job as failed: it is retried after its backoff (or `retry_after`, 0 s … 24 h)
+        while attempts are left; `then="dead"` sends it to the dead letters, "cancel" cancels it.
+        """
+        item = requests.fail_item(job, error, then=then, retry_after=retry_after)
+        response = await self._link().write(self._link().jobs.Fail, pb.FailRequest(items=[item]))
+        return requests.failed_of(response.results[0])
+
+    async def release(
+        self,
+        *jobs: Lease,
+        delay: Seconds | None = None,
+        why: ReleaseReasonName = "interrupted",
+    ) -> list[SettleOutcome]:
+        """Gives jobs back without failing them: at once and at the front, or after a `delay` (≤
+        400 days).
+        """
+        items = [requests.release_item(job, delay=delay, why=why) for job in jobs]
+        response = await self._link().write(
+            self._link().jobs.Release, pb.ReleaseRequest(items=items)
+        )
+        return requests.outcomes_of(response, len(jobs))
+
+    async def extend(
+        self,
+        *jobs: Lease,
+        lease: Seconds | None = None,
+        progress: float | None = None,
+        message: str | None = None,
+        checkpoint: Any = None,
+    ) -> list[SettleOutcome]:
+        """Keeps leases alive, by `lease` (1 s … 12 h) or their own length from now, and reports
+        `progress` (0 … 100), a `message`, a `checkpoint` (bytes or JSON, ≤ 64 KiB, on disk before
+        this returns).
+
+        LEASE_LOST: stop, the job is somebody else's. CANCELLED: stop, and settle it.
+        """
+        items = [
+            requests.extend_item(
+                job, lease=lease, progress=progress, message=message, checkpoint=checkpoint
+            )
+            for job in jobs
+        ]
+        response = await self._link().write(self._link().jobs.Extend, pb.ExtendRequest(items=items))
+        return requests.outcomes_of(response, len(jobs))

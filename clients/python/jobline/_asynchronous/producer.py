@@ -1,0 +1,191 @@
+"""Pushing, one at a time or many, and waiting for what was pushed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Unpack
+
+from jobline import _codec as codec
+from jobline._asynchronous.observer import Observer
+from jobline._enums import AckLevel, AckLevelName
+from jobline._ids import RequestIds
+from jobline._keywords import spelled_out
+from jobline._options import JobOptions, NewJob, OptionsHow, key_of, with_keywords
+from jobline._outgoing import (
+    Outgoing,
+    PushMiddleware,
+    lane_of_one,
+    outgoing_of,
+    pushed_lot,
+    shared_lot,
+    through,
+)
+from jobline._pushing import (
+    Lane,
+    LotHow,
+    PushHow,
+    lane_of,
+    level_of,
+    lot_of,
+    pushed_of,
+    request_of_jobs,
+    request_of_payloads,
+)
+from jobline._pushing_aio import AioPusher
+from jobline._times import Seconds
+from jobline._values import Pushed, PushedLot
+
+
+class Producer(Observer):
+    """The part of `AsyncClient` that pushes."""
+
+    _new_id: RequestIds
+    _push_middleware: tuple[PushMiddleware, ...]
+
+    def _pushing(self) -> AioPusher:
+        raise NotImplementedError
+
+    @spelled_out(OptionsHow)
+    async def push(  # noqa: PLR0913  # one keyword for each thing that can be said about a job
+        self,
+        queue: str,
+        payload: Any = b"",
+        *,
+        options: JobOptions | None = None,
+        name: str | None = None,
+        job_key: str | None = None,
+        delay: Seconds | None = None,
+        run_at: datetime | None = None,
+        ack_level: AckLevelName | None = None,
+        **more: Unpack[OptionsHow],
+    ) -> Pushed:
+        """Pushes one job and returns when the ack level is reached.
+
+        Pushes made at the same time share one call; those of one queue and one set of
+        options keep their order. An answer that is lost is asked for again, and nothing is stored
+        twice.
+
+        - `payload`: bytes as they are, anything else as JSON; ≤ 10 MiB.
+        - `name`: the kind of work; a worker's handler is found by queue and name.
+        - `job_key`: idempotency key, 1 … 256 bytes: again within 24 h it returns the first job's
+          id.
+        - `delay` (0 s … 400 days; seconds, a timedelta or text such as "90s", as all spans) or
+          `run_at` (aware datetime): when it becomes ready; default at once.
+        - `ack_level`: "memory", "buffered" or "fsynced" (default, or the queue's minimum).
+        - `max_attempts`, `lease`, `priority`, …: the fields of `JobOptions`, which override those
+          of `options`. They belong to the job: workers take them from it.
+
+        Raises BufferFull, InvalidArgument, IdempotencyMismatch, QueueFull and other refusals
+        (nothing was stored), or OutcomeUnknown when the client's timeout passed without a definite
+        answer.
+        """
+        data, content_type = codec.encode(payload)
+        key = key_of(job_key)
+        options, level = with_keywords(options, more, "push"), level_of(ack_level)
+        lane = Lane(queue, options, name, bool(content_type), delay, run_at, level, key != "")
+        if self._push_middleware:
+            jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
+            send = partial(self._push_through, level)
+            return (await through(self._push_middleware, jobs, send))[0]
+        return await self._push_one(lane, data, key)
+
+    async def _push_one(self, lane: Lane, data: bytes, key: str) -> Pushed:
+        pusher = self._pushing()
+        waiter = pusher.start(lane, data, key)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            pusher.withdraw(lane, waiter)
+            raise
+
+    async def _push_through(
+        self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]
+    ) -> list[Pushed]:
+        (job,) = jobs
+        lane = lane_of_one(job, ack_level)
+        return [await self._push_one(lane, job.payload, job.job_key)]
+
+    @spelled_out(LotHow)
+    async def push_many(
+        self,
+        queue: str,
+        jobs: Iterable[Any],
+        *,
+        atomic: bool = True,
+        request_id: str | None = None,
+        **how: Unpack[LotHow],
+    ) -> list[Pushed]:
+        """Pushes many jobs in one call, and returns what became of each, in order.
+
+        `jobs` are payloads, or `NewJob`s with something of their own; ≤ 1,000, or ≤ 10,000 if all
+        are payloads; ≤ 16 MiB. All or none are stored; with `atomic=False` a job whose key does
+        not match is REFUSED alone. The same `request_id` (1 … 64 bytes) within 10 minutes returns
+        the same ids. The other keywords and errors are those of `push`.
+        """
+        news = list(jobs)
+        if not news:
+            return []
+        lane = lane_of(queue, how)
+        if not self._push_middleware:
+            return await self._push_lot(lane, news, atomic, request_id)
+        send = partial(self._push_lot_through, lane.ack_level, atomic, request_id)
+        return await through(self._push_middleware, outgoing_of(lane, news), send)
+
+    async def _push_lot(
+        self, lane: Lane, jobs: Sequence[Any], atomic: bool, request_id: str | None
+    ) -> list[Pushed]:
+        request = request_of_jobs(lane, jobs, atomic=atomic, request_id=request_id)
+        return pushed_of(await self._link().push(request), len(jobs))
+
+    async def _push_lot_through(
+        self,
+        ack_level: AckLevel | None,
+        atomic: bool,
+        request_id: str | None,
+        jobs: Sequence[Outgoing],
+    ) -> list[Pushed]:
+        lane, rest = shared_lot(jobs, ack_level)
+        return await self._push_lot(lane, rest, atomic, request_id)
+
+    @spelled_out(LotHow)
+    async def push_payloads(
+        self,
+        queue: str,
+        payloads: Sequence[bytes],
+        *,
+        request_id: str | None = None,
+        **how: Unpack[LotHow],
+    ) -> PushedLot:
+        """Pushes up to 10,000 plain jobs (≤ 16 MiB) that share everything but the payload: the
+        fastest way.
+
+        All or none are stored, as one lot with consecutive ids. The keywords and errors are those
+        of `push_many`.
+        """
+        if self._push_middleware and payloads:
+            return pushed_lot(await self.push_many(queue, payloads, request_id=request_id, **how))
+        lane = lane_of(queue, how, "push_payloads")
+        request = request_of_payloads(lane, payloads, request_id)
+        return lot_of(await self._link().push(request))
+
+    @spelled_out(PushHow)
+    async def push_and_wait(
+        self,
+        queue: str,
+        payload: Any = b"",
+        *,
+        timeout: Seconds = 60,
+        **how: Unpack[PushHow],
+    ) -> Any:
+        """Pushes a job and returns its result: the JSON value, or bytes if it is not JSON.
+
+        `timeout`: how long to wait after the push, ≤ 1 h. Raises WaitTimeout (the job goes on; the
+        error has its id), JobDead, JobCancelled, JobExpired, JobNotFound (it completed and was not
+        kept), and the errors of `push`.
+        """
+        pushed = await self.push(queue, payload, **how)
+        end = await self.wait_one(pushed.id, timeout=timeout)
+        return end.value()

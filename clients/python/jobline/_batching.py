@@ -1,0 +1,268 @@
+"""Gathering: concurrent pushes share one call. Pure: no clock, no thread, no loop, no wire.
+
+Pushes that share queue and options stand in one lane. A lane has at most one batch flying: the
+first push goes at once, those that come meanwhile gather and go together when it has landed, so
+order within a lane is kept and a busy client makes few, large calls. What waits is bounded, and a
+full buffer refuses the newest.
+
+A batch whose outcome is unknown flies again as the same call (or with its job keys), so
+nothing is stored twice. A batch that was refused for what is in it is split, until the one push at
+fault stands alone and the others go through.
+
+The shell adds pushes, takes `batches_to_send`, makes the calls, and tells how each one went; it
+calls again at `next_deadline`. It deliberately does not know what a waiter is: a future in one
+shell, a lock in another.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from jobline._backoff import RETRY, Pauses
+from jobline.errors import BufferFull
+
+K = TypeVar("K", bound=Hashable)
+W = TypeVar("W")
+
+
+@dataclass(frozen=True, slots=True)
+class GatherLimits:
+    """`jobs`, `payload_bytes`: what may wait or fly in all. `batch_*`: what one call may carry;
+    one job always fits. `flights`: calls at a time, over all lanes. `give_up_after`: seconds from
+    the first push of a batch to its last try.
+    """
+
+    jobs: int = 10_000
+    payload_bytes: int = 64 << 20
+    batch_jobs: int = 1_000
+    batch_bytes: int = 4 << 20
+    flights: int = 32
+    give_up_after: float = 30.0
+
+
+@dataclass(slots=True, eq=False)
+class Batch(Generic[K, W]):
+    """Pushes that travel together, in columns. `job_keys` is empty where pushes have none."""
+
+    key: K
+    payloads: list[bytes]
+    job_keys: list[str]
+    waiters: list[W]
+    payload_bytes: int
+    give_up_at: float
+    request_id: str = ""
+    tries: int = 0
+
+    @property
+    def repeat_id(self) -> str | None:
+        """What its push may be repeated under by hand. None where several pushes share the call: a
+        repeat of one of them would be taken for all.
+        """
+        return self.request_id if self.request_id and len(self.waiters) == 1 else None
+
+
+@dataclass(slots=True, eq=False)
+class _Lane(Generic[K, W]):
+    """Pushes of one kind: what flies, what goes next, what gathers."""
+
+    key: K
+    payloads: list[bytes] = field(default_factory=list)
+    job_keys: list[str] = field(default_factory=list)
+    waiters: list[W] = field(default_factory=list)
+    payload_bytes: int = 0
+    since: float = 0.0
+
+    next: deque[Batch[K, W]] = field(default_factory=deque)
+    flying: Batch[K, W] | None = None
+    not_before: float = 0.0
+
+
+class Gather(Generic[K, W]):
+    """All lanes of one client."""
+
+    def __init__(
+        self,
+        limits: GatherLimits,
+        *,
+        request_ids: Callable[[], str],
+        over: Callable[[str, bool], None],
+        chance: Callable[[], float],
+        pauses: Pauses = RETRY,
+    ) -> None:
+        self._limits = limits
+        self._request_ids = request_ids
+        self._over = over
+        self._chance = chance
+        self._pauses = pauses
+        self._lanes: dict[K, _Lane[K, W]] = {}
+        self._idle: dict[K, None] = {}  # lanes with something to send and nothing flying, in order
+        self._flights = 0
+        self.jobs = 0
+        self.payload_bytes = 0
+
+    def add(self, now: float, key: K, payload: bytes, waiter: W, job_key: str = "") -> bool:
+        """Takes a push; True if `batches_to_send` has something to send because of it.
+
+        Raises BufferFull, and nothing has changed then.
+        """
+        size = len(payload)
+        if self.jobs >= self._limits.jobs or (
+            self.payload_bytes + size > self._limits.payload_bytes and self.jobs
+        ):
+            raise BufferFull(
+                f"{self.jobs} pushes of {self.payload_bytes} bytes wait for the server already: "
+                "push more slowly, or give the client a larger buffer"
+            )
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(key)
+            self._idle[key] = None
+        if not lane.waiters:
+            lane.since = now
+        lane.payloads.append(payload)
+        lane.waiters.append(waiter)
+        if job_key:
+            lane.job_keys.append(job_key)
+        lane.payload_bytes += size
+        self.jobs += 1
+        self.payload_bytes += size
+        return lane.flying is None
+
+    def withdraw(self, key: K, waiter: W) -> bool:
+        """Takes a push back; False if it has left already, and may be stored."""
+        lane = self._lanes.get(key)
+        if lane is None or waiter not in lane.waiters:
+            return False
+        index = lane.waiters.index(waiter)
+        del lane.waiters[index]
+        size = len(lane.payloads.pop(index))
+        if lane.job_keys:
+            del lane.job_keys[index]
+        lane.payload_bytes -= size
+        self.jobs -= 1
+        self.payload_bytes -= size
+        self._settle_lane(lane)
+        return True
+
+    def batches_to_send(self, now: float) -> list[Batch[K, W]]:
+        """The batches that go now; each must be told of with one of the `handle_…` methods."""
+        batches = []
+        for key in list(self._idle):
+            if self._flights >= self._limits.flights:
+                break
+            lane = self._lanes[key]
+            if lane.not_before > now:
+                continue
+            del self._idle[key]
+            batch = lane.next.popleft() if lane.next else self._cut(lane)
+            batch.tries += 1
+            lane.flying = batch
+            self._flights += 1
+            batches.append(batch)
+        return batches
+
+    def next_deadline(self) -> float | None:
+        """When `batches_to_send` has something to send without anything else happening."""
+        if self._flights >= self._limits.flights:
+            return None
+        return min((self._lanes[key].not_before for key in self._idle), default=None)
+
+    def handle_done(self, batch: Batch[K, W], *, is_known: bool = True) -> None:
+        """The batch was answered, well or with a refusal that is passed on, or (not `is_known`) it
+        is given up and may be stored: its room is free.
+        """
+        self._over(batch.request_id, is_known)
+        self.jobs -= len(batch.waiters)
+        self.payload_bytes -= batch.payload_bytes
+        self._settle_lane(self._land(batch))
+
+    def handle_unknown(self, now: float, batch: Batch[K, W]) -> bool:
+        """No definite answer came. True: the batch flies again after a pause; False: it is time to
+        give up, and the batch is done.
+        """
+        pause = self._pauses.after(batch.tries, self._chance)
+        if now + pause > batch.give_up_at:
+            self.handle_done(batch, is_known=False)
+            return False
+        lane = self._land(batch)
+        lane.next.appendleft(batch)
+        lane.not_before = now + pause
+        self._settle_lane(lane)
+        return True
+
+    def handle_refused(self, batch: Batch[K, W]) -> bool:
+        """The batch was refused for something that is in it. True: it is split, and its halves go
+        one after the other; False: it is a single push, refused and done.
+        """
+        if len(batch.waiters) == 1:
+            self.handle_done(batch)
+            return False
+        self._over(batch.request_id, True)
+        lane = self._land(batch)
+        middle = len(batch.waiters) // 2
+        lane.next.appendleft(self._part(batch, middle, len(batch.waiters)))
+        lane.next.appendleft(self._part(batch, 0, middle))
+        self._settle_lane(lane)
+        return True
+
+    def _land(self, batch: Batch[K, W]) -> _Lane[K, W]:
+        lane = self._lanes[batch.key]
+        lane.flying = None
+        lane.not_before = 0.0
+        self._flights -= 1
+        return lane
+
+    def _settle_lane(self, lane: _Lane[K, W]) -> None:
+        """Puts a lane where it belongs: busy, waiting to send, or forgotten."""
+        if lane.flying is not None:
+            return
+        if lane.next or lane.waiters:
+            self._idle[lane.key] = None
+        else:
+            self._idle.pop(lane.key, None)
+            del self._lanes[lane.key]
+
+    def _cut(self, lane: _Lane[K, W]) -> Batch[K, W]:
+        """Takes what one call may carry from the front of what gathers."""
+        count = self._count_that_fits(lane)
+        batch = Batch(
+            key=lane.key,
+            payloads=lane.payloads[:count],
+            job_keys=lane.job_keys[:count],
+            waiters=lane.waiters[:count],
+            payload_bytes=lane.payload_bytes,
+            give_up_at=lane.since + self._limits.give_up_after,
+            request_id="" if lane.job_keys else self._request_ids(),
+        )
+        if count < len(lane.waiters):
+            batch.payload_bytes = sum(map(len, batch.payloads))
+        del lane.payloads[:count], lane.job_keys[:count], lane.waiters[:count]
+        lane.payload_bytes -= batch.payload_bytes
+        return batch
+
+    def _count_that_fits(self, lane: _Lane[K, W]) -> int:
+        limits = self._limits
+        count = min(len(lane.waiters), limits.batch_jobs)
+        if lane.payload_bytes <= limits.batch_bytes:
+            return count
+        total = 0
+        for index in range(count):
+            total += len(lane.payloads[index])
+            if total > limits.batch_bytes:
+                return max(index, 1)
+        return count
+
+    def _part(self, batch: Batch[K, W], start: int, end: int) -> Batch[K, W]:
+        payloads = batch.payloads[start:end]
+        return Batch(
+            key=batch.key,
+            payloads=payloads,
+            job_keys=batch.job_keys[start:end],
+            waiters=batch.waiters[start:end],
+            payload_bytes=sum(map(len, payloads)),
+            give_up_at=batch.give_up_at,
+            request_id="" if batch.job_keys else self._request_ids(),
+        )

@@ -1,0 +1,98 @@
+"""`Client`: everything a program does with a server, blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+import grpc
+
+from jobline._batching import GatherLimits
+from jobline._blocking.admin import AdminApi, DeadLetterApi, QueueApi
+from jobline._blocking.connection import Connection
+from jobline._blocking.job_admin import JobApi
+from jobline._blocking.leases import Leases
+from jobline._blocking.producer import Producer
+from jobline._calls import REPEAT_SECONDS_MAX
+from jobline._channel import target_of
+from jobline._outgoing import PushMiddleware
+from jobline._reaching import CONNECT_SECONDS
+from jobline._times import Seconds, seconds_of
+
+
+class Client(Producer, Leases):
+    """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
+
+    It connects at its first use; where no server answers, that call raises NotConnected within two
+    seconds. One client serves all threads of a process; a child of a fork
+    connects anew, and is a producer of its own. `with` closes it.
+
+    - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: what the environment says
+      in JOBLINE_SERVER, else `localhost:7070`.
+    - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
+    - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
+    - `timeout`: how long a call may take in all, retries included, in seconds or as a timedelta;
+      default 30 s.
+    - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
+      more is refused with BufferFull.
+    - `middleware`: around each call that pushes, the first outermost; see `PushMiddleware`.
+    """
+
+    def __init__(
+        self,
+        target: str | None = None,
+        *,
+        credentials: grpc.ChannelCredentials | None = None,
+        metadata: Mapping[str, str] | None = None,
+        timeout: Seconds = 30,
+        buffer_jobs: int = 10_000,
+        buffer_bytes: int = 64 << 20,
+        middleware: Sequence[PushMiddleware] = (),
+    ) -> None:
+        limits = GatherLimits(
+            jobs=buffer_jobs,
+            payload_bytes=buffer_bytes,
+            give_up_after=min(seconds_of(timeout), REPEAT_SECONDS_MAX),
+        )
+        self.target = target_of(target)
+        super().__init__(
+            Connection(self.target, credentials, metadata, timeout), limits, middleware
+        )
+        self.jobs = JobApi(self._connection)
+        self.queues = QueueApi(self._connection)
+        self.dead = DeadLetterApi(self._connection)
+        self.admin = AdminApi(self._connection)
+
+    @property
+    def channel(self) -> grpc.Channel:
+        """The channel, for the bare stubs of `jobline.v1`."""
+        return self._connection.channel
+
+    def connect(self, *, patience: Seconds = CONNECT_SECONDS) -> None:
+        """Reaches the server now, instead of with the first call, which otherwise does the same.
+
+        `patience`: seconds for which a server that refuses the connection is tried again (default
+        2). Raises NotConnected, which is definite: nothing was sent.
+        """
+        self._connection.reach(seconds_of(patience))
+
+    def close(self) -> None:
+        """Waits for the pushes that were taken, and closes the connection. May be called twice."""
+        try:
+            pusher = self._pushers.made()
+            if pusher is not None:
+                pusher.close()
+        finally:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,204 @@
+"""A channel, and how a call on it is made: deadline, metadata, typed errors, retries."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import grpc
+
+from jobline._backoff import RETRY
+from jobline._calls import REPEAT_SECONDS_MAX
+from jobline._channel import metadata_of, open_channel
+from jobline._forks import PerProcess
+from jobline._producing import PushCalls
+from jobline._pushing import TRY_SECONDS_MAX, TRY_SHARE
+from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
+from jobline._status import error_from_rpc, outcome_unknown
+from jobline._times import Seconds, seconds_of
+from jobline.errors import ClientClosed, JoblineError
+from jobline.v1 import job_service_pb2 as pb
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Stub = TypeVar("Stub")
+
+
+@contextmanager
+def typed_errors() -> Iterator[None]:
+    """Around a call: what gRPC raises becomes an error of ours."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise error_from_rpc(error) from error
+    except ValueError as error:  # so says a channel that is closed
+        raise ClientClosed(f"not sent: {error}") from error
+
+
+class _Wire:
+    """A channel and its stubs."""
+
+    __slots__ = ("calls", "channel", "check", "is_reached", "jobs", "stubs")
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.channel = channel
+        self.jobs: JobServiceStub = JobServiceStub(channel)
+        self.stubs: dict[Any, Any] = {}
+        self.calls = PushCalls()
+        self.check: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(HEALTH_CHECK)
+        self.is_reached = False
+
+
+class Connection:
+    """What all parts of a client share. Each process that has a copy of it, by a fork, has a
+    channel of its own.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        credentials: grpc.ChannelCredentials | None,
+        metadata: Mapping[str, str] | None,
+        timeout: Seconds,
+    ) -> None:
+        self._target = target
+        self._credentials = credentials
+        self._wires = PerProcess(self._open)
+        self._closed = False
+        self._giving_back: set[object] = set()
+        self.metadata = metadata_of(metadata)
+        self.timeout = seconds_of(timeout)
+        self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
+        self.trouble = Trouble(target, self.timeout)
+
+    def _open(self) -> _Wire:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        return _Wire(open_channel(self._target, self._credentials))
+
+    @property
+    def channel(self) -> grpc.Channel:
+        """This process's channel."""
+        return self._wires().channel
+
+    @property
+    def jobs(self) -> JobServiceStub:
+        """The stub that most calls are made with."""
+        return self._wires().jobs
+
+    @property
+    def calls(self) -> PushCalls:
+        """The push calls of this process."""
+        return self._wires().calls
+
+    def stub(self, kind: Callable[[grpc.Channel], Stub]) -> Stub:
+        """The stub of another service."""
+        stubs = self._wires().stubs
+        if kind not in stubs:
+            stubs[kind] = kind(self.channel)
+        stub: Stub = stubs[kind]
+        return stub
+
+    def close(self) -> None:
+        """Closes the channel of this process. May be called twice."""
+        self._closed = True
+        wire = self._wires.made()
+        if wire is not None:
+            wire.channel.close()
+
+    def reach(self, patience: float = CONNECT_SECONDS) -> None:
+        """Returns when this process has reached the server once. Raises NotConnected: nothing
+        answered within `patience` seconds, or a moment longer.
+        """
+        wire = self._wires()
+        if wire.is_reached:
+            return
+        timeout = min(CONNECT_SECONDS, self.timeout)
+        reaching = Reaching(self._target, time.monotonic(), min(patience, timeout))
+        while True:
+            try:
+                with typed_errors():
+                    wire.check(b"", timeout=timeout, metadata=self.metadata)
+                break
+            except JoblineError as error:
+                pause = reaching.pause_after(time.monotonic(), error)
+                if pause is None:
+                    break
+            time.sleep(pause)
+        wire.is_reached = True
+
+    def read(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Request, Response],
+        request: Request,
+        *,
+        extra: float = 0.0,
+    ) -> Response:
+        """A call that changes nothing; `extra` seconds are added to its deadline."""
+        self.reach()
+        with typed_errors():
+            return method(request, timeout=self.timeout + extra, metadata=self.metadata)
+
+    def write(
+        self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request
+    ) -> Response:
+        """A call that changes something: without a definite answer it raises OutcomeUnknown."""
+        try:
+            return self.read(method, request)
+        except JoblineError as error:
+            raise outcome_unknown(error) from error
+
+    def pull(self, request: pb.PullRequest, wait: float) -> pb.PullResponse:
+        """A pull that waits so many seconds. If it brings no reply, for whatever reason, the server
+        is told that nobody has what it may have leased.
+        """
+        try:
+            return self.read(self.jobs.Pull, request, extra=wait)
+        except BaseException as error:
+            if not getattr(error, "definite", False):
+                self._give_back(request)
+            raise
+
+    def _give_back(self, request: pb.PullRequest) -> None:
+        """Does not wait: if the server does not hear of it, the leases end by themselves."""
+        release = pb.ReleaseRequest(pull=request)
+        with suppress(ValueError):  # the channel is closed
+            call = self.jobs.Release.future(release, timeout=self.timeout, metadata=self.metadata)
+            # A call that nobody holds is cancelled.
+            self._giving_back.add(call)
+            call.add_done_callback(self._giving_back.discard)
+
+    def start_push(self, request: pb.PushRequest) -> grpc.Future[pb.PushResponse]:
+        """One try of a push; the answer comes on a thread of gRPC."""
+        self.reach()
+        return self.jobs.Push.future(request, timeout=self.try_timeout, metadata=self.metadata)
+
+    def push(self, request: pb.PushRequest) -> pb.PushResponse:
+        """A push that is safe to repeat, repeated until there is a definite answer or no time."""
+        self.reach()
+        with self.calls.flying(request) as request_id:
+            return self._push(request, request_id)
+
+    def _push(self, request: pb.PushRequest, request_id: str) -> pb.PushResponse:
+        give_up_at = time.monotonic() + min(self.timeout, REPEAT_SECONDS_MAX)
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                with typed_errors():
+                    response = self.jobs.Push(
+                        request, timeout=self.try_timeout, metadata=self.metadata
+                    )
+                self.trouble.ended()
+                return response  # noqa: TRY300  # an answer after the try would need a flag
+            except JoblineError as error:
+                pause = RETRY.after(tries, random.random)
+                is_late = time.monotonic() + pause > give_up_at
+                if error.definite or not error.retryable or is_late:
+                    raise outcome_unknown(error, request_id=request_id, tries=tries) from error
+                self.trouble.began(error)
+            time.sleep(pause)

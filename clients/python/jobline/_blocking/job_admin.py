@@ -1,0 +1,157 @@
+"""What operators do with jobs, blocking; see `admin.py` for what all operators' services share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Unpack
+
+from jobline import _operating as operating
+from jobline._blocking.connection import Connection
+from jobline._blocking.pages import pages_of
+from jobline._filters import JobConditions, JobFilter, chosen
+from jobline._job_values import BulkResult, Explanation, Job, JobPage
+from jobline._keywords import spelled_out
+from jobline._operating import PAGE_SIZE
+from jobline._reading import read
+from jobline.v1 import job_admin_service_pb2, job_admin_service_pb2_grpc
+
+
+class JobApi:
+    """`client.jobs`: what operators do with jobs.
+
+    Jobs are chosen by the fields of a `JobFilter` as keywords (`queue="mail", state="dead"`), by
+    the words of the command line (`"queue:mail state:dead older:1h"`), or by a `JobFilter`. Calls
+    that change many take ids too (≤ 10,000), and without any condition they need
+    `everything=True`.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._stub = job_admin_service_pb2_grpc.JobAdminServiceStub(connection.channel)
+
+    def get(self, id_: int) -> Job:
+        """One job, live or ended, with payload, result and attempts. Raises JobNotFound."""
+        request = operating.get_job(id_)
+        return Job.from_message((self._connection.read(self._stub.GetJob, request)).job)
+
+    def get_by_key(self, queue: str, job_key: str) -> Job:
+        """The job that was pushed with this idempotency key. Raises JobNotFound."""
+        request = operating.get_job_by_key(queue, job_key)
+        return Job.from_message((self._connection.read(self._stub.GetJob, request)).job)
+
+    @spelled_out(JobConditions)
+    def list_page(
+        self,
+        where: str | JobFilter | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+        page_token: str = "",
+        include_payloads: bool = False,
+        **conditions: Unpack[JobConditions],
+    ) -> JobPage:
+        """One page of jobs by id, `page_size` 1 … 1,000, and the token of the next one.
+
+        All pages need the same filter: make a `JobFilter` first where it has `older` or `newer`.
+        """
+        request = operating.list_jobs(
+            chosen(JobFilter, where, conditions, "list_page"),
+            page_size=page_size,
+            page_token=page_token,
+            include_payloads=include_payloads,
+        )
+        return read(JobPage, self._connection.read(self._stub.ListJobs, request))
+
+    @spelled_out(JobConditions)
+    def list(
+        self,
+        where: str | JobFilter | None = None,
+        *,
+        include_payloads: bool = False,
+        page_size: int = PAGE_SIZE,
+        **conditions: Unpack[JobConditions],
+    ) -> Iterator[Job]:
+        """Jobs by id, all those that are chosen: `list(queue="mail", state="dead")`,
+        `list("queue:mail state:dead older:1h")`.
+
+        - `where`: words of the command line, or a `JobFilter`; the keywords go before it.
+        - `queue`, `name`, `state` (one or several), `headers`, `error_type`, `error_contains`,
+          `after`, `before`, `newer`, `older`: what must hold; see `JobFilter`.
+        - `include_payloads`: with payloads, results and checkpoints, which are left out otherwise.
+
+        Raises InvalidArgument at the call, and Unavailable while it is read, if no server answers.
+        """
+        found = chosen(JobFilter, where, conditions, "list")
+        return self._listed(found, include_payloads=include_payloads, page_size=page_size)
+
+    def _listed(
+        self, where: JobFilter | None, *, include_payloads: bool, page_size: int
+    ) -> Iterator[Job]:
+        for page in pages_of(
+            lambda token: self.list_page(
+                where, page_size=page_size, page_token=token, include_payloads=include_payloads
+            )
+        ):
+            yield from page.jobs
+
+    def explain(self, id_: int) -> Explanation:
+        """Why a job is not running, the first obstacle first. Raises JobNotFound."""
+        request = job_admin_service_pb2.ExplainJobRequest(id=id_)
+        return read(Explanation, self._connection.read(self._stub.ExplainJob, request))
+
+    @spelled_out(JobConditions)
+    def promote(
+        self,
+        *which: int | str | JobFilter,
+        everything: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **conditions: Unpack[JobConditions],
+    ) -> BulkResult:
+        """Makes scheduled jobs ready now."""
+        jobs = operating.selection(which, conditions, everything=everything, function="promote")
+        request = job_admin_service_pb2.PromoteJobsRequest(
+            jobs=jobs, dry_run=dry_run, reason=reason
+        )
+        return BulkResult.from_message(self._connection.write(self._stub.PromoteJobs, request))
+
+    @spelled_out(JobConditions)
+    def cancel(
+        self,
+        *which: int | str | JobFilter,
+        everything: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **conditions: Unpack[JobConditions],
+    ) -> BulkResult:
+        """Cancels jobs: waiting ones at once, active ones when their worker settles them."""
+        jobs = operating.selection(which, conditions, everything=everything, function="cancel")
+        request = job_admin_service_pb2.CancelJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        return BulkResult.from_message(self._connection.write(self._stub.CancelJobs, request))
+
+    @spelled_out(JobConditions)
+    def retry(
+        self,
+        *which: int | str | JobFilter,
+        everything: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **conditions: Unpack[JobConditions],
+    ) -> BulkResult:
+        """Puts ended jobs back, dead, cancelled, expired and completed ones alike."""
+        jobs = operating.selection(which, conditions, everything=everything, function="retry")
+        request = job_admin_service_pb2.RetryJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        return BulkResult.from_message(self._connection.write(self._stub.RetryJobs, request))
+
+    @spelled_out(JobConditions)
+    def delete(
+        self,
+        *which: int | str | JobFilter,
+        everything: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        **conditions: Unpack[JobConditions],
+    ) -> BulkResult:
+        """Deletes jobs that wait or have ended."""
+        jobs = operating.selection(which, conditions, everything=everything, function="delete")
+        request = job_admin_service_pb2.DeleteJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        return BulkResult.from_message(self._connection.write(self._stub.DeleteJobs, request))

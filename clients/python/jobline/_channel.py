@@ -1,0 +1,156 @@
+"""How a channel to a server is set up: its options, and which calls gRPC may repeat by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakSet
+
+import grpc
+from grpc import aio
+
+from jobline._requests import MESSAGE_BYTES_MAX
+from jobline.errors import FailedPrecondition, InvalidArgument
+
+# Where a server is, unless an argument or JOBLINE_SERVER says otherwise.
+DEFAULT_TARGET = "localhost:7070"
+
+
+# Calls that change nothing, or nothing more when they are repeated (a lease is settled once, a pull
+# carries a request id). `Push` is not among them: the client repeats it itself, for longer
+# and on more codes, under one request id.
+_SAFE_CALLS = {
+    "JobService": ["Pull", "Ack", "Fail", "Release", "Extend"],
+    "JobAdminService": ["GetJob", "ListJobs", "ExplainJob"],
+    "QueueService": ["ListQueues", "GetQueue", "UpdateQueue", "PauseQueue", "ResumeQueue"],
+    "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
+    "AdminService": ["GetStats", "ListWorkers"],
+}
+
+SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [
+                {"service": f"jobline.v1.{service}", "method": method}
+                for service, methods in _SAFE_CALLS.items()
+                for method in methods
+            ],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
+
+OPTIONS: list[tuple[str, str | int]] = [
+    ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # gRPC's own defaults wait up to two minutes before it looks for a restarted server.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 3_000),
+    # Finds a dead connection under calls that wait long, and within a lease of usual length; the
+    # server permits a ping every 10 s.
+    ("grpc.keepalive_time_ms", 15_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+]
+
+_KEY = re.compile(r"[a-z0-9_.-]+")
+
+# A worker's stream must never share a broken connection with the one before it.
+OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
+
+# Channels of this process. Those that came to a child through a fork are kept there for good:
+# a channel that is destroyed shuts its connection down, which is the parent's.
+_open: WeakSet[grpc.Channel | aio.Channel] = WeakSet()
+_inherited: list[grpc.Channel | aio.Channel] = []
+
+
+def _keep_inherited() -> None:
+    _inherited.extend(_open)
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep_inherited)
+
+
+def _options(*more: tuple[str, str | int]) -> list[tuple[str, str | int]]:
+    """Channels with the same options share a connection: one option names the process, so that a
+    child never shares one with its parent.
+    """
+    return [*OPTIONS, *more, ("jobline.process", os.getpid())]
+
+
+def open_channel(
+    target: str, credentials: grpc.ChannelCredentials | None, *, own_connection: bool = False
+) -> grpc.Channel:
+    """A channel for blocking calls; plaintext without credentials."""
+    options = _options(OWN_CONNECTION) if own_connection else _options()
+    if credentials is None:
+        channel = grpc.insecure_channel(target, options=options)
+    else:
+        channel = grpc.secure_channel(target, credentials, options=options)
+    _open.add(channel)
+    return channel
+
+
+def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -> aio.Channel:
+    """A channel for the running event loop; plaintext without credentials.
+
+    Raises FailedPrecondition in a child whose parent had one at the fork: the thread that serves
+    gRPC's asyncio side did not come along, and every call would wait for ever.
+    """
+    if any(isinstance(channel, aio.Channel) for channel in _inherited):
+        raise FailedPrecondition(
+            "this process was forked while an AsyncClient was connected, which gRPC does not "
+            "survive: connect after the fork, or use Client"
+        )
+    if credentials is None:
+        channel = aio.insecure_channel(target, options=_options())
+    else:
+        channel = aio.secure_channel(target, credentials, options=_options())
+    _open.add(channel)
+    return channel
+
+
+def target_of(target: str | None) -> str:
+    """A target as gRPC wants it; without one that of JOBLINE_SERVER, else `localhost:7070`.
+
+    Raises InvalidArgument for an address of the web, of which gRPC itself would say with each call
+    that no such host is known.
+    """
+    if target is None:
+        target = os.environ.get("JOBLINE_SERVER") or DEFAULT_TARGET
+    if not target:
+        raise InvalidArgument(
+            "the server's address is empty: give HOST:PORT, or None for "
+            f"JOBLINE_SERVER and then {DEFAULT_TARGET}"
+        )
+    if target.lower().startswith(("http://", "https://")):
+        raise InvalidArgument(f"{target}: give HOST:PORT alone, as in localhost:7070")
+    return target
+
+
+def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Metadata as gRPC wants it; keys are lower case on the wire.
+
+    Raises InvalidArgument for what does not fit into a header: gRPC itself would say so with each
+    call, in words that name neither the key nor the value.
+    """
+    found = tuple((key.lower(), value) for key, value in (metadata or {}).items())
+    value: Any  # what is not typed may bring anything
+    for key, value in found:
+        if not _KEY.fullmatch(key) or key.endswith("-bin"):
+            raise InvalidArgument(f"{key!r} is no key of metadata: use a-z, 0-9, - _ . alone")
+        if not (isinstance(value, str) and value.isascii() and value.isprintable()):
+            raise InvalidArgument(f"the metadata {key!r} must be printable ASCII text")
+    return found

@@ -1,0 +1,213 @@
+"""What a handler is told about its job, and what it may say while it works."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
+
+from jobline import _codec as codec
+from jobline import _shapes as shapes
+from jobline._enums import LeaseReason
+from jobline._leased import LeasedJob
+from jobline._outcomes import Stopped
+from jobline._values import short
+from jobline.errors import InvalidArgument
+
+P = TypeVar("P")
+
+CHECKPOINT_BYTES_MAX = 64 << 10
+
+# Held while an event is made, which few handlers need: one lock for all contexts will do.
+_EVENTS = threading.Lock()
+
+
+class CancelReason(Enum):
+    """Why a handler should stop."""
+
+    CANCELLED = "cancelled"
+    """Somebody cancelled the job."""
+    TIMEOUT = "timeout"
+    """The attempt took too long."""
+    LEASE_LOST = "lease lost"
+    """The job is somebody else's by now: whatever this handler returns is ignored."""
+    QUEUE_DELETED = "queue deleted"
+    """The queue was deleted."""
+    STOPPING = "stopping"
+    """The worker stops, and its soft stop time has passed: the job is given back."""
+
+
+class Reporting(Protocol):
+    """Where a context's words go."""
+
+    def report(
+        self,
+        job: LeasedJob,
+        *,
+        progress: float | None = None,
+        message: str | None = None,
+        checkpoint: bytes | None = None,
+    ) -> bool:
+        """Sends a report of a job; false if its lease is lost."""
+
+
+class Context:
+    """One hand-out of one job, for its handler. Safe to use from any thread.
+
+    - `job`: everything the server said; the properties below are short ways to it.
+    - `state`: what the worker's lifespan yielded.
+    - `checkpoint`: what this attempt, or an earlier one, has saved; b"" if nothing.
+    - `deadline`: when the handler will be told to stop, in UTC; None while nobody has set an end.
+      A worker that stops sets it to the end of its soft stop.
+    - `cancel_reason`: why the handler should stop; None while it should go on. An async handler is
+      cancelled too (`asyncio.CancelledError`); a plain one looks at `cancelled`.
+    """
+
+    __slots__ = (
+        "_event",
+        "_reporting",
+        "_stop",
+        "cancel_reason",
+        "checkpoint",
+        "deadline",
+        "job",
+        "state",
+    )
+
+    def __init__(self, job: LeasedJob, reporting: Reporting, state: Any = None) -> None:
+        self.job = job
+        self.state = state
+        self.checkpoint = job.checkpoint
+        self.deadline: datetime | None = None
+        self.cancel_reason: CancelReason | None = None
+        self._reporting = reporting
+        self._event: threading.Event | None = None
+        self._stop: Callable[[], object] | None = None
+
+    @property
+    def id(self) -> int:
+        """The job's id."""
+        return self.job.id
+
+    @property
+    def delivery(self) -> int:
+        """The lease's counter. It only grows with each hand-out of the job, so it serves as a
+        fencing token: what this handler writes to may refuse an older one.
+        """
+        return self.job.delivery
+
+    @property
+    def attempt(self) -> int:
+        """Number of this attempt, from 1; a job that was given back or lost has the same again."""
+        return self.job.attempt
+
+    @property
+    def reason(self) -> LeaseReason:
+        """Why the job is here: for the first time, or again."""
+        return self.job.reason
+
+    @property
+    def queue(self) -> str:
+        """The job's queue."""
+        return self.job.queue
+
+    @property
+    def name(self) -> str:
+        """The kind of work."""
+        return self.job.name
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers it was pushed with."""
+        return self.job.headers
+
+    @property
+    def job_key(self) -> str:
+        """Its idempotency key, or ""."""
+        return self.job.job_key
+
+    # ------------------------------------------------------------------ what the handler says
+
+    def progress(self, percent: float, message: str | None = None) -> None:
+        """Tells how far it is, 0 … 100, and what it is doing, in one sentence that is cut at 4 KiB.
+
+        Returns at once; what is said faster than it can be sent is said once. Raises
+        InvalidArgument for a number that is not within 0 … 100.
+        """
+        if not 0 <= percent <= 100:
+            raise InvalidArgument(f"progress is 0 … 100, not {percent}")
+        said = None if message is None else short(message)
+        self._reporting.report(self.job, progress=percent, message=said)
+
+    def save_checkpoint(self, value: Any) -> None:
+        """Leaves bytes or a JSON value, ≤ 64 KiB, for a later attempt, and for `checkpoint` here.
+
+        It returns at once and travels with the next frame, always before this job's own outcome.
+        Where it must be on disk before the handler goes on, use `client.extend(context.job,
+        checkpoint=…)`. Raises CodecError for what has no JSON, InvalidArgument for what is larger.
+        """
+        data, _ = codec.encode(value)
+        if len(data) > CHECKPOINT_BYTES_MAX:
+            raise InvalidArgument(f"a checkpoint is at most 64 KiB, not {len(data)} bytes")
+        self.checkpoint = data
+        self._reporting.report(self.job, checkpoint=data)
+
+    def checkpoint_value(self, kind: Any = Any) -> Any:
+        """The checkpoint as a type (default: JSON); None if there is none. Raises CodecError."""
+        return shapes.decode_as(kind, self.checkpoint, codec.JSON) if self.checkpoint else None
+
+    # ------------------------------------------------------------------ what ends it early
+
+    @property
+    def cancelled(self) -> bool:
+        """The handler should stop; `cancel_reason` says why."""
+        return self.cancel_reason is not None
+
+    def raise_if_cancelled(self) -> None:
+        """For plain handlers that stop early: raises Stopped if the handler should stop. A handler
+        that just returns is taken to be done.
+        """
+        if self.cancel_reason is not None:
+            raise Stopped(self.cancel_reason.value)
+
+    def wait_cancelled(self, timeout: float | None = None) -> bool:
+        """For plain handlers: waits up to `timeout` seconds for the call to stop; true if it
+        came.
+        """
+        with _EVENTS:  # threads of one handler share one event
+            event = self._event = self._event or threading.Event()
+        if self.cancel_reason is None:  # after the event is there for `cancel` to find
+            event.wait(timeout)
+        return self.cancelled
+
+    def cancel(self, reason: CancelReason) -> None:
+        """Asks the handler to stop; the worker calls this, and so may tests."""
+        if self.cancel_reason is not None:
+            return
+        self.cancel_reason = reason
+        if self._event is not None:
+            self._event.set()
+        if self._stop is not None:
+            self._stop()
+
+    def on_cancel(self, stop: Callable[[], object] | None) -> None:
+        """Who runs the handler says how to stop it; called on any thread, perhaps at once."""
+        self._stop = stop
+        if stop is not None and self.cancel_reason is not None:
+            stop()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem(Generic[P]):
+    """One job of a batch: its payload as the declared type, and its context."""
+
+    payload: P
+    context: Context
+
+    @property
+    def id(self) -> int:
+        """The job's id."""
+        return self.context.id

@@ -1,0 +1,83 @@
+"""Jobs declared once: a typed function with its queue, name and options.
+
+    @job(queue="images", name="resize", max_attempts=5)
+    async def resize(request: Resize, context: Context) -> Resized: ...
+
+Producers push it with its type, workers run it, and both read its options from one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+from jobline._handlers import UNSAID
+from jobline._job_type import JobType
+from jobline._keywords import spelled_out
+from jobline._options import JobOptions, OptionsHow, with_keywords
+
+if TYPE_CHECKING:
+    from jobline._context import Context
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class _Declaration:
+    """What `job(…)` returns: takes the function. The four shapes a handler may have are
+    overloads.
+    """
+
+    def __init__(
+        self, queue: str, name: str | None, options: JobOptions | None, payload: Any, result: Any
+    ) -> None:
+        self._queue = queue
+        self._name = name
+        self._options = options
+        self._payload = payload
+        self._result = result
+
+    @overload
+    def __call__(self, function: Callable[[P], Coroutine[Any, Any, R]]) -> JobType[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[P, Context], Coroutine[Any, Any, R]]
+    ) -> JobType[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P], R]) -> JobType[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[P, Context], R]) -> JobType[P, R]: ...
+    def __call__(self, function: Callable[..., Any]) -> JobType[Any, Any]:
+        """Declares a function as a job."""
+        return JobType(
+            queue=self._queue,
+            name=self._name if self._name is not None else function.__name__,
+            options=self._options,
+            payload=self._payload,
+            result=self._result,
+            function=function,
+        )
+
+
+@spelled_out(OptionsHow)
+def job(
+    queue: str,
+    *,
+    name: str | None = None,
+    options: JobOptions | None = None,
+    payload: Any = UNSAID,
+    result: Any = UNSAID,
+    **more: Unpack[OptionsHow],
+) -> _Declaration:
+    """Declares the function below it as a job: `handler(payload)` or `handler(payload, context)`,
+    async or plain (run in a thread).
+
+    - `name`: the function's, if not given.
+    - `options`, or the fields of `JobOptions` one by one (`max_attempts=5`), which override them:
+      what this declaration's pushes carry; see `JobType`.
+    - `payload`, `result`: the types, where the function's annotations do not say them.
+
+    Payloads and results of these types travel as JSON, `bytes` as they are. Raises InvalidArgument
+    for a function with other arguments.
+    """
+    return _Declaration(queue, name, with_keywords(options, more, "job"), payload, result)

@@ -1,0 +1,91 @@
+"""What a worker's stream brings, as plain values, and the few messages it is opened and left
+with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jobline._enums import ReleaseReason, RevokeReason
+from jobline._leased import LeasedJob
+from jobline._requests import MESSAGE_BYTES_MAX
+from jobline._settles import SettleReport
+from jobline.v1 import job_service_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class Goaway:
+    """The server asks to move: `close_at` is wall time in seconds since 1970, `retry_delay`
+    seconds.
+    """
+
+    reason: str
+    close_at: float
+    retry_delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class LostLease:
+    """A lease the worker should stop working on. With CANCELLED it is still held, and to be
+    settled.
+    """
+
+    id: int
+    delivery: int
+    reason: RevokeReason
+
+
+@dataclass(slots=True)
+class Received:
+    """What one frame brought."""
+
+    opened: bool = False
+    resumed: bool = False
+    jobs: list[LeasedJob] = field(default_factory=list)
+    lost: list[LostLease] = field(default_factory=list)
+    reports: list[SettleReport] = field(default_factory=list)
+    goaway: Goaway | None = None
+    unhandled: list[tuple[str, str, int]] = field(default_factory=list)
+    """Queue, name and number of jobs that wait for a worker with another handler."""
+
+
+def release_row(id_: int, delivery: int, why: ReleaseReason, delay: float = 0.0) -> pb.ReleaseItem:
+    """Gives a job back; a `delay` of 0 seconds means at once, at the front."""
+    row = pb.ReleaseItem(id=id_, delivery=delivery, why=pb.ReleaseReason.ValueType(why))
+    if delay > 0:
+        row.delay.FromNanoseconds(round(delay * 1e9))
+    return row
+
+
+def interrupted_row(id_: int, delivery: int) -> pb.ReleaseItem:
+    """Gives a job back because this worker does not run it."""
+    return release_row(id_, delivery, ReleaseReason.INTERRUPTED)
+
+
+def goaway_of(message: pb.StreamGoaway) -> Goaway:
+    """The value of the protocol's message."""
+    delay = message.retry_delay
+    return Goaway(
+        reason=message.reason,
+        close_at=message.close_time.seconds + message.close_time.nanos / 1e9,
+        retry_delay=delay.seconds + delay.nanos / 1e9,
+    )
+
+
+def opening_of(
+    worker: pb.WorkerDescription,
+    *,
+    queues: Iterable[tuple[str, int]],
+    handlers: Iterable[tuple[str, str]],
+) -> pb.StreamOpen:
+    """The `open` of a worker: queues with weights, handlers as (queue, name); none means any
+    name.
+    """
+    return pb.StreamOpen(
+        worker=worker,
+        queues=[pb.QueueWeight(queue=queue, weight=weight) for queue, weight in queues],
+        handlers=[pb.HandlerDescription(queue=queue, name=name) for queue, name in handlers],
+        accepts_runs=True,
+        max_message_bytes=MESSAGE_BYTES_MAX,
+    )

@@ -1,0 +1,133 @@
+"""A job in a worker's hands."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from jobline import _codec as codec
+from jobline import _shapes as shapes
+from jobline._enums import LeaseReason, known
+from jobline._options import JobOptions
+from jobline._times import from_timestamp
+from jobline.v1 import job_pb2
+
+
+class LeasedJob:
+    """A job handed to a worker. `(id, delivery)` is the lease; `delivery` only grows, so it serves
+    as a fencing token downstream.
+
+    `attempt` counts from 1. `lease`: how long the worker may
+    stay silent. `checkpoint`: what an earlier attempt left.
+    """
+
+    __slots__ = (
+        "_pushed_at",
+        "attempt",
+        "checkpoint",
+        "delivery",
+        "id",
+        "job_key",
+        "lease_ms",
+        "options_message",
+        "payload",
+        "queue",
+        "reason",
+    )
+
+    def __init__(  # noqa: PLR0913  # one argument a field of the protocol's message
+        self,
+        id: int,  # noqa: A002  # the attribute's name
+        delivery: int,
+        queue: str,
+        options: job_pb2.JobOptions,
+        payload: bytes,
+        *,
+        lease_ms: int = 0,
+        attempt: int = 1,
+        reason: LeaseReason = LeaseReason.FIRST,
+        checkpoint: bytes = b"",
+        job_key: str = "",
+        pushed_at: Any = None,
+    ) -> None:
+        self.id = id
+        self.delivery = delivery
+        self.queue = queue
+        self.options_message = options
+        self.payload = payload
+        self.lease_ms = lease_ms
+        self.attempt = attempt
+        self.reason = reason
+        self.checkpoint = checkpoint
+        self.job_key = job_key
+        self._pushed_at = pushed_at
+
+    @classmethod
+    def from_message(cls, message: job_pb2.LeasedJob) -> Self:
+        """The value of the protocol's message."""
+        return cls(
+            message.id,
+            message.delivery,
+            message.queue,
+            message.options,
+            message.payload,
+            lease_ms=message.lease_ms,
+            attempt=message.attempt,
+            reason=known(LeaseReason, message.reason),
+            checkpoint=message.checkpoint,
+            job_key=message.job_key,
+            pushed_at=message.pushed_at,
+        )
+
+    @classmethod
+    def from_run(cls, run: job_pb2.LeasedRun) -> list[Self]:
+        """The jobs of a run, which share everything but id and payload."""
+        first, delivery, queue, options = run.first_id, run.delivery, run.queue, run.options
+        lease_ms, pushed_at = run.lease_ms, run.pushed_at
+        return [
+            cls(id_, delivery, queue, options, payload, lease_ms=lease_ms, pushed_at=pushed_at)
+            for id_, payload in enumerate(run.payloads, first)
+        ]
+
+    @property
+    def options(self) -> JobOptions:
+        """What it was pushed with."""
+        return JobOptions.from_message(self.options_message)
+
+    @property
+    def name(self) -> str:
+        """The kind of work."""
+        return self.options_message.name
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers it was pushed with."""
+        return dict(self.options_message.headers)
+
+    @property
+    def content_type(self) -> str:
+        """What the payload is."""
+        return self.options_message.content_type
+
+    @property
+    def lease(self) -> timedelta:
+        """How long the worker may stay silent."""
+        return timedelta(milliseconds=self.lease_ms)
+
+    @property
+    def pushed_at(self) -> datetime | None:
+        """When it was pushed."""
+        return from_timestamp(self._pushed_at) if self._pushed_at is not None else None
+
+    def value(self, kind: Any = Any) -> Any:
+        """The payload as a type: JSON by default where the content type says so, else bytes. Raises
+        CodecError.
+        """
+        return shapes.decode_as(kind, self.payload, self.content_type)
+
+    def json(self) -> Any:
+        """The payload as JSON, whatever its content type says. Raises CodecError."""
+        return codec.decode_json(self.payload)
+
+    def __repr__(self) -> str:
+        return f"<LeasedJob {self.id} {self.queue}/{self.name} delivery {self.delivery}>"

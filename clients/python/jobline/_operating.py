@@ -1,0 +1,126 @@
+"""Messages for the operators' services. Pure; both clients send what is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from jobline._enums import JobState, JobStateName, all_named
+from jobline._filters import DeadFilter, JobFilter, chosen
+from jobline._keywords import refuse_unknown
+from jobline._queue_values import QueueSettings, SettingsHow
+from jobline._times import Seconds, to_duration
+from jobline.errors import InvalidArgument
+from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2
+from jobline.v1 import queue_service_pb2 as queues
+from jobline.v1.job_admin_service_pb2 import JobSelection
+
+PAGE_SIZE = 100
+
+
+def selection(
+    which: Sequence[int | str | JobFilter],
+    conditions: Mapping[str, Any],
+    *,
+    everything: bool,
+    function: str,
+) -> JobSelection:
+    """Jobs by id or by filter; `everything` allows a filter without conditions."""
+    ids = [one for one in which if isinstance(one, int)]
+    wheres = [one for one in which if not isinstance(one, int)]
+    if len(wheres) > 1 or (ids and (wheres or conditions)):
+        raise InvalidArgument(f"{function}() takes ids, or one filter: words, JobFilter, keywords")
+    where = chosen(JobFilter, wheres[0] if wheres else None, conditions, function)
+    if where is None and everything and not ids:
+        where = JobFilter()
+    return JobSelection(
+        ids=ids, filter=None if where is None else where.to_message(), all=everything
+    )
+
+
+def get_job(id_: int) -> job_admin_service_pb2.GetJobRequest:
+    """Asks for a job by id."""
+    return job_admin_service_pb2.GetJobRequest(id=id_)
+
+
+def get_job_by_key(queue: str, job_key: str) -> job_admin_service_pb2.GetJobRequest:
+    """Asks for a job by its idempotency key."""
+    key = job_admin_service_pb2.JobKey(queue=queue, key=job_key)
+    return job_admin_service_pb2.GetJobRequest(job_key=key)
+
+
+def list_jobs(
+    where: JobFilter | None, *, page_size: int, page_token: str, include_payloads: bool
+) -> job_admin_service_pb2.ListJobsRequest:
+    """Asks for a page of jobs."""
+    return job_admin_service_pb2.ListJobsRequest(
+        filter=None if where is None else where.to_message(),
+        page_size=page_size,
+        page_token=page_token,
+        include_payloads=include_payloads,
+    )
+
+
+def list_dead_jobs(
+    where: DeadFilter | None, *, page_size: int, page_token: str, include_payloads: bool
+) -> dead_letter_service_pb2.ListDeadJobsRequest:
+    """Asks for a page of dead jobs."""
+    return dead_letter_service_pb2.ListDeadJobsRequest(
+        filter=None if where is None else where.to_message(),
+        page_size=page_size,
+        page_token=page_token,
+        include_payloads=include_payloads,
+    )
+
+
+def purge_dead_jobs(
+    where: DeadFilter | None, *, everything: bool, dry_run: bool, reason: str
+) -> dead_letter_service_pb2.PurgeDeadJobsRequest:
+    """Asks to delete dead jobs."""
+    return dead_letter_service_pb2.PurgeDeadJobsRequest(
+        filter=None if where is None else where.to_message(),
+        all=everything,
+        dry_run=dry_run,
+        reason=reason,
+    )
+
+
+def update_queue(
+    queue: str, settings: QueueSettings | None, changes: SettingsHow, *, reason: str
+) -> queues.UpdateQueueRequest:
+    """Asks to change settings: all of them, or those that are among `changes`."""
+    refuse_unknown(changes, SettingsHow.__annotations__, "update")
+    if (settings is None) is not bool(changes):
+        raise InvalidArgument("update() takes a QueueSettings, or settings as keywords")
+    mask = FieldMask(paths=sorted(changes)) if changes else None
+    message = (settings or QueueSettings(**changes)).to_message()
+    return queues.UpdateQueueRequest(queue=queue, settings=message, update_mask=mask, reason=reason)
+
+
+def clean_queue(
+    queue: str,
+    *,
+    state: JobStateName | Iterable[JobStateName],
+    older: Seconds | None,
+    dry_run: bool,
+    reason: str,
+) -> queues.CleanQueueRequest:
+    """Asks to delete ended jobs."""
+    return queues.CleanQueueRequest(
+        queue=queue,
+        states=[job_pb2.JobState.ValueType(one) for one in all_named(JobState, state)],
+        older_than=None if older is None else to_duration(older),
+        dry_run=dry_run,
+        reason=reason,
+    )
+
+
+def delete_queue(
+    queue: str, *, force: bool, dry_run: bool, reason: str
+) -> queues.DeleteQueueRequest:
+    """Asks to delete a queue; the client has its name twice, because the caller has said it."""
+    return queues.DeleteQueueRequest(
+        queue=queue, confirm_queue=queue, force=force, dry_run=dry_run, reason=reason
+    )

@@ -1,0 +1,299 @@
+"""What a producer may say about jobs: options as frozen values, and the messages they become.
+
+`None` always means: not said here, so the push's shared options, the queue's settings or the
+server's default decide, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Self, TypedDict, Unpack
+
+from jobline._enums import BackoffKind, BackoffKindName, named
+from jobline._keywords import refuse_unknown, spelled_out
+from jobline._times import Seconds, from_duration, to_duration
+from jobline.errors import ErrorFacts, InvalidArgument
+from jobline.v1 import job_pb2
+
+_BACKOFF_KINDS: dict[int, BackoffKind] = {int(kind): kind for kind in BackoffKind}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """The pause before the next attempt.
+
+    `kind`: "fixed" or "exponential" (default). `base`: the first pause, 0 s … 24 h (default 1 s);
+    exponential backoff doubles it up to `max_delay`, 0 s … 24 h (default 1 h). `jitter`: share by
+    which a pause may be shorter or longer, 0 … 1 (default 0.1).
+    """
+
+    kind: BackoffKindName | None = None
+    base: Seconds | None = None
+    max_delay: Seconds | None = None
+    jitter: float | None = None
+
+    @classmethod
+    def from_message(cls, message: job_pb2.Backoff) -> Self:
+        """The value of the protocol's message; pauses are timedeltas."""
+        has = message.HasField
+        return cls(
+            kind=_BACKOFF_KINDS.get(message.kind),
+            base=from_duration(message.base) if has("base") else None,
+            max_delay=from_duration(message.max_delay) if has("max_delay") else None,
+            jitter=message.jitter if has("jitter") else None,
+        )
+
+    def to_message(self) -> job_pb2.Backoff:
+        """The message of the protocol."""
+        return job_pb2.Backoff(
+            kind=job_pb2.BackoffKind.ValueType(named(BackoffKind, self.kind) if self.kind else 0),
+            base=None if self.base is None else to_duration(self.base),
+            max_delay=None if self.max_delay is None else to_duration(self.max_delay),
+            jitter=self.jitter,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long an ended job is kept.
+
+    - `remove_on_complete`, `remove_on_fail`: forget it as soon as it is completed, or dead.
+    - `age`: until it is stale, 0 s … 400 days; it is deleted an hour later. Default 1 h, for
+      completed jobs beyond the queue's newest 1,000 alone; 7 days for dead ones.
+    - `count`, 0 … 10,000,000: it is deleted once so many that ended after it are kept, of its queue
+      and state. Default: nobody counts; the queue has limits of its own.
+    """
+
+    remove_on_complete: bool | None = None
+    remove_on_fail: bool | None = None
+    age: Seconds | None = None
+    count: int | None = None
+
+    @classmethod
+    def from_message(cls, message: job_pb2.Retention) -> Self:
+        """The value of the protocol's message; the age is a timedelta."""
+        has = message.HasField
+        return cls(
+            remove_on_complete=message.remove_on_complete if has("remove_on_complete") else None,
+            remove_on_fail=message.remove_on_fail if has("remove_on_fail") else None,
+            age=from_duration(message.age) if has("age") else None,
+            count=message.count if has("count") else None,
+        )
+
+    def to_message(self) -> job_pb2.Retention:
+        """The message of the protocol."""
+        return job_pb2.Retention(
+            remove_on_complete=self.remove_on_complete,
+            remove_on_fail=self.remove_on_fail,
+            age=None if self.age is None else to_duration(self.age),
+            count=self.count,
+        )
+
+
+class OptionsHow(TypedDict, total=False):
+    """The fields of `JobOptions` as keywords, but for the name, which has a place of its own."""
+
+    content_type: str | None
+    headers: Mapping[str, str] | None
+    priority: int | None
+    lease: Seconds | None
+    max_attempts: int | None
+    backoff: Backoff | None
+    max_stalls: int | None
+    retention: Retention | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """What a kind of job wants. Frozen and hashable; jobs pushed with equal options share them.
+
+    - `name`: the kind of work, ≤ 256 characters; workers route on it.
+    - `content_type`: what the payload is; set by the client for JSON.
+    - `headers`: at most 64, 8 KiB together.
+    - `priority`: higher goes first, any 32-bit integer (default 0).
+    - `lease`: how long a worker may stay silent, 1 s … 12 h (default 30 s).
+    - `max_attempts`: how many may fail before the job is dead, 1 … 1,000, 0 for no limit (default
+      3).
+    - `backoff`: the pause before the next attempt.
+    - `max_stalls`: how many lost leases are forgiven, 0 … 1,000 (default 3).
+    - `retention`: how long the job is kept when it has ended.
+    """
+
+    name: str | None = None
+    content_type: str | None = None
+    headers: Mapping[str, str] | None = None
+    priority: int | None = None
+    lease: Seconds | None = None
+    max_attempts: int | None = None
+    backoff: Backoff | None = None
+    max_stalls: int | None = None
+    retention: Retention | None = None
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        if self.headers is not None:
+            object.__setattr__(self, "headers", MappingProxyType(dict(self.headers)))
+        values = (
+            *(getattr(self, name) for name in _NAMES if name != "headers"),
+            None if self.headers is None else frozenset(self.headers.items()),
+        )
+        # Options are a dictionary key of every push, so the hash is worked out once.
+        object.__setattr__(self, "_hash", hash(values))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @classmethod
+    def from_message(cls, message: job_pb2.JobOptions) -> Self:
+        """The value of the protocol's message; None for what it does not say."""
+        has = message.HasField
+        return cls(
+            name=message.name or None,
+            content_type=message.content_type or None,
+            headers=dict(message.headers) or None,
+            priority=message.priority if has("priority") else None,
+            lease=from_duration(message.lease) if has("lease") else None,
+            max_attempts=message.max_attempts if has("max_attempts") else None,
+            backoff=Backoff.from_message(message.backoff) if has("backoff") else None,
+            max_stalls=message.max_stalls if has("max_stalls") else None,
+            retention=Retention.from_message(message.retention) if has("retention") else None,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made anew where it is unpickled: hashes differ between processes, and the view of the
+        headers does not travel.
+        """
+        said = {name: getattr(self, name) for name in _NAMES}
+        return _remade, (said | {"headers": None if self.headers is None else dict(self.headers)},)
+
+    def merged(self, other: JobOptions | None) -> JobOptions:
+        """These options, overridden by what `other` says, field by field down to those of `backoff`
+        and `retention`; `headers` are taken together. It is how the server puts the options of a
+        push and those of its jobs together.
+        """
+        if other is None or other is self:
+            return self
+        said = {name: value for name in _NAMES if (value := getattr(other, name)) is not None}
+        if self.headers and other.headers:
+            said["headers"] = {**self.headers, **other.headers}
+        for name, part in (("backoff", self.backoff), ("retention", self.retention)):
+            if part is not None and name in said:
+                said[name] = _overridden(part, said[name])
+        return self.replaced(**said)
+
+    def replaced(self, **changes: Any) -> Self:
+        """A copy with these fields changed."""
+        return type(self)(**{**{name: getattr(self, name) for name in _NAMES}, **changes})
+
+
+_NAMES = tuple(entry.name for entry in fields(JobOptions) if entry.init)
+
+NO_OPTIONS = JobOptions()
+
+
+def with_keywords(
+    options: JobOptions | None, keywords: OptionsHow, function: str, name: str | None = None
+) -> JobOptions | None:
+    """Options with the fields that were given to a function one by one, which override them.
+    Raises TypeError for a keyword that is no field.
+    """
+    if not keywords and name is None:
+        return options
+    refuse_unknown(keywords, OptionsHow.__annotations__, function)
+    own = JobOptions(name=name, **keywords)
+    return own if options is None else options.merged(own)
+
+
+def _overridden(part: Any, other: Any) -> Any:
+    """A part of options with what another one says."""
+    told = {entry.name: getattr(other, entry.name) for entry in fields(other)}
+    return replace(part, **{name: value for name, value in told.items() if value is not None})
+
+
+def _remade(said: dict[str, Any]) -> JobOptions:
+    return JobOptions(**said)
+
+
+@lru_cache(maxsize=4096)
+def options_message(options: JobOptions) -> job_pb2.JobOptions:
+    """The message of some options. Kept for reuse: callers must not change it. Raises
+    InvalidArgument, which names the field, for what it cannot hold.
+    """
+    said: dict[str, Any] = {
+        "name": options.name or "",
+        "content_type": options.content_type or "",
+        "headers": options.headers or {},
+        "priority": options.priority,
+        "max_attempts": options.max_attempts,
+        "max_stalls": options.max_stalls,
+    }
+    try:
+        message = job_pb2.JobOptions(**said)
+    except (TypeError, ValueError):
+        raise _misfit(said) from None
+    if options.lease is not None:
+        message.lease.CopyFrom(to_duration(options.lease))
+    if options.backoff is not None:
+        message.backoff.CopyFrom(options.backoff.to_message())
+    if options.retention is not None:
+        message.retention.CopyFrom(options.retention.to_message())
+    return message
+
+
+def _misfit(said: dict[str, Any]) -> InvalidArgument:
+    """The error that names the field at fault; the library that noticed it does not."""
+    for name, value in said.items():
+        try:
+            job_pb2.JobOptions(**{name: value})
+        except (TypeError, ValueError) as error:
+            field = f"options.{name}"
+            facts = ErrorFacts(fields={field: str(error)})
+            return InvalidArgument(f"{field}: {value!r} does not fit: {error}", facts)
+    return InvalidArgument("these options do not fit into a message")
+
+
+def key_of(job_key: str | None) -> str:
+    """A key as it travels, "" for none. Raises InvalidArgument for one that is empty: who gives a
+    key counts on it, and would get a job without one.
+    """
+    if job_key == "":
+        facts = ErrorFacts(fields={"job_key": "is empty"})
+        raise InvalidArgument("job_key: is empty; give None for a job without a key", facts)
+    return job_key or ""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NewJob:
+    """One job of `push_many`, with what it has of its own.
+
+    All is as for `push`; `name` and the fields of `JobOptions` go before those that all share.
+    """
+
+    payload: Any
+    options: JobOptions | None
+    job_key: str | None
+    delay: Seconds | None
+    run_at: datetime | None
+
+    @spelled_out(OptionsHow)
+    def __init__(  # one keyword for each thing that can be said about a job
+        self,
+        payload: Any = b"",
+        *,
+        options: JobOptions | None = None,
+        name: str | None = None,
+        job_key: str | None = None,
+        delay: Seconds | None = None,
+        run_at: datetime | None = None,
+        **more: Unpack[OptionsHow],
+    ) -> None:
+        own = with_keywords(options, more, "NewJob", name)
+        for field_, value in zip(_OF_NEW_JOBS, (payload, own, job_key, delay, run_at), strict=True):
+            object.__setattr__(self, field_, value)
+
+
+_OF_NEW_JOBS = tuple(entry.name for entry in fields(NewJob))

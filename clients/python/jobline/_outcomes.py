@@ -1,0 +1,86 @@
+"""What a handler may say instead of returning or failing: raise one of these, or return it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobline._times import Seconds, seconds_of
+from jobline._values import JobError
+from jobline.errors import InvalidArgument, remade
+
+_HOUR = 3_600
+_DAY = 24 * _HOUR
+
+
+def _span(what: str, span: Seconds, most: float) -> float:
+    """Seconds within the protocol's bounds; a span outside would cost the worker its stream."""
+    seconds = seconds_of(span)
+    if not 0 <= seconds <= most:
+        raise InvalidArgument(f"{what} is 0 … {most:,.0f} s, not {seconds:g}")
+    return seconds
+
+
+class Outcome(Exception):
+    """Base of all outcomes. An exception, so that it ends a handler from wherever it is raised."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled as it is, whatever arguments its class is made with."""
+        return remade, (type(self), self.args, self.__dict__)
+
+
+class Retry(Outcome):
+    """Fail this attempt, and try again after `after` (0 s … 24 h; default: the job's backoff).
+
+    It uses an attempt, as any failure does; without one left the job is dead. `error`: what went
+    wrong, for operators; default: the exception this one was raised `from`. A `JobError` says
+    type, message, stack and details by itself. Raises InvalidArgument for a pause outside its
+    bounds.
+    """
+
+    def __init__(
+        self, after: Seconds | None = None, *, error: BaseException | JobError | str | None = None
+    ) -> None:
+        told = JobError.of(error).message if error is not None else "the handler asked for a retry"
+        super().__init__(told)
+        self.after = None if after is None else _span("the pause before a retry", after, _DAY)
+        self.error = error
+
+
+class Snooze(Outcome):
+    """Not now: give the job back for `after` (0 s … 400 days). It uses no attempt; ≤ 1,000 times a
+    job. Raises InvalidArgument for a time outside its bounds.
+    """
+
+    def __init__(self, after: Seconds) -> None:
+        super().__init__(f"snoozed for {after}")
+        self.after = _span("a snooze", after, 400 * _DAY)
+
+
+class Cancel(Outcome):
+    """Not at all: the job is CANCELLED. `reason` is kept as its error, together with the exception
+    that this one was raised `from`.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Dead(Outcome):
+    """Never again: the job goes to the dead letters, whatever attempts it has left.
+
+    `reason` is kept as its error, together with the exception that this one was raised `from`.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Stopped(Outcome):
+    """The handler was asked to stop, and did: `context.raise_if_cancelled()` raises it in plain
+    handlers.
+
+    What becomes of the job follows from who asked: it is cancelled, given back, or somebody else's
+    already.
+    """

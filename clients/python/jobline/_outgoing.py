@@ -1,0 +1,167 @@
+"""Middleware around pushes: what a program does with all it pushes. Pure.
+
+One call that pushes goes through all middleware once, whether it pushes one job or many, and each
+sees the jobs as they will be stored: payloads in bytes, options with everything that was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from jobline import _codec as codec
+from jobline._enums import AckLevel
+from jobline._options import JobOptions, NewJob, key_of
+from jobline._pushing import Lane, shared_options
+from jobline._times import Seconds
+from jobline._values import Pushed, PushedLot
+from jobline.errors import InvalidArgument
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A job on its way out. `dataclasses.replace` makes a changed one."""
+
+    queue: str
+    payload: bytes
+    options: JobOptions
+    job_key: str = ""
+    delay: Seconds | None = None
+    run_at: datetime | None = None
+
+
+class PushMiddleware:
+    """Base class; override one method or both. The first of a client's list is the outermost.
+
+    It stands around each call that pushes: `jobs` is one for `push` and `push_and_wait`, and all of
+    them for `push_many` and `push_payloads`. `call_next` pushes them and returns what became of
+    each, in order; give it other jobs (as many, all of one queue) to change them, raise to refuse
+    them. Jobs that are alike still travel as one lot.
+    """
+
+    async def around(
+        self,
+        jobs: Sequence[Outgoing],
+        call_next: Callable[[Sequence[Outgoing]], Awaitable[list[Pushed]]],
+    ) -> list[Pushed]:
+        """Around the calls of an `AsyncClient`."""
+        return await call_next(jobs)
+
+    def around_plain(
+        self, jobs: Sequence[Outgoing], call_next: Callable[[Sequence[Outgoing]], list[Pushed]]
+    ) -> list[Pushed]:
+        """Around the calls of a `Client`, in the thread of the caller."""
+        return call_next(jobs)
+
+
+def through(
+    middleware: Sequence[PushMiddleware],
+    jobs: Sequence[Outgoing],
+    send: Callable[[Sequence[Outgoing]], Coroutine[Any, Any, list[Pushed]]],
+) -> Awaitable[list[Pushed]]:
+    """Pushes jobs through all middleware of an `AsyncClient`."""
+    call: Callable[[Sequence[Outgoing]], Awaitable[list[Pushed]]] = partial(
+        _checked, send, len(jobs)
+    )
+    for layer in reversed(middleware):
+        call = partial(_turned, layer.around, call)
+    return call(jobs)
+
+
+def through_plain(
+    middleware: Sequence[PushMiddleware],
+    jobs: Sequence[Outgoing],
+    send: Callable[[Sequence[Outgoing]], list[Pushed]],
+) -> list[Pushed]:
+    """Pushes jobs through all middleware of a `Client`."""
+    call: Callable[[Sequence[Outgoing]], list[Pushed]] = partial(_checked, send, len(jobs))
+    for layer in reversed(middleware):
+        call = partial(_turned, layer.around_plain, call)
+    return call(jobs)
+
+
+def _turned(
+    around: Callable[[Sequence[Outgoing], Any], R], call_next: Any, jobs: Sequence[Outgoing]
+) -> R:
+    """The arguments of `around` in the order in which they become known."""
+    return around(jobs, call_next)
+
+
+def _checked(send: Callable[[Sequence[Outgoing]], R], count: int, jobs: Sequence[Outgoing]) -> R:
+    if len(jobs) != count:
+        raise InvalidArgument(f"middleware made {len(jobs)} jobs of {count}")
+    if len({job.queue for job in jobs}) > 1:
+        raise InvalidArgument("middleware sent the jobs of one call to several queues")
+    return send(jobs)
+
+
+# ---------------------------------------------------------------------- from calls, and to calls
+
+
+def outgoing_of(lane: Lane, jobs: Iterable[Any]) -> list[Outgoing]:
+    """The jobs of one call (payloads, or `NewJob`s), each with what all of them share."""
+    found = []
+    # One value for all that are alike: they are compared by it, and cost no more than one.
+    of_bytes = shared_options(lane.options, lane.name, is_json=lane.is_json)
+    of_json = shared_options(lane.options, lane.name, is_json=True)
+    for job in jobs:
+        new = job if isinstance(job, NewJob) else NewJob(job)
+        payload, content_type = codec.encode(new.payload)
+        shared = of_json if content_type else of_bytes
+        has_start = new.delay is not None or new.run_at is not None
+        start = new if has_start else lane
+        found.append(
+            Outgoing(
+                queue=lane.queue,
+                payload=payload,
+                options=shared.merged(new.options),
+                job_key=key_of(new.job_key),
+                delay=start.delay,
+                run_at=start.run_at,
+            )
+        )
+    return found
+
+
+def lane_of_one(job: Outgoing, ack_level: AckLevel | None) -> Lane:
+    """The lane of one job, whose options say all."""
+    return Lane(
+        job.queue,
+        job.options,
+        None,
+        is_json=False,
+        delay=job.delay,
+        run_at=job.run_at,
+        ack_level=ack_level,
+        has_key=bool(job.job_key),
+    )
+
+
+def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Lane, list[Any]]:
+    """What jobs of one call share, and what is left of each: payloads alone if they are alike."""
+    first = jobs[0]
+    lane = lane_of_one(first, ack_level)._replace(has_key=False)
+    alike = (first.options, "", first.delay, first.run_at)
+    if all((job.options, job.job_key, job.delay, job.run_at) == alike for job in jobs):
+        return lane, [job.payload for job in jobs]
+    rows = [
+        NewJob(
+            job.payload,
+            options=job.options,
+            job_key=job.job_key or None,
+            delay=job.delay,
+            run_at=job.run_at,
+        )
+        for job in jobs
+    ]
+    return lane._replace(options=None, delay=None, run_at=None), rows
+
+
+def pushed_lot(pushed: Sequence[Pushed]) -> PushedLot:
+    """The answer to a plain lot, whose ids are consecutive."""
+    return PushedLot(pushed[0].id, len(pushed), pushed[0].ack_level)

@@ -1,0 +1,290 @@
+"""Pushes into messages, and their answers back: what both clients share. Pure.
+
+A single push is described by its lane (what a call says once) and its payload and key (what it
+says for each job); `push_many` makes one message of many jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from jobline import _codec as codec
+from jobline._batching import Batch, Gather
+from jobline._calls import call_of, identify, is_definite
+from jobline._enums import AckLevel, AckLevelName, PushOutcome, known, named
+from jobline._options import (
+    NO_OPTIONS,
+    JobOptions,
+    NewJob,
+    OptionsHow,
+    key_of,
+    options_message,
+    with_keywords,
+)
+from jobline._times import Seconds, to_duration, to_timestamp
+from jobline._values import Pushed, PushedLot
+from jobline.errors import (
+    ErrorFacts,
+    IdempotencyMismatch,
+    Internal,
+    InvalidArgument,
+    JoblineError,
+    TooLarge,
+)
+from jobline.v1 import job_pb2
+from jobline.v1 import job_service_pb2 as pb
+
+# Share of a push's time that one try may take, and its most seconds: an answer that is lost leaves
+# time for others, and a server that hangs is noticed.
+TRY_SHARE = 1 / 3
+TRY_SECONDS_MAX = 5.0
+
+_OF_LANES = frozenset({"options", "name", "delay", "run_at", "ack_level"})
+_JSON_OPTIONS = JobOptions(content_type=codec.JSON)
+_NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
+_MISMATCH = ErrorFacts(reason="IDEMPOTENCY_MISMATCH", code="ALREADY_EXISTS")
+
+
+class Lane(NamedTuple):
+    """What pushes share that may travel together."""
+
+    queue: str
+    options: JobOptions | None
+    name: str | None
+    is_json: bool
+    delay: Seconds | None
+    run_at: datetime | None
+    ack_level: AckLevel | None
+    has_key: bool
+
+
+class LotHow(OptionsHow, total=False):
+    """What may be said about many jobs at once; see `Client.push`."""
+
+    options: JobOptions | None
+    name: str | None
+    delay: Seconds | None
+    run_at: datetime | None
+    ack_level: AckLevelName | None
+
+
+class PushHow(LotHow, total=False):
+    """What may be said about one job; see `Client.push`."""
+
+    job_key: str | None
+
+
+def lane_of(queue: str, how: LotHow, function: str = "push_many") -> Lane:
+    """The lane of a call for many jobs. Raises TypeError for a keyword that `function` lacks."""
+    more: Any = {key: value for key, value in how.items() if key not in _OF_LANES}
+    return Lane(
+        queue,
+        with_keywords(how.get("options"), more, function),
+        how.get("name"),
+        is_json=False,
+        delay=how.get("delay"),
+        run_at=how.get("run_at"),
+        ack_level=level_of(how.get("ack_level")),
+        has_key=False,
+    )
+
+
+def level_of(ack_level: AckLevelName | None) -> AckLevel | None:
+    """An ack level that may be given by its name. Raises InvalidArgument."""
+    return None if ack_level is None else named(AckLevel, ack_level)
+
+
+def lane_options(lane: Lane) -> JobOptions:
+    """The options of a lane: JSON says so unless the caller said something else."""
+    return shared_options(lane.options, lane.name, is_json=lane.is_json)
+
+
+def shared_options(options: JobOptions | None, name: str | None, *, is_json: bool) -> JobOptions:
+    """Options and name as one."""
+    merged = (_JSON_OPTIONS if is_json else NO_OPTIONS).merged(options)
+    return merged if name is None else merged.replaced(name=name)
+
+
+def built(batch: Batch[Lane, Any]) -> pb.PushRequest:
+    """The message of a batch. Raises InvalidArgument for what does not fit into a message."""
+    with fitting():
+        return request_of_batch(batch)
+
+
+@contextmanager
+def fitting() -> Iterator[None]:
+    """Around the making of a message: what does not fit into it is the caller's mistake."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"this cannot be pushed: {error}") from error
+
+
+def handle_error(
+    gather: Gather[Lane, Any], now: float, batch: Batch[Lane, Any], error: JoblineError
+) -> bool:
+    """What becomes of a batch that was not answered well. True: it is done, and its pushes are
+    told.
+    """
+    if _is_of_one_push(error):
+        return not gather.handle_refused(batch)
+    if error.definite or not error.retryable:
+        gather.handle_done(batch, is_known=is_definite(error, batch.tries))
+        return True
+    return not gather.handle_unknown(now, batch)
+
+
+def _is_of_one_push(error: JoblineError) -> bool:
+    """The refusal is about one of the pushes, or may be; what they share is refused for all at
+    once.
+    """
+    if isinstance(error, InvalidArgument):
+        return error.field is None or error.field.startswith(("payloads", "jobs"))
+    return isinstance(error, TooLarge)
+
+
+def request_of_batch(batch: Batch[Lane, Any]) -> pb.PushRequest:
+    """The message of a batch. Pushes with keys are refused one by one where their keys do not
+    match; those without are one lot, safe to repeat as the batch's call.
+    """
+    lane = batch.key
+    request = _request_of_lane(lane)
+    if lane.has_key:
+        request.atomic = False
+        for payload, job_key in zip(batch.payloads, batch.job_keys, strict=True):
+            job = request.jobs.add()
+            job.data = payload
+            job.job_key = job_key
+    else:
+        identify(request, batch.request_id)
+        request.payloads.extend(batch.payloads)
+    return request
+
+
+def request_of_payloads(
+    lane: Lane, payloads: Sequence[bytes], request_id: str | None
+) -> pb.PushRequest:
+    """The message of a plain lot. Raises InvalidArgument for what does not fit into it."""
+    with fitting():
+        request = _request_of_lane(lane)
+        identify(request, request_id or "")
+        request.payloads.extend(payloads)
+    return request
+
+
+def request_of_jobs(
+    lane: Lane,
+    jobs: Iterable[Any],
+    *,
+    atomic: bool,
+    request_id: str | None,
+) -> pb.PushRequest:
+    """The message of many jobs: one lot if they are plain and alike, rows otherwise.
+
+    Raises InvalidArgument for what does not fit into a message, CodecError for what has no JSON.
+    """
+    news = [job if isinstance(job, NewJob) else NewJob(job) for job in jobs]
+    have_keys = any(key_of(job.job_key) for job in news)
+    if have_keys and request_id and call_of(request_id) is None:
+        raise InvalidArgument("give a request_id or job_keys, not both: either makes a retry safe")
+    encoded = [codec.encode(job.payload) for job in news]
+    kinds = {content_type for _, content_type in encoded}
+    with fitting():
+        request = _request_of_lane(lane._replace(is_json=kinds == {codec.JSON}))
+        if not atomic:  # the default is not said: the same jobs are the same call, however pushed
+            request.atomic = False
+        identify(request, request_id or "")
+        if len(kinds) <= 1 and all(map(_is_plain, news)):
+            request.payloads.extend(payload for payload, _ in encoded)
+        else:
+            _put_rows(request, news, encoded)
+    return request
+
+
+def _put_rows(
+    request: pb.PushRequest,
+    news: Sequence[NewJob],
+    encoded: Sequence[tuple[bytes, str]],
+) -> None:
+    are_mixed = len({content_type for _, content_type in encoded}) > 1
+    for job, (payload, content_type) in zip(news, encoded, strict=True):
+        row = request.jobs.add(data=payload)
+        options = shared_options(job.options, None, is_json=bool(content_type) and are_mixed)
+        if options != NO_OPTIONS:
+            row.options.CopyFrom(options_message(options))
+        row.job_key = key_of(job.job_key)
+        _put_start(row, job.delay, job.run_at)
+
+
+def _is_plain(job: NewJob) -> bool:
+    said = (job.options, job.job_key, job.delay, job.run_at)
+    return all(entry is None for entry in said)
+
+
+def _request_of_lane(lane: Lane) -> pb.PushRequest:
+    request = pb.PushRequest(queue=lane.queue)
+    options = lane_options(lane)
+    if options != NO_OPTIONS:
+        request.options.CopyFrom(options_message(options))
+    if lane.ack_level is not None:
+        request.ack_level = job_pb2.AckLevel.ValueType(lane.ack_level)
+    _put_start(request, lane.delay, lane.run_at)
+    return request
+
+
+def _put_start(
+    message: pb.PushRequest | job_pb2.NewJob, delay: Seconds | None, run_at: datetime | None
+) -> None:
+    if delay is not None and run_at is not None:
+        raise InvalidArgument("give delay or run_at, not both")
+    if delay is not None:
+        message.delay.CopyFrom(to_duration(delay))
+    if run_at is not None:
+        message.run_at.CopyFrom(to_timestamp(run_at))
+
+
+def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
+    """What became of each of `count` pushed jobs, in order. Raises Internal if the answer does not
+    fit.
+    """
+    level = known(AckLevel, response.ack_level)
+    exceptions = {entry.index: entry for entry in response.exceptions if 0 <= entry.index < count}
+    if response.count + len(exceptions) != count:
+        raise Internal(
+            f"{count} jobs were pushed, and the answer speaks of {response.count}", _NOT_OURS
+        )
+    created = PushOutcome.CREATED
+    if not exceptions:
+        first = response.first_id
+        return [Pushed(id_, created, level) for id_ in range(first, first + count)]
+    ids = iter(range(response.first_id, response.first_id + response.count))
+    return [
+        Pushed(entry.id, known(PushOutcome, entry.outcome), level)
+        if (entry := exceptions.get(index)) is not None
+        else Pushed(next(ids), created, level)
+        for index in range(count)
+    ]
+
+
+def lot_of(response: pb.PushResponse) -> PushedLot:
+    """What became of a plain lot."""
+    return PushedLot(response.first_id, response.count, known(AckLevel, response.ack_level))
+
+
+def answers_of_batch(
+    response: pb.PushResponse, batch: Batch[Lane, Any]
+) -> list[Pushed | JoblineError]:
+    """What each push of a batch gets: its outcome, or the error that is its own."""
+    return [
+        pushed
+        if pushed.outcome is not PushOutcome.REFUSED
+        else IdempotencyMismatch(
+            f"the job_key {batch.job_keys[index]!r} is known in queue {batch.key.queue!r} "
+            "with another payload",
+            _MISMATCH,
+        )
+        for index, pushed in enumerate(pushed_of(response, len(batch.waiters)))
+    ]

@@ -1,0 +1,142 @@
+"""Gathered pushes on an event loop: futures around the pure `Gather`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+
+from jobline._batching import Batch, Gather, GatherLimits
+from jobline._producing import PushCalls
+from jobline._pushing import Lane, answers_of_batch, built, handle_error
+from jobline._reaching import Trouble
+from jobline._status import outcome_unknown
+from jobline._values import Pushed
+from jobline.errors import ClientClosed, JoblineError, OutcomeUnknown
+from jobline.v1 import job_service_pb2 as pb
+
+logger = logging.getLogger("jobline.client")
+
+_Waiter = asyncio.Future[Pushed]
+_Call = Callable[[pb.PushRequest], Awaitable[pb.PushResponse]]
+
+
+class AioPusher:
+    """All gathered pushes of one AsyncClient."""
+
+    def __init__(
+        self,
+        call: _Call,
+        limits: GatherLimits,
+        calls: PushCalls,
+        trouble: Trouble,
+    ) -> None:
+        self._call = call
+        self._trouble = trouble
+        self._loop = asyncio.get_running_loop()
+        self._gather: Gather[Lane, _Waiter] = Gather(
+            limits, request_ids=calls, over=calls.over, chance=random.random
+        )
+        self._flights: set[asyncio.Task[None]] = set()
+        self._is_flush_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._empty = asyncio.Event()
+
+    def start(self, lane: Lane, payload: bytes, job_key: str = "") -> _Waiter:
+        """Takes one job; the future tells what became of it."""
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        waiter: _Waiter = self._loop.create_future()
+        is_due = self._gather.add(self._loop.time(), lane, payload, waiter, job_key)
+        if is_due and not self._is_flush_due:
+            # At the end of this turn of the loop, so that all who push in it go together.
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+        return waiter
+
+    def withdraw(self, lane: Lane, waiter: _Waiter) -> None:
+        """Nobody waits any more: a push that has not left does not leave; another may be stored."""
+        self._gather.withdraw(lane, waiter)
+        self._tell_if_empty()
+
+    async def close(self) -> None:
+        """Takes no more pushes, and returns when those that were taken have been answered."""
+        self._closed = True
+        self._empty.clear()
+        self._tell_if_empty()
+        await self._empty.wait()
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        for batch in self._gather.batches_to_send(self._loop.time()):
+            task = self._loop.create_task(self._fly(batch))
+            self._flights.add(task)
+            task.add_done_callback(self._flights.discard)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline = self._gather.next_deadline()
+        if deadline is not None:
+            self._timer = self._loop.call_at(deadline, self._flush)
+
+    async def _fly(self, batch: Batch[Lane, _Waiter]) -> None:
+        try:
+            answers = await self._answers(batch)
+        except JoblineError as error:
+            self._handle_error(batch, error)
+        except asyncio.CancelledError:
+            # The loop ends, and takes all that waits along.
+            self._give_up(batch, "the call was cancelled while the push flew")
+            raise
+        except Exception as error:
+            # Nobody may wait for ever, whatever a library raises.
+            logger.exception("a push broke")
+            self._give_up(batch, f"the push broke: {error}")
+        else:
+            self._gather.handle_done(batch)
+            for waiter, answer in zip(batch.waiters, answers, strict=True):
+                if waiter.done():
+                    continue
+                if isinstance(answer, JoblineError):
+                    waiter.set_exception(answer)
+                else:
+                    waiter.set_result(answer)
+        # The waiters wake before the flush, so what they push next goes together.
+        self._flush_soon()
+
+    async def _answers(self, batch: Batch[Lane, _Waiter]) -> list[Pushed | JoblineError]:
+        response = await self._call(built(batch))
+        self._trouble.ended()
+        return answers_of_batch(response, batch)
+
+    def _handle_error(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
+        if handle_error(self._gather, self._loop.time(), batch, error):
+            unknown = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
+            self._tell(batch, unknown)
+        elif not error.definite:
+            self._trouble.began(error)
+
+    def _give_up(self, batch: Batch[Lane, _Waiter], why: str) -> None:
+        self._gather.handle_done(batch, is_known=False)
+        self._tell(batch, OutcomeUnknown(why, request_id=batch.repeat_id))
+        self._tell_if_empty()
+
+    def _tell(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
+        for waiter in batch.waiters:
+            if not waiter.done():
+                waiter.set_exception(error.twin())
+
+    def _flush_soon(self) -> None:
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+        self._tell_if_empty()
+
+    def _tell_if_empty(self) -> None:
+        if self._closed and not self._gather.jobs:
+            self._empty.set()

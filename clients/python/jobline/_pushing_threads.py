@@ -1,0 +1,188 @@
+"""Gathered pushes of many threads: locks around the pure `Gather`, and gRPC's own threads to send.
+
+The thread that pushes first sends; the answer of each call, which comes on a thread of gRPC, sends
+what has gathered meanwhile. There is no thread of our own, and a lonely push pays for none.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import grpc
+
+from jobline._batching import Batch, Gather, GatherLimits
+from jobline._blocking.connection import typed_errors
+from jobline._producing import PushCalls
+from jobline._pushing import Lane, answers_of_batch, built, handle_error
+from jobline._reaching import Trouble
+from jobline._status import outcome_unknown
+from jobline._values import Pushed
+from jobline.errors import ClientClosed, ErrorFacts, Internal, JoblineError, OutcomeUnknown
+from jobline.v1 import job_service_pb2 as pb
+
+logger = logging.getLogger("jobline.client")
+
+_Call = Callable[[pb.PushRequest], "grpc.Future[pb.PushResponse]"]
+
+
+class _Waiter:
+    """A thread that waits for one push. A bare lock: a Future costs ten times as much."""
+
+    __slots__ = ("_lock", "answer")
+
+    def __init__(self) -> None:
+        self.answer: Pushed | JoblineError | None = None
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def tell(self, answer: Pushed | JoblineError) -> None:
+        self.answer = answer
+        self._lock.release()
+
+    def wait(self) -> Pushed:
+        self._lock.acquire()
+        if isinstance(self.answer, Pushed):
+            return self.answer
+        assert self.answer is not None  # noqa: S101  # told, since the lock is ours
+        raise self.answer.twin()
+
+
+class ThreadPusher:
+    """All gathered pushes of one Client."""
+
+    def __init__(
+        self,
+        call: _Call,
+        limits: GatherLimits,
+        calls: PushCalls,
+        trouble: Trouble,
+    ) -> None:
+        self._call = call
+        self._trouble = trouble
+        self._lock = threading.Lock()
+        self._empty = threading.Condition(self._lock)
+        self._gather: Gather[Lane, _Waiter] = Gather(
+            limits, request_ids=calls, over=calls.over, chance=random.random
+        )
+        self._timer: threading.Timer | None = None
+        self._closed = False
+
+    def push(self, lane: Lane, payload: bytes, job_key: str = "") -> Pushed:
+        """Pushes one job. Interrupted before it left, it is withdrawn; afterwards it may be
+        stored.
+        """
+        waiter = _Waiter()
+        batches: Iterable[Batch[Lane, _Waiter]] = ()
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("the client is closed")
+            now = time.monotonic()
+            if self._gather.add(now, lane, payload, waiter, job_key):
+                batches = self._gather.batches_to_send(now)
+        self._send(batches)
+        try:
+            return waiter.wait()
+        except BaseException:
+            with self._lock:
+                self._gather.withdraw(lane, waiter)
+                self._tell_if_empty()
+            raise
+
+    def close(self) -> None:
+        """Takes no more pushes, and returns when those that were taken have been answered."""
+        with self._lock:
+            self._closed = True
+            self._empty.wait_for(lambda: not self._gather.jobs)
+
+    def _send(self, batches: Iterable[Batch[Lane, _Waiter]]) -> None:
+        for batch in batches:
+            try:
+                request = built(batch)
+                with typed_errors():
+                    call = self._call(request)
+            except JoblineError as error:
+                self._land(batch, partial(self._handle_error, batch, error))
+            except Exception as error:
+                # Nobody may wait for ever, whatever a library raises.
+                logger.exception("a push broke")
+                broken = Internal(f"the push broke: {error}", ErrorFacts(reason="PUSH_BROKE"))
+                self._land(batch, partial(self._handle_error, batch, broken))
+            else:
+                call.add_done_callback(partial(self._handle_answer, batch))
+
+    def _handle_answer(
+        self, batch: Batch[Lane, _Waiter], call: grpc.Future[pb.PushResponse]
+    ) -> None:
+        self._land(batch, partial(self._answers, batch, call))
+
+    def _land(
+        self, batch: Batch[Lane, _Waiter], answer: Callable[[], list[Pushed | JoblineError]]
+    ) -> None:
+        """Takes in how a batch went, sends what is next, and then wakes those who waited."""
+        with self._lock:
+            answers = answer()
+            now = time.monotonic()
+            batches = self._gather.batches_to_send(now)
+            self._set_timer(now)
+            self._tell_if_empty()
+        self._send(batches)
+        for waiter, told in zip(batch.waiters, answers, strict=False):
+            waiter.tell(told)
+
+    def _answers(
+        self, batch: Batch[Lane, _Waiter], call: grpc.Future[pb.PushResponse]
+    ) -> list[Pushed | JoblineError]:
+        try:
+            with typed_errors():
+                response = call.result()
+            answers = answers_of_batch(response, batch)
+        except JoblineError as error:
+            return self._handle_error(batch, error)
+        except grpc.FutureCancelledError:
+            why = "the channel was closed while the push flew"
+        except Exception as error:
+            # Nobody may wait for ever, whatever a library raises.
+            logger.exception("a push broke")
+            why = f"the push broke: {error}"
+        else:
+            self._gather.handle_done(batch)
+            self._trouble.ended()
+            return answers
+        self._gather.handle_done(batch, is_known=False)
+        unknown = OutcomeUnknown(why, request_id=batch.repeat_id)
+        return [unknown] * len(batch.waiters)
+
+    def _handle_error(
+        self, batch: Batch[Lane, _Waiter], error: JoblineError
+    ) -> list[Pushed | JoblineError]:
+        """What each push of a batch is told; nothing if the batch goes again."""
+        if not handle_error(self._gather, time.monotonic(), batch, error):
+            if not error.definite:
+                self._trouble.began(error)
+            return []
+        told = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
+        return [told] * len(batch.waiters)
+
+    def _set_timer(self, now: float) -> None:
+        deadline = self._gather.next_deadline()
+        if deadline is not None and self._timer is None:
+            self._timer = threading.Timer(max(0.0, deadline - now), self._handle_timer)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _handle_timer(self) -> None:
+        with self._lock:
+            self._timer = None
+            now = time.monotonic()
+            batches = self._gather.batches_to_send(now)
+            self._set_timer(now)
+        self._send(batches)
+
+    def _tell_if_empty(self) -> None:
+        if self._closed and not self._gather.jobs:
+            self._empty.notify_all()

@@ -1,0 +1,138 @@
+"""Queues: their settings, to read and to change, and their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self, TypedDict
+
+from jobline._enums import AckLevel, AckLevelName, known, named
+from jobline._options import Backoff, Retention
+from jobline._reading import read
+from jobline._times import Seconds, from_duration, to_duration
+from jobline.v1 import job_pb2, queue_pb2
+
+
+class SettingsHow(TypedDict, total=False):
+    """The fields of `QueueSettings` as keywords; None takes a setting back to its default."""
+
+    lease: Seconds | None
+    max_attempts: int | None
+    backoff: Backoff | None
+    max_stalls: int | None
+    retention: Retention | None
+    min_ack_level: AckLevelName | None
+    max_waiting: int | None
+    non_retryable_error_types: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """What jobs of a queue take where their push said nothing. None: the server's default.
+
+    - `lease`: how long a worker may stay silent, 1 s … 12 h (default 30 s).
+    - `max_attempts`: failures before a job is dead, 1 … 1,000, 0 for no limit (default 3).
+    - `backoff`: the pause before the next attempt (default exponential from 1 s to 1 h, ± 10 %).
+    - `max_stalls`: lost leases that are forgiven, 0 … 1,000 (default 3).
+    - `retention`: how long ended jobs are kept.
+    - `min_ack_level`: "memory", "buffered" or "fsynced": the lowest level that a push gets.
+    - `max_waiting`: how many jobs may wait, 1 … 1,000,000,000 (default: no limit of its own).
+    - `non_retryable_error_types`: errors of these types go straight to the dead letters; ≤ 100.
+
+    Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
+    """
+
+    lease: Seconds | None = None
+    max_attempts: int | None = None
+    backoff: Backoff | None = None
+    max_stalls: int | None = None
+    retention: Retention | None = None
+    min_ack_level: AckLevelName | None = None
+    max_waiting: int | None = None
+    non_retryable_error_types: Sequence[str] = ()
+
+    @classmethod
+    def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
+        """The value of the protocol's message."""
+        has, level = message.HasField, known(AckLevel, message.min_ack_level)
+        return cls(
+            lease=from_duration(message.lease) if has("lease") else None,
+            max_attempts=message.max_attempts if has("max_attempts") else None,
+            backoff=Backoff.from_message(message.backoff) if has("backoff") else None,
+            max_stalls=message.max_stalls if has("max_stalls") else None,
+            retention=Retention.from_message(message.retention) if has("retention") else None,
+            min_ack_level=level or None,
+            max_waiting=message.max_waiting if has("max_waiting") else None,
+            non_retryable_error_types=tuple(message.non_retryable_error_types),
+        )
+
+    def to_message(self) -> queue_pb2.QueueSettings:
+        """The message of the protocol. Raises InvalidArgument for text that says nothing."""
+        level = 0 if self.min_ack_level is None else named(AckLevel, self.min_ack_level)
+        return queue_pb2.QueueSettings(
+            lease=None if self.lease is None else to_duration(self.lease),
+            max_attempts=self.max_attempts,
+            backoff=None if self.backoff is None else self.backoff.to_message(),
+            max_stalls=self.max_stalls,
+            retention=None if self.retention is None else self.retention.to_message(),
+            min_ack_level=job_pb2.AckLevel.ValueType(level),
+            max_waiting=self.max_waiting,
+            non_retryable_error_types=self.non_retryable_error_types,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityCount:
+    """READY jobs of one priority."""
+
+    priority: int
+    ready: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCounts:
+    """Jobs of a queue by state. Ended ones count while they are kept; `unhandled`: READY jobs with
+    a name that no connected worker handles; `priorities`: READY jobs by priority, highest first.
+    """
+
+    scheduled: int
+    blocked: int
+    ready: int
+    active: int
+    completed: int
+    dead: int
+    cancelled: int
+    expired: int
+    stale: int
+    unhandled: int
+    priorities: tuple[PriorityCount, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue with its settings and counts.
+
+    - `paused`: nothing is handed out; `paused_by` and `pause_reason` say who and why.
+    - `oldest_ready_at`: when the oldest READY job was pushed; None if there is none.
+    - `pushed_total`, `completed_total`, `failed_total`: jobs pushed, jobs completed and attempts
+      failed since the server started.
+    """
+
+    name: str
+    shard: int
+    settings: QueueSettings
+    counts: QueueCounts
+    paused: bool
+    paused_by: str
+    pause_reason: str
+    oldest_ready_at: datetime | None
+    created_at: datetime | None
+    pushed_total: int
+    completed_total: int
+    failed_total: int
+
+    @classmethod
+    def from_message(cls, message: queue_pb2.Queue) -> Self:
+        """The value of the protocol's message."""
+        return read(cls, message)

@@ -1,0 +1,222 @@
+"""Messages for pulling, settling, waiting and watching, and their answers as values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from jobline import _codec as codec
+from jobline._enums import (
+    EventKind,
+    EventKindName,
+    FailAction,
+    FailActionName,
+    JobState,
+    ReleaseReason,
+    ReleaseReasonName,
+    SettleOutcome,
+    all_named,
+    known,
+    named,
+)
+from jobline._leased import LeasedJob
+from jobline._server_values import WatchedEvent
+from jobline._times import Seconds, from_timestamp, seconds_of, to_duration
+from jobline._values import Failed, JobEnd, JobError, QueueWeight
+from jobline._watched import watched_events
+from jobline.errors import WaitTimeout
+from jobline.v1 import event_pb2
+from jobline.v1 import job_service_pb2 as pb
+
+# A reply, a frame or a page of the server; requests are bounded by the server.
+MESSAGE_BYTES_MAX = 64 << 20
+
+Lease = LeasedJob | tuple[int, int]
+"""A job in hand, or its (id, delivery)."""
+
+
+def lease_of(job: Lease) -> tuple[int, int]:
+    """The (id, delivery) of a job."""
+    return (job.id, job.delivery) if isinstance(job, LeasedJob) else job
+
+
+def pull_request(
+    queues: Iterable[str | QueueWeight],
+    *,
+    max_jobs: int,
+    wait: Seconds,
+    lease: Seconds | None,
+    worker: str,
+    names: Iterable[str],
+    request_id: str,
+) -> pb.PullRequest:
+    """Asks for jobs; the request id lets gRPC repeat the call when an answer is lost."""
+    return pb.PullRequest(
+        queues=[_weight(queue) for queue in queues],
+        max_jobs=max_jobs,
+        wait=to_duration(wait),
+        lease=None if lease is None else to_duration(lease),
+        worker=worker,
+        names=names,
+        request_id=request_id,
+        accepts_runs=True,
+        max_message_bytes=MESSAGE_BYTES_MAX,
+    )
+
+
+def _weight(queue: str | QueueWeight) -> pb.QueueWeight:
+    if isinstance(queue, str):
+        return pb.QueueWeight(queue=queue)
+    return pb.QueueWeight(queue=queue.queue, weight=queue.weight)
+
+
+def jobs_of(response: pb.PullResponse) -> list[LeasedJob]:
+    """The jobs of a pull."""
+    # Runs were handed out before the single jobs beside them.
+    jobs = [job for run in response.runs for job in LeasedJob.from_run(run)]
+    jobs.extend(LeasedJob.from_message(message) for message in response.jobs)
+    return jobs
+
+
+def ack_request(jobs: Sequence[Lease], result: Any) -> pb.AckRequest:
+    """Settles jobs as done: packed without a result, rows with one."""
+    leases = [lease_of(job) for job in jobs]
+    if result is None:
+        return pb.AckRequest(
+            ids=[id_ for id_, _ in leases], deliveries=[delivery for _, delivery in leases]
+        )
+    data, _ = codec.encode(result)
+    return pb.AckRequest(
+        items=[pb.AckItem(id=id_, delivery=delivery, result=data) for id_, delivery in leases]
+    )
+
+
+def fail_item(
+    job: Lease,
+    error: BaseException | JobError | str | None,
+    *,
+    then: FailActionName = FailAction.RETRY,
+    retry_after: Seconds | None = None,
+) -> pb.FailItem:
+    """One failed job, for a call or a stream."""
+    id_, delivery = lease_of(job)
+    return pb.FailItem(
+        id=id_,
+        delivery=delivery,
+        error=JobError.of(error).to_message(),
+        then=pb.FailAction.ValueType(named(FailAction, then)),
+        retry_after=None if retry_after is None else to_duration(retry_after),
+    )
+
+
+def failed_of(result: pb.FailResult) -> Failed:
+    """What became of one failed job."""
+    return Failed(
+        outcome=known(SettleOutcome, result.outcome),
+        state=known(JobState, result.state),
+        run_at=from_timestamp(result.run_at) if result.HasField("run_at") else None,
+    )
+
+
+def release_item(job: Lease, *, delay: Seconds | None, why: ReleaseReasonName) -> pb.ReleaseItem:
+    """One job to give back, for a call or a stream."""
+    id_, delivery = lease_of(job)
+    return pb.ReleaseItem(
+        id=id_,
+        delivery=delivery,
+        delay=None if delay is None else to_duration(delay),
+        why=pb.ReleaseReason.ValueType(named(ReleaseReason, why)),
+    )
+
+
+def extend_item(
+    job: Lease,
+    *,
+    lease: Seconds | None = None,
+    progress: float | None = None,
+    message: str | None = None,
+    checkpoint: Any = None,
+) -> pb.ExtendItem:
+    """One lease to keep alive, with what the worker reports."""
+    id_, delivery = lease_of(job)
+    return pb.ExtendItem(
+        id=id_,
+        delivery=delivery,
+        lease=None if lease is None else to_duration(lease),
+        progress=progress,
+        message=message,
+        checkpoint=None if checkpoint is None else codec.encode(checkpoint)[0],
+    )
+
+
+def outcomes_of(
+    response: pb.AckResponse | pb.ReleaseResponse | pb.ExtendResponse, count: int
+) -> list[SettleOutcome]:
+    """What became of each of `count` settled jobs, in order."""
+    outcomes = [SettleOutcome.DONE] * count
+    for entry in response.exceptions:
+        outcomes[entry.index] = known(SettleOutcome, entry.outcome)
+    return outcomes
+
+
+class Waiting:
+    """Jobs that somebody waits for, over broken connections: what has not ended, and until when."""
+
+    def __init__(self, now: float, ids: Iterable[int], timeout: Seconds) -> None:
+        self.remaining = dict.fromkeys(ids)
+        self.timeout = seconds_of(timeout)
+        self.until = now + self.timeout
+
+    def request(self, now: float) -> pb.WaitRequest | None:
+        """The first request, or the next one after a failure; None when there is nothing left to
+        wait for. Where no time is left it asks for what has ended already: whoever woke up late
+        still learns whether there is a server.
+        """
+        if not self.remaining:
+            return None
+        return pb.WaitRequest(ids=self.remaining, timeout=to_duration(max(0.0, self.until - now)))
+
+    def take(self, response: pb.WaitResponse) -> JobEnd:
+        """Takes an answer in."""
+        self.remaining.pop(response.id, None)
+        return JobEnd.from_message(response)
+
+    def timed_out(self) -> WaitTimeout:
+        """The error that says which job has not ended."""
+        job_id = next(iter(self.remaining))
+        return WaitTimeout(f"job {job_id} has not ended within {self.timeout:g} s", job_id)
+
+
+class Watching:
+    """What somebody watches, over broken connections: the filter, and where to go on."""
+
+    def __init__(
+        self,
+        *,
+        queues: Iterable[str],
+        job_id: int | None,
+        kinds: Iterable[EventKindName],
+        resume_token: str,
+    ) -> None:
+        self._request = pb.WatchRequest(
+            queues=queues,
+            job_id=job_id or 0,
+            kinds=[event_pb2.EventKind.ValueType(kind) for kind in all_named(EventKind, kinds)],
+            resume_token=resume_token,
+            accepts_runs=True,
+        )
+        self.tries = 0
+
+    def request(self) -> pb.WatchRequest:
+        """The next request."""
+        self.tries += 1
+        return self._request
+
+    def take(self, response: pb.WatchResponse) -> Iterator[WatchedEvent]:
+        """The events of an answer. The next request goes on after them; the first answer ends a
+        series of failed tries.
+        """
+        self.tries = 0
+        if response.resume_token:
+            self._request.resume_token = response.resume_token
+        return watched_events(response)

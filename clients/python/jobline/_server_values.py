@@ -1,0 +1,145 @@
+"""The server, who works for it, and what happens in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from jobline._enums import EndReason, EventKind, JobState
+from jobline._values import QueueWeight
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStats:
+    """One shard: the last committed offset of its journal, the one that its last checkpoint holds,
+    its jobs that have not ended, and its queues.
+    """
+
+    shard: int
+    epoch: int
+    offset: int
+    checkpoint_offset: int
+    live_jobs: int
+    queues: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStats:
+    """Counts and health of the server.
+
+    - `scheduled`, `ready`, `active`: jobs by state; `dead`, `completed`: those that are kept.
+    - `pushed_total`, `completed_total`, `failed_total`, `commits`: since the server started.
+    - `commit_time`: mean time of the last commits, fsync included. `loop_lag`: the longest its loop
+      stood still in the last minute. None where nothing was measured.
+    - `keys`: idempotency keys that are kept. `waiting_bytes`: payloads that wait.
+    - `disk_full`: pushes are refused. `transport`: "grpcio" or "native".
+    """
+
+    version: str
+    started_at: datetime | None
+    queues: int
+    scheduled: int
+    ready: int
+    active: int
+    dead: int
+    completed: int
+    pushed_total: int
+    completed_total: int
+    failed_total: int
+    workers: int
+    commits: int
+    commit_time: timedelta | None
+    loop_lag: timedelta | None
+    keys: int
+    disk_full: bool
+    shards: tuple[ShardStats, ...]
+    transport: str
+    waiting_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDescription:
+    """Who a worker says that it is. `id`: its own name; `version`: of the user's program;
+    `language`: of the client, such as "python/0.1.0".
+    """
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    labels: Mapping[str, str]
+    language: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerHandler:
+    """A kind of work that a worker takes; schemas are JSON, or ""."""
+
+    queue: str
+    name: str
+    payload_schema: str
+    result_schema: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectedWorker:
+    """A connected worker, or one whose stream broke and whose leases are still held (`lost`).
+
+    - `session`: its id at the server. `queues`: what it takes from, with weights.
+    - `handlers`: the names it handles; empty: any.
+    - `window`: how many jobs it wants to have at hand; `in_flight`: how many it has.
+    - `draining`: it takes no more jobs.
+    """
+
+    session: str
+    description: WorkerDescription
+    queues: tuple[QueueWeight, ...]
+    handlers: tuple[WorkerHandler, ...]
+    window: int
+    in_flight: int
+    connected_at: datetime | None
+    last_heard_at: datetime | None
+    draining: bool
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened to one job or queue.
+
+    - `shard`, `offset`: where it stands in the journal; `at`: when it was decided.
+    - `kind`, `queue`; `job_id`, `name`: the job's, 0 and "" for events of a queue.
+    - `state`, `state_before`: the job's after and before it. `run_at`: when it becomes ready, where
+      it waits.
+    - `delivery`, `attempt`, `worker`: of the hand-out that it is about.
+    - `error_type`, `error_message`, `reason`: where something went wrong.
+    - `progress` (0 … 100), `message`: what the worker, or an operator, said.
+    """
+
+    shard: int
+    offset: int
+    at: datetime | None
+    kind: EventKind
+    queue: str
+    job_id: int
+    name: str
+    state: JobState
+    state_before: JobState
+    delivery: int
+    attempt: int
+    worker: str
+    error_type: str
+    error_message: str
+    reason: EndReason
+    run_at: datetime | None
+    progress: float
+    message: str
+
+
+class WatchedEvent(NamedTuple):
+    """Something that happened, and the token that resumes a watch after it."""
+
+    event: Event
+    resume_token: str

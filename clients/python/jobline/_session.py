@@ -1,0 +1,268 @@
+"""A worker's stream as a protocol: the mirror image of the server's session. Pure: no socket, no
+clock.
+
+One session outlives many streams. It says what to send (`open` first, then settles, reports,
+window, drain, and a heartbeat when nothing else was said for a while), takes what the server
+sends, and keeps what must survive a broken connection: which leases are held, and which settles
+are unconfirmed. The shell moves messages between it and a call, tells it the time, and asks
+`next_deadline` when to look again.
+
+It deliberately knows nothing of handlers: who runs a job, and when, is the worker's matter.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jobline._enums import LeaseReason, RevokeReason, known
+from jobline._frames import Goaway, LostLease, Received, goaway_of, interrupted_row
+from jobline._leased import LeasedJob
+from jobline._pulse import Pulse
+from jobline._reports import Reports
+from jobline._settles import Settles
+from jobline.v1 import job_service_pb2 as pb
+
+
+class Session:
+    """The state of one worker towards one server, over all its streams."""
+
+    def __init__(self, opening: pb.StreamOpen, *, window: int, window_bytes: int) -> None:
+        self._opening = opening
+        self._settles = Settles()
+        self._reports = Reports()
+        self._resent: list[pb.StreamSettle] = []
+        self._window = (window, window_bytes)
+        self._settled_before: dict[int, int] = {}
+        self.held: dict[int, int] = {}  # id → delivery of the leases that are not settled
+        self.session = ""
+        self.goaway: Goaway | None = None
+        self.draining = False
+
+        # Of the stream that there is now, if there is one.
+        self._has_stream = False
+        self.is_open = False  # and the server has answered on it
+        self._must_open = False
+        self._window_sent: tuple[int, int] | None = None
+        self._drain_sent = False
+        self._pulse = Pulse()
+
+    # -------------------------------------------------------------------- the life of a stream
+
+    def connect(self, now: float) -> None:
+        """A new stream begins: `frames_to_send` has its first frame."""
+        self._has_stream = True
+        self.is_open = False
+        self.goaway = None
+        self._must_open = True
+        self._window_sent = None
+        self._drain_sent = False
+        self._resent = []
+        self._pulse.connect(now)
+
+    def disconnect(self) -> None:
+        """The stream has ended, whoever ended it. Leases and settles are kept for the next one."""
+        self._has_stream = False
+        self.is_open = False
+        self._must_open = False
+
+    def handle_taken(self) -> None:
+        """Another stream has the session, and its leases: the next one is of a new session."""
+        self.session = ""
+
+    def handle_refusal(self) -> None:
+        """The server refused something that was said. It would refuse it again, so it is
+        forgotten; the next stream finds the leases that nobody here knows any more, and gives them
+        back.
+        """
+        self._settles = Settles()
+        self._reports.forget_waiting()
+
+    def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
+        """Takes a frame of the server; call `frames_to_send` next."""
+        received = Received()
+        self._pulse.heard(now)
+        if frame.HasField("opened"):
+            self._handle_opened(now, frame.opened, received)
+        for confirm in frame.confirms:
+            received.reports.extend(self._settles.handle_confirm(confirm))
+        if self._settled_before and not self._settles.has_unconfirmed:
+            self._settled_before = {}
+        for run in frame.runs:
+            self._take_jobs(LeasedJob.from_run(run), run.lease_ms, received)
+        if frame.jobs:
+            jobs = [LeasedJob.from_message(message) for message in frame.jobs]
+            self._take_jobs(jobs, min([job.lease_ms for job in jobs]), received)
+        # After the jobs: a lease may be handed out and taken back before its frame is sent. An
+        # older lease that is taken back beside a newer one has been ended by the newer one by now.
+        for revoke in frame.revokes:
+            self._handle_revoke(revoke, received)
+        received.unhandled = [(one.queue, one.name, one.ready) for one in frame.unhandled]
+        if frame.HasField("goaway"):
+            self.goaway = received.goaway = goaway_of(frame.goaway)
+        return received
+
+    def _handle_opened(self, now: float, opened: pb.StreamOpened, received: Received) -> None:
+        received.opened, received.resumed = True, opened.resumed
+        self.session = opened.session
+        self.is_open = True
+        self._pulse.opened(now, opened.heartbeat_interval.ToNanoseconds() / 1e9)
+        self._resent = self._settles.resend()
+        self._settled_before = self._settles.unconfirmed_leases()
+        held = dict(zip(opened.held_ids, opened.held_deliveries, strict=False))
+        for id_, delivery in list(self.held.items()):
+            if held.get(id_) != delivery:
+                self._lose(id_, delivery, RevokeReason.LEASE_LOST, received)
+        for id_, delivery in held.items():
+            if self.held.get(id_) != delivery and self._settled_before.get(id_) != delivery:
+                # Handed out in a frame that never arrived: only giving it back sets it free, since
+                # every frame of this stream keeps it leased.
+                self._settles.add(interrupted_row(id_, delivery))
+        self._reports.say_again()
+
+    def _handle_revoke(self, revoke: pb.StreamRevoke, received: Received) -> None:
+        reason = known(RevokeReason, revoke.reason)
+        if self.held.get(revoke.id) != revoke.delivery:
+            return  # settled meanwhile, or a lease that is lost already
+        if reason is RevokeReason.CANCELLED:
+            received.lost.append(LostLease(revoke.id, revoke.delivery, reason))
+        else:
+            self._lose(revoke.id, revoke.delivery, reason, received)
+
+    def _take_jobs(self, jobs: list[LeasedJob], lease_ms_min: int, received: Received) -> None:
+        leases = {job.id: job.delivery for job in jobs}
+        self._pulse.leased(lease_ms_min, holds_others=bool(self.held))
+        if not self.held.keys().isdisjoint(leases) or self._settled_before:
+            jobs = [job for job in jobs if self._is_new(job, received)]
+        self.held.update(leases)
+        received.jobs.extend(jobs)
+
+    def _is_new(self, job: LeasedJob, received: Received) -> bool:
+        """A lease that is handed out a second time is not run a second time; a newer one ends the
+        older.
+        """
+        if job.reason is LeaseReason.RESUMED and self._settled_before.get(job.id) == job.delivery:
+            return False
+        known_delivery = self.held.get(job.id)
+        if known_delivery == job.delivery:
+            return False
+        if known_delivery is not None:
+            self._lose(job.id, known_delivery, RevokeReason.LEASE_LOST, received)
+        return True
+
+    def _lose(self, id_: int, delivery: int, reason: RevokeReason, received: Received) -> None:
+        del self.held[id_]
+        self._reports.forget(id_)
+        received.lost.append(LostLease(id_, delivery, reason))
+
+    # -------------------------------------------------------------------- what the worker says
+
+    def ack(self, id_: int, delivery: int, result: bytes | None = None) -> bool:
+        """The job is done. False: the lease was lost meanwhile, and nothing is sent."""
+        if self.held.get(id_) != delivery:
+            return False
+        del self.held[id_]
+        self._reports.forget(id_)
+        self._settles.ack(id_, delivery, result)
+        return True
+
+    def settle(self, row: pb.FailItem | pb.ReleaseItem) -> bool:
+        """The job failed, or is given back. False: the lease was lost meanwhile."""
+        if self.held.get(row.id) != row.delivery:
+            return False
+        del self.held[row.id]
+        self._reports.keep_until_sent(row.id)
+        self._settles.add(row)
+        return True
+
+    def report(
+        self,
+        id_: int,
+        delivery: int,
+        *,
+        progress: float | None = None,
+        message: str | None = None,
+        checkpoint: bytes | None = None,
+    ) -> bool:
+        """What a worker says of a job it has; later words replace what was not sent yet. False: the
+        lease was lost meanwhile."""
+        if self.held.get(id_) != delivery:
+            return False
+        self._reports.add(id_, delivery, progress=progress, message=message, checkpoint=checkpoint)
+        return True
+
+    def set_window(self, window: int, window_bytes: int) -> None:
+        """How much may be unfinished here at any time; 0 jobs pauses."""
+        self._window = (window, window_bytes)
+
+    def drain(self) -> None:
+        """Take no more jobs. Settle what is held, then the stream may be half-closed."""
+        self.draining = True
+
+    @property
+    def may_half_close(self) -> bool:
+        """Drained, and all that is settled has been sent."""
+        unsent = self._resent or self._reports or self._settles.has_waiting
+        return self._drain_sent and not self.held and not unsent
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Nothing is held, and the server has confirmed all that was settled."""
+        return not (self.held or self._settles.has_waiting or self._settles.has_unconfirmed)
+
+    # -------------------------------------------------------------------- what goes out, and when
+
+    def frames_to_send(self, now: float) -> list[pb.StreamRequest]:
+        """The frames that are due now, in order."""
+        if self._must_open:
+            self._must_open = False
+            self._pulse.spoke(now)
+            return [self._open_frame()]
+        if not self.is_open:
+            return []
+        frames = []
+        while (frame := self._next_frame()) is not None:
+            frames.append(frame)
+        if not frames and now >= self.next_deadline():
+            frames.append(pb.StreamRequest())
+        if frames:
+            self._pulse.spoke(now)
+        return frames
+
+    def next_deadline(self) -> float:
+        """When to call `frames_to_send` again, if nothing happens before."""
+        return self._pulse.next_frame(holds_leases=bool(self.held)) if self.is_open else math.inf
+
+    def next_look(self) -> float:
+        """When to call `is_silent` again."""
+        return self._pulse.next_look() if self._has_stream else math.inf
+
+    def is_silent(self, now: float) -> bool:
+        """The server has said nothing for too long: end the stream and open another."""
+        return self._pulse.is_silent(now) and self._has_stream
+
+    def _open_frame(self) -> pb.StreamRequest:
+        frame = pb.StreamRequest(open=self._opening)
+        if self.session:
+            frame.open.session = self.session
+        self._put_window(frame)
+        return frame
+
+    def _next_frame(self) -> pb.StreamRequest | None:
+        """One frame with as much as it may carry; None if there is nothing to say."""
+        frame = pb.StreamRequest()
+        if self._reports:
+            # In a frame of their own: within one, settles are handled first, and end the lease.
+            frame.extends.extend(self._reports.take())
+            return frame
+        settle = self._resent.pop(0) if self._resent else self._settles.take()
+        if settle is not None:
+            frame.settles.append(settle)
+        if self._window != self._window_sent:
+            self._put_window(frame)
+        if self.draining and not self._drain_sent:
+            frame.drain = self._drain_sent = True
+        return frame if frame.ListFields() else None
+
+    def _put_window(self, frame: pb.StreamRequest) -> None:
+        frame.window.max_in_flight, frame.window.max_in_flight_bytes = self._window
+        self._window_sent = self._window

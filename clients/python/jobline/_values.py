@@ -1,0 +1,232 @@
+"""What the client hands back: pushed jobs, how jobs ended, what failed."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from jobline import _codec as codec
+from jobline import _shapes as shapes
+from jobline._enums import (
+    AckLevel,
+    EndReason,
+    JobState,
+    PushOutcome,
+    SettleOutcome,
+    known,
+)
+from jobline._times import from_timestamp
+from jobline.errors import (
+    CodecError,
+    JobCancelled,
+    JobDead,
+    JobExpired,
+    JobNotDone,
+    JobNotFound,
+)
+from jobline.v1 import job_pb2, job_service_pb2
+
+# The server cuts at these sizes anyway; what is cut here need not travel.
+TEXT_BYTES_MAX = 4 << 10
+_TYPE_CHARACTERS_MAX = 256
+_STACK_BYTES_MAX = 16 << 10
+_DETAILS_BYTES_MAX = 16 << 10
+
+# Where a handler is called from. Who reads its stack wants to know what it did itself.
+_RUNNERS = frozenset(
+    f"jobline._worker.{name}"
+    for name in ("isolated", "loop_runners", "middleware", "thread_runners")
+)
+
+
+class Pushed(NamedTuple):
+    """What became of one pushed job. `id` is the job's, or that of the job it is a duplicate of."""
+
+    id: int
+    outcome: PushOutcome
+    ack_level: AckLevel
+
+    @property
+    def created(self) -> bool:
+        """It was stored by this push."""
+        return self.outcome is PushOutcome.CREATED
+
+    @property
+    def duplicate(self) -> bool:
+        """Its key was known, or a first try of this very push had already stored it."""
+        return self.outcome is PushOutcome.DUPLICATE
+
+
+@dataclass(frozen=True, slots=True)
+class PushedLot:
+    """What became of `push_payloads`: `count` jobs with the ids first_id … first_id + count − 1."""
+
+    first_id: int
+    count: int
+    ack_level: AckLevel
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The ids, in the order of the payloads."""
+        return range(self.first_id, self.first_id + self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWeight:
+    """A queue to take from, and its share beside the others, 1 … 1,000."""
+
+    queue: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """Why a job failed: class of the error (≤ 256 characters), one sentence (4 KiB), stack trace
+    (16 KiB, its end), anything a program wants to read (16 KiB). What is longer is cut.
+    """
+
+    type: str = ""
+    message: str = ""
+    stack: str = ""
+    details: bytes = b""
+
+    @classmethod
+    def of(cls, error: BaseException | JobError | str | None) -> JobError:
+        """The error of an exception (with its stack), of a text, or an empty one."""
+        if isinstance(error, JobError):
+            return error
+        if isinstance(error, BaseException):
+            frames = below(error.__traceback__, _RUNNERS)
+            stack = "".join(traceback.format_exception(type(error), error, frames))
+            return cls(type(error).__qualname__, message_of(error), stack)
+        return cls(message=error or "")
+
+    @classmethod
+    def from_message(cls, message: job_pb2.JobError) -> Self:
+        """The value of the protocol's message."""
+        return cls(message.type, message.message, message.stack, message.details)
+
+    def to_message(self) -> job_pb2.JobError:
+        """The message of the protocol: cut, and cleaned of what no message may hold, so that a job
+        can always fail.
+        """
+        stack = clean(self.stack).encode()[-_STACK_BYTES_MAX:]  # the end says what happened
+        return job_pb2.JobError(
+            type=clean("".join(filter(str.isprintable, self.type)))[:_TYPE_CHARACTERS_MAX],
+            message=short(self.message),
+            stack=stack.decode("utf-8", "ignore"),
+            details=self.details[:_DETAILS_BYTES_MAX],
+        )
+
+
+def below(trace: TracebackType | None, modules: frozenset[str]) -> TracebackType | None:
+    """A traceback without the frames of these modules at its top; as it is, if there are others
+    nowhere.
+    """
+    left = trace
+    while left is not None and left.tb_frame.f_globals.get("__name__") in modules:
+        left = left.tb_next
+    return left or trace
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an exception, whatever its class does when it is asked."""
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001  # a user's __str__ may raise anything
+        return f"(its text cannot be read: {type(broken).__name__})"
+
+
+def short(text: str) -> str:
+    """One sentence as a message may hold it: at most 4 KiB of UTF-8."""
+    return clean(text).encode()[:TEXT_BYTES_MAX].decode("utf-8", "ignore")
+
+
+def clean(text: str) -> str:
+    """File names may bring lone surrogates, which are no text."""
+    return text.encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What became of one failed job: where it stands now, and when its next attempt may start."""
+
+    outcome: SettleOutcome
+    state: JobState
+    run_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How one job ended. `state` is COMPLETED, DEAD, CANCELLED or EXPIRED; UNSPECIFIED if
+    `not_found`, with a `reason` if it was deleted while somebody waited.
+    """
+
+    id: int
+    state: JobState
+    result: bytes = b""
+    reason: EndReason = EndReason.UNSPECIFIED
+    error: JobError | None = None
+    ended_at: datetime | None = None
+    not_found: bool = False
+
+    @classmethod
+    def from_message(cls, message: job_service_pb2.WaitResponse) -> Self:
+        """The value of the protocol's message."""
+        return cls(
+            id=message.id,
+            state=known(JobState, message.state),
+            result=message.result,
+            reason=known(EndReason, message.reason),
+            error=JobError.from_message(message.error) if message.HasField("error") else None,
+            ended_at=from_timestamp(message.ended_at) if message.HasField("ended_at") else None,
+            not_found=message.not_found,
+        )
+
+    @property
+    def ok(self) -> bool:
+        """It completed."""
+        return self.state is JobState.COMPLETED
+
+    def value(self, kind: Any = Any) -> Any:
+        """The result: as the given type, or as JSON if it is JSON, else bytes; None if there is
+        none.
+
+        Raises JobDead, JobCancelled, JobExpired or JobNotFound if the job did not complete, and
+        CodecError if its result is not of that type.
+        """
+        if not self.ok:
+            raise self.exception()
+        if kind is not Any:
+            return shapes.decode_as(kind, self.result, codec.JSON) if self.result else None
+        # A result travels without a content type; what the worker's client wrote is JSON or bytes.
+        if not self.result:
+            return None
+        try:
+            return codec.decode_json(self.result)
+        except CodecError:
+            return self.result
+
+    def exception(self) -> JobNotDone | JobNotFound:
+        """The error that says how it ended other than well."""
+        if self.not_found:
+            if self.reason is EndReason.DELETED:
+                return JobNotFound(f"job {self.id} was deleted before it ended")
+            if self.reason is EndReason.QUEUE_DELETED:
+                return JobNotFound(f"job {self.id} was deleted with its queue before it ended")
+            return JobNotFound(f"there is no job {self.id}, or its retention has passed")
+        kind = _ENDS.get(self.state, JobNotDone)
+        why = f": {self.error.type}: {self.error.message}" if self.error is not None else ""
+        message = f"job {self.id} is {self.state.name} ({self.reason.name.lower()}){why}"
+        return kind(message, self)
+
+
+_ENDS: dict[JobState, type[JobNotDone]] = {
+    JobState.DEAD: JobDead,
+    JobState.CANCELLED: JobCancelled,
+    JobState.EXPIRED: JobExpired,
+}

@@ -1,0 +1,144 @@
+"""Which handler takes which job, and how it wants to be called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobline import _shapes as shapes
+from jobline._handlers import (
+    UNSAID,
+    items_hint,
+    payload_hint,
+    refuse_more_than_items,
+    wants_context,
+)
+from jobline._job_type import JobType
+from jobline._leased import LeasedJob
+from jobline._times import Seconds, seconds_of
+from jobline.errors import InvalidArgument
+
+ANY = "*"
+"""As a name: every kind of work of a queue that no other handler takes."""
+
+Handler = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """One handler. A batch handler has a `size` above 0 and takes the items alone."""
+
+    queue: str
+    name: str
+    function: Handler
+    is_async: bool
+    wants_context: bool
+    payload: Any = Any
+    size: int = 0
+    wait: float = 0.0
+
+    def decode(self, job: LeasedJob) -> Any:
+        """The job's payload as the handler's type. Raises CodecError."""
+        return shapes.decode_as(self.payload, job.payload, job.content_type)
+
+
+class Routes:
+    """All handlers of a worker, by queue and name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[tuple[str, str], Route] = {}
+
+    def __iter__(self) -> Any:
+        return iter(self._by_name.values())
+
+    def add(self, route: Route) -> None:
+        """Takes a handler; two for the same name of a queue are refused."""
+        key = (route.queue, route.name)
+        if key in self._by_name:
+            raise InvalidArgument(f"queue {route.queue!r} has a handler for {route.name!r} already")
+        self._by_name[key] = route
+
+    def find(self, queue: str, name: str) -> Route | None:
+        """The handler of a job: by its name, else the one that takes any."""
+        return self._by_name.get((queue, name)) or self._by_name.get((queue, ANY))
+
+    def queues(self) -> list[str]:
+        """The queues to take from, in the order of their first handler."""
+        return list(dict.fromkeys(queue for queue, _ in self._by_name))
+
+    def names(self) -> list[tuple[str, str]]:
+        """The (queue, name) pairs to tell the server; none means that it sends any name.
+
+        The server knows no "any" for a single queue, so a worker takes any name in all of its
+        queues or in none. Raises InvalidArgument if it has handlers of both kinds.
+        """
+        open_queues = {queue for queue, name in self._by_name if name == ANY}
+        if not open_queues:
+            return list(self._by_name)
+        closed = set(self.queues()) - open_queues
+        if closed:
+            raise InvalidArgument(
+                f"queues {sorted(open_queues)} have a handler for any name, {sorted(closed)} have "
+                "not: give each of them one too, or use two workers"
+            )
+        return []
+
+
+def route_of(
+    queue: str,
+    name: str,
+    function: Handler,
+    *,
+    payload: Any = UNSAID,
+    size: int = 0,
+    wait: Seconds = 0,
+) -> Route:
+    """The route of a function, which is looked at once: async or plain, with a context or
+    without, and of which payloads. Raises InvalidArgument for one that cannot be called.
+    """
+    if size < 0 or (size and seconds_of(wait) < 0):
+        raise InvalidArgument("a batch handler needs a size of at least 1 and a wait of at least 0")
+    if size:
+        refuse_more_than_items(function)
+    takes_context = not size and wants_context(function)
+    if payload is UNSAID:
+        payload = items_hint(function) if size else payload_hint(function)
+    target = function if inspect.isroutine(function) else type(function).__call__
+    return Route(
+        queue=queue,
+        name=name,
+        function=function,
+        is_async=inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(target),
+        wants_context=takes_context,
+        payload=payload,
+        size=size,
+        wait=seconds_of(wait),
+    )
+
+
+def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) -> Route:
+    """The route of a declared job; `function` runs instead of the declared one."""
+    runs = function or job_type.function
+    if runs is None:
+        raise InvalidArgument(f"{job_type!r} has no function: give add() a handler for it")
+    return route_of(job_type.queue, job_type.name, runs, payload=job_type.payload)
+
+
+def weights_given(queues: Mapping[str, int] | Sequence[str] | None) -> dict[str, int]:
+    """The queues that a worker was told to take from, with their weights."""
+    if isinstance(queues, str):
+        raise InvalidArgument(f"queues is a list of names, or weights by name: [{queues!r}]")
+    return dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues or (), 1)
+
+
+def weights_of(queues: Iterable[str], weights: dict[str, int]) -> list[tuple[str, int]]:
+    """Queues with their weights, 1 where none were given. Raises InvalidArgument for a queue that
+    has no handler.
+    """
+    known = list(queues)
+    strange = set(weights) - set(known)
+    if strange:
+        raise InvalidArgument(f"there is no handler for the queues {sorted(strange)}")
+    return [(queue, weights.get(queue, 1)) for queue in known]

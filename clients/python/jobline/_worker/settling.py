@@ -1,0 +1,108 @@
+"""From what a handler returned or raised to what the server is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+from jobline import _codec as codec
+from jobline._context import CancelReason, Context
+from jobline._enums import FailAction, ReleaseReason
+from jobline._leased import LeasedJob
+from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
+from jobline._requests import fail_item, release_item
+from jobline._values import JobError
+from jobline._worker.desk import Desk
+from jobline._worker.log import attempt_failed, attempt_given_up
+from jobline.errors import CodecError
+from jobline.v1 import job_service_pb2 as pb
+
+logger = logging.getLogger("jobline.worker")
+
+# A job whose name nobody here handles: somebody else may, but not at once, or it would come back
+# at once.
+UNHANDLED_DELAY = 5.0
+# The server refuses a larger one, and with it the stream.
+RESULT_BYTES_MAX = 1 << 20
+
+
+def settle_value(desk: Desk, context: Context, value: Any) -> None:
+    """A handler returned: its value is the job's result, unless it is an outcome. Raises
+    CodecError for a value that cannot be one.
+    """
+    if value is None:
+        desk.ack(context.job)
+    elif isinstance(value, Outcome):
+        settle_outcome(desk, context, value)
+    else:
+        desk.ack(context.job, _encode_result(value))
+
+
+def _encode_result(value: Any) -> bytes:
+    data, _ = codec.encode(value)
+    if len(data) > RESULT_BYTES_MAX:
+        raise CodecError(f"a result is at most 1 MiB, not {len(data)} bytes")
+    return data
+
+
+def settle_error(desk: Desk, context: Context, error: BaseException) -> None:
+    """A handler raised."""
+    if isinstance(error, Outcome):
+        settle_outcome(desk, context, error)
+    elif isinstance(error, asyncio.CancelledError) and context.cancelled:
+        settle_stopped(desk, context)
+    else:
+        attempt_failed(context.job, error)
+        desk.settle(fail_item(context.job, error))
+
+
+def settle_outcome(desk: Desk, context: Context, outcome: Outcome) -> None:
+    """A handler said what it wants."""
+    job = context.job
+    if isinstance(outcome, Retry):
+        wrong = outcome.error or outcome.__cause__ or outcome
+        if isinstance(wrong, BaseException):
+            attempt_failed(job, wrong)
+        else:
+            attempt_given_up(job, JobError.of(wrong).message)
+        desk.settle(fail_item(job, wrong, retry_after=outcome.after))
+    elif isinstance(outcome, Snooze):
+        desk.settle(release_item(job, delay=outcome.after, why=ReleaseReason.SNOOZE))
+    elif isinstance(outcome, (Cancel, Dead)):
+        then = FailAction.CANCEL if isinstance(outcome, Cancel) else FailAction.DEAD
+        desk.settle(fail_item(job, _why(outcome), then=then))
+    elif isinstance(outcome, Stopped) and context.cancelled:
+        settle_stopped(desk, context)
+    else:
+        desk.settle(fail_item(job, outcome))
+
+
+def _why(outcome: Cancel | Dead) -> JobError:
+    """The reason that a handler gave, and the exception that it raised the outcome from."""
+    if outcome.__cause__ is None:
+        return JobError(type(outcome).__name__, outcome.reason)
+    cause = JobError.of(outcome.__cause__)
+    message = ": ".join(filter(None, [outcome.reason, cause.message]))
+    return replace(cause, message=message)
+
+
+def settle_stopped(desk: Desk, context: Context) -> None:
+    """A handler ended because it was asked to."""
+    if context.cancel_reason is CancelReason.CANCELLED:
+        desk.settle(cancelled_row(context.job))
+    elif context.cancel_reason is CancelReason.STOPPING:
+        desk.settle(release_item(context.job, delay=None, why=ReleaseReason.INTERRUPTED))
+    # Otherwise the lease is somebody else's: there is nothing to say.
+
+
+def cancelled_row(job: LeasedJob | tuple[int, int]) -> pb.FailItem:
+    """Confirms that a cancelled job does not run here."""
+    return fail_item(job, None, then=FailAction.CANCEL)
+
+
+def release_unhandled(desk: Desk, job: LeasedJob) -> None:
+    """Nobody here handles a job of this name."""
+    logger.warning("no handler for job %d of %s/%s: given back", job.id, job.queue, job.name)
+    desk.settle(release_item(job, delay=UNHANDLED_DELAY, why=ReleaseReason.UNHANDLED))

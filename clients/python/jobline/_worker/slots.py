@@ -1,0 +1,118 @@
+"""Slots: the places where handlers run, one at a time each, and what becomes of a place whose
+handler hangs on after its end.
+
+A handler cannot be killed, neither a thread nor a task that swallows its cancellation. So its place
+is given to a successor, it is counted as stuck until it ends by itself, and what it says then is
+dropped. How a handler is run is the matter of the two kinds of `Runners`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+from jobline._context import Context
+from jobline._worker.running import Shop, Work
+
+logger = logging.getLogger("jobline.worker")
+
+
+class Slot:
+    """A place for one handler at a time: a task of the loop, or a thread."""
+
+    __slots__ = ("contexts", "coroutine", "is_replaced", "name", "thread_id")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.thread_id = 0
+        self.contexts: tuple[Context, ...] = ()  # of the jobs of the handler that runs here
+        self.coroutine: Coroutine[Any, Any, Any] | None = None  # what runs them, if it is async
+        self.is_replaced = False
+
+    @property
+    def is_ended(self) -> bool:
+        """A handler runs here, and all of its jobs were taken from it."""
+        contexts = self.contexts
+        return bool(contexts) and all(context.cancelled for context in contexts)
+
+    def stack(self) -> str:
+        """Where the handler is right now. Callable from any thread."""
+        coroutine = self.coroutine
+        if coroutine is not None and not getattr(coroutine, "cr_running", True):
+            frames: Iterable[FrameType] = _frames_of(coroutine)
+        else:
+            current = sys._current_frames()  # noqa: SLF001  # the documented way to another thread
+            frames = _frames_below(current.get(self.thread_id))
+        summary = traceback.StackSummary.extract((frame, frame.f_lineno) for frame in frames)
+        return f"{self.name}:\n{''.join(summary.format())}"
+
+
+def _frames_of(awaited: Any) -> Iterator[FrameType]:
+    """The frames of a coroutine that waits, outermost first."""
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is not None:
+            yield frame
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+
+
+def _frames_below(frame: FrameType | None) -> list[FrameType]:
+    """The frames of a thread, outermost first."""
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames[::-1]
+
+
+class Runners(ABC):
+    """All slots of one kind. `stuck` has those whose handlers hang on after their end."""
+
+    def __init__(self, shop: Shop, size: int) -> None:
+        self._shop = shop
+        self._size = size
+        self.slots: list[Slot] = []
+        self.stuck: set[Slot] = set()
+
+    @abstractmethod
+    def put(self, work: Iterable[Work]) -> None:
+        """Takes work, on any thread."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forgets what has not started; the session knows what is held."""
+
+    @abstractmethod
+    def replace(self, slot: Slot, contexts: tuple[Context, ...]) -> None:
+        """Gives the place of a handler that hangs on to a successor, on any thread; nothing happens
+        if that handler, known by its `contexts`, has ended meanwhile.
+        """
+
+    def _give_up(self, slot: Slot, contexts: tuple[Context, ...]) -> bool:
+        """Books a handler as stuck. True: it needs a successor."""
+        if slot.is_replaced or slot.contexts is not contexts:
+            return False
+        if len(self.stuck) >= self._size:
+            # Each stuck one keeps its thread or task and what it holds, so there is an end to it.
+            logger.critical(
+                "%d handlers hang on after their end, as many as may run: no more of them are "
+                "replaced; restart this process",
+                len(self.stuck),
+            )
+            return False
+        slot.is_replaced = True
+        self.slots.remove(slot)
+        self.stuck.add(slot)
+        for context in contexts:
+            self._shop.end(context)
+        return True
+
+    def _take_back(self, slot: Slot) -> None:
+        """A stuck handler has ended after all."""
+        self.stuck.discard(slot)
+        logger.warning("%s has ended at last; what it said is dropped", slot.name)

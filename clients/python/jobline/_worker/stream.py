@@ -1,0 +1,225 @@
+"""The stream's shell: one call at a time, opened again when it breaks.
+
+Blocking gRPC, on a thread of its own: the reader is the only one who reads a call, gRPC's thread
+the only one who writes it (it pulls frames from a `Writer`). A call ends in this order: the writer
+is told, the call is cancelled, the reader has left it, the channel is closed. Each call has a
+channel of its own, so that a new stream never inherits a dead connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import grpc
+
+from jobline import errors
+from jobline._backoff import RECONNECT
+from jobline._channel import open_channel
+from jobline._frames import Goaway, Received
+from jobline._status import error_from_rpc
+from jobline._worker.desk import Bell, Desk
+from jobline._worker.log import ConnectionLog
+from jobline.errors import JoblineError
+from jobline.v1 import job_service_pb2 as pb
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+
+logger = logging.getLogger("jobline.worker")
+
+# Seconds a writer sleeps at most; before `opened` there is no deadline to sleep until.
+PAUSE_MAX = 60.0
+
+# The reason of a refusal: another stream has this worker's session.
+SESSION_TAKEN = "SESSION_TAKEN"
+
+# Refusals of a stream that no second try changes.
+_FATAL = (
+    errors.InvalidArgument,
+    errors.NotServed,
+    errors.PermissionDenied,
+    errors.Unauthenticated,
+)
+
+# Refusals of something on an open stream: said again, it would be refused again.
+_MISTAKES = (errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server is, and what it is told with each call."""
+
+    target: str
+    credentials: grpc.ChannelCredentials | None
+    metadata: tuple[tuple[str, str], ...]
+
+
+class Writer:
+    """The frames of one call, for gRPC's thread to pull; its end half-closes the call."""
+
+    def __init__(self, desk: Desk, bell: Bell) -> None:
+        self._desk = desk
+        self._bell = bell
+        self._frames: deque[pb.StreamRequest] = deque()
+        self._is_last = False
+        self._is_closed = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pb.StreamRequest:
+        while not self._is_closed:
+            if self._frames:
+                return self._frames.popleft()
+            if self._is_last:
+                break
+            frames, pause = self._desk.frames_to_send(self._bell)
+            self._frames.extend(frames)
+            if pause is None:
+                self._is_last = True
+            elif not frames:
+                self._bell.wait(min(pause, PAUSE_MAX))
+        raise StopIteration
+
+    def close(self) -> None:
+        """No more frames, wherever its thread is."""
+        self._is_closed = True
+        self._bell.ring()
+
+
+class Stream:
+    """Keeps a stream open until it is stopped."""
+
+    def __init__(
+        self,
+        address: Address,
+        desk: Desk,
+        take: Callable[[Received], None],
+        ended: Callable[[JoblineError | None], None],
+        log: ConnectionLog,
+    ) -> None:
+        self._address = address
+        self._desk = desk
+        self._log = log
+        self._take = take
+        self._ended = ended
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._call: Any = None
+        self._goaway: Goaway | None = None
+        self._opened = False
+        self._thread = threading.Thread(target=self._run, name="jobline-reader", daemon=True)
+
+    def start(self) -> None:
+        """Opens the first stream."""
+        self._thread.start()
+
+    @property
+    def is_calling(self) -> bool:
+        """There is a call, open or opening."""
+        return self._call is not None
+
+    def hang_up(self) -> None:
+        """Ends the call that is open, if one is; another one follows."""
+        with self._lock:
+            if self._call is not None:
+                self._call.cancel()
+
+    def stop(self) -> None:
+        """Ends the call, and opens no other. Returns when the thread has ended, in any case
+        soon.
+        """
+        self._stopping.set()
+        self.hang_up()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        failure: JoblineError | None = None
+        try:
+            tries = 0
+            while not (self._stopping.is_set() or self._desk.is_over):
+                self._opened, self._goaway = False, None
+                began = time.monotonic()
+                error = self._one_call()
+                # A stream that opens and breaks at once is no sign that the next will do better.
+                was_good = self._opened and time.monotonic() - began > RECONNECT.longest
+                tries = 0 if was_good else tries + 1
+                if isinstance(error, _FATAL) and not self._opened:
+                    failure = error
+                    return
+                if isinstance(error, _MISTAKES) and self._opened:
+                    logger.error(
+                        "the server refused what was said; it is not said again: %s", error
+                    )
+                    self._desk.handle_refusal()
+                if error is not None and error.reason == SESSION_TAKEN:
+                    self._desk.handle_taken()
+                self._pause(error, tries)
+        except Exception as error:
+            logger.exception("the stream's thread broke")
+            reason = errors.ErrorFacts(reason="WORKER_BROKE")
+            failure = errors.Internal(f"the stream's thread broke: {error}", reason)
+        finally:
+            self._ended(failure)
+
+    def _pause(self, error: JoblineError | None, tries: int) -> None:
+        """Waits before the next stream, as long as the server or the number of tries says."""
+        if self._stopping.is_set() or self._desk.is_over:
+            return
+        pause = RECONNECT.after(max(tries, 1), random.random)
+        if self._goaway is not None:
+            pause = self._goaway.retry_delay * (0.5 + random.random())  # noqa: S311  # spreads load
+        elif error is not None:
+            pause = max(pause, error.retry_after or 0.0)
+            self._log.broke(error, pause, was_open=self._opened)
+        self._stopping.wait(pause)
+
+    def _one_call(self) -> JoblineError | None:
+        """Opens a stream and reads it to its end; the error that ended it, if one did."""
+        channel = open_channel(self._address.target, self._address.credentials, own_connection=True)
+        writer = Writer(self._desk, self._desk.connect())
+        try:
+            call = JobServiceStub(channel).Stream(writer, metadata=self._address.metadata)
+            with self._lock:
+                self._call = call
+            self._read(call)
+        except grpc.RpcError as error:
+            return error_from_rpc(error)
+        finally:
+            writer.close()
+            self.hang_up()
+            with self._lock:
+                self._call = None
+            self._desk.disconnect()
+            if self._opened:
+                self._log.ended()
+            channel.close()
+        return None
+
+    def _read(self, call: Any) -> None:
+        if self._stopping.is_set():
+            return
+        for frame in call:
+            received = self._desk.handle_frame(frame)
+            if received.opened:
+                self._opened = True
+                self._log.opened(received)
+            self._take(received)
+            if received.goaway is not None:
+                self._goaway = received.goaway
+                logger.info("the server asks to move: %s", received.goaway.reason)
+            if self._goaway is not None and self._may_move(self._goaway):
+                return
+
+    def _may_move(self, goaway: Goaway) -> bool:
+        """Whether to leave before the server ends the stream. One that stays (no delay) takes the
+        session up again at once, leases and all; one that leaves is told first how everything
+        ended.
+        """
+        return goaway.retry_delay == 0 or self._desk.is_confirmed or time.time() >= goaway.close_at

@@ -1,0 +1,117 @@
+"""Runners for plain handlers: threads that empty one backlog."""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from jobline._context import Context
+from jobline._leased import LeasedJob
+from jobline._worker.middleware import wrapped_plain
+from jobline._worker.routes import Route
+from jobline._worker.running import Shop, Work
+from jobline._worker.slots import Runners, Slot
+
+
+class ThreadRunners(Runners):
+    """Daemon threads: one that does not heed the end of the worker does not hold up the end of the
+    process.
+    """
+
+    def __init__(self, shop: Shop, threads: int) -> None:
+        super().__init__(shop, threads)
+        self._backlog: SimpleQueue[Work | None] = SimpleQueue()
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()  # around the end of a handler: it ends, or is given up
+
+    def start(self) -> None:
+        """Starts the threads."""
+        for _ in range(self._size):
+            self._start_one()
+
+    def stop(self) -> None:
+        """Ends the threads, each after the handler that it runs."""
+        for _ in range(self._size):
+            self._backlog.put(None)
+
+    def put(self, work: Iterable[Work]) -> None:
+        """Takes work, on any thread."""
+        for entry in work:
+            self._backlog.put(entry)
+
+    def clear(self) -> None:
+        """Forgets what has not started; the session knows what is held."""
+        with suppress(Empty):
+            while True:
+                self._backlog.get_nowait()
+
+    def replace(self, slot: Slot, contexts: tuple[Context, ...]) -> None:
+        """Starts another thread in the place of one whose handler hangs on."""
+        with self._lock:
+            if self._give_up(slot, contexts):
+                self._start_one()
+
+    def _start_one(self) -> None:
+        slot = Slot(f"jobline-runner-{next(self._numbers)}")
+        self.slots.append(slot)
+        threading.Thread(target=self._run, args=(slot,), name=slot.name, daemon=True).start()
+
+    def _run(self, slot: Slot) -> None:
+        slot.thread_id = threading.get_ident()
+        while (work := self._backlog.get()) is not None:
+            route, job = work
+            if isinstance(job, list):
+                self._run_batch(slot, route, job)
+            else:
+                self._run_job(slot, route, job)
+            with self._lock:
+                slot.contexts = ()
+                if slot.is_replaced:
+                    self._take_back(slot)
+                    return
+
+    def _run_job(self, slot: Slot, route: Route, job: LeasedJob) -> None:
+        shop = self._shop
+        context = shop.start(job)
+        if context is None:
+            return
+        slot.contexts = contexts = (context,)
+        try:
+            payload = route.decode(job)
+            arguments = (payload, context) if route.wants_context else (payload,)
+            run = contextvars.Context().run  # what a handler sets of its variables is gone with it
+            if shop.middleware:
+                call = partial(route.function, *arguments)
+                value = run(wrapped_plain, shop.middleware, contexts, call)
+            else:
+                value = run(route.function, *arguments)
+        except BaseException as error:  # noqa: BLE001  # SystemExit too: it ends a job, not the worker
+            shop.settle_error(context, error)
+        else:
+            shop.settle(context, value)
+        finally:
+            shop.end(context)
+
+    def _run_batch(self, slot: Slot, route: Route, jobs: list[LeasedJob]) -> None:
+        shop = self._shop
+        items = shop.start_batch(route, jobs)
+        if not items:
+            return
+        slot.contexts = contexts = tuple(item.context for item in items)
+        try:
+            run = contextvars.Context().run
+            call = partial(route.function, items)
+            said = run(wrapped_plain, shop.middleware, contexts, call)
+        except BaseException as error:  # noqa: BLE001  # as above, for each job of the batch
+            for context in contexts:
+                shop.settle_error(context, error)
+        else:
+            shop.settle_batch(items, said)
+        finally:
+            for context in contexts:
+                shop.end(context)

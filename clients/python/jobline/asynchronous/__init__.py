@@ -1,3 +1,0 @@
-"""The client for asyncio: everything of `jobline.blocking`, awaited. One client belongs to one
-event loop.
-"""
