@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Iterator
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import groupby
 
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Item, Lane, largest_of, place_of, size_of
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
+
+# With no more priorities than this all are walked, which takes less than to find those of a name.
+RANKS_WALKED_MAX = 8
 
 
 class Queue:
@@ -37,6 +42,7 @@ class Queue:
         "_lanes",
         "_large",
         "_ranks",
+        "_ranks_of",
         "scheduled",
         "ready",
         "active",
@@ -63,7 +69,9 @@ class Queue:
         self._lanes: dict[int, dict[str, Lane]] = {}
         # Lanes of large payloads, which few queues have: by priority, then name and size.
         self._large: dict[int, dict[tuple[str, int], Lane]] = {}
+        # Priorities, negated, in order: all, and those where each name has lanes.
         self._ranks: list[int] = []
+        self._ranks_of: dict[str, list[int]] = {}
         self.scheduled = 0
         self.ready = 0
         self.active = 0
@@ -85,6 +93,7 @@ class Queue:
             return self._large_lane(priority, name, size)
         lane = rank.get(name)
         if lane is None:
+            self._note_rank(priority, name)
             lane = rank[name] = Lane(priority, name)
         return lane
 
@@ -92,8 +101,18 @@ class Queue:
         large = self._large.setdefault(priority, {})
         lane = large.get((name, size))
         if lane is None:
+            self._note_rank(priority, name)
             lane = large[name, size] = Lane(priority, name, size)
         return lane
+
+    def _note_rank(self, priority: int, name: str) -> None:
+        if not self._has_lanes(priority, name):
+            insort(self._ranks_of.setdefault(name, []), -priority)
+
+    def _has_lanes(self, priority: int, name: str) -> bool:
+        if name in self._lanes.get(priority, ()):
+            return True
+        return any(other == name for other, _ in self._large.get(priority, ()))
 
     def lane_of(self, item: Item) -> Lane:
         """The lane of an item, made if it is not there."""
@@ -132,15 +151,20 @@ class Queue:
                 del self._large[priority]
         else:
             del self._lanes[priority][lane.name]
+        if not self._has_lanes(priority, lane.name):
+            ranks = self._ranks_of[lane.name]
+            _remove(ranks, -priority)
+            if not ranks:
+                del self._ranks_of[lane.name]
         if not self._lanes[priority] and priority not in self._large:
             del self._lanes[priority]
-            self._ranks.remove(-priority)
+            _remove(self._ranks, -priority)
 
     def ranks(self, names: frozenset[str] | None, size: int | None = None) -> Iterator[list[Lane]]:
         """The lanes of each priority, highest first, that serve `names` and sizes up to `size`
         (None: any). Lanes of one priority have no order among themselves.
         """
-        for negative in self._ranks:
+        for negative in self._ranks_for(names):
             rank = self._lanes[-negative]
             if names is None:
                 lanes = list(rank.values())
@@ -151,6 +175,13 @@ class Queue:
             if self._large:
                 lanes += self._large_of(-negative, names, size)
             yield lanes
+
+    def _ranks_for(self, names: frozenset[str] | None) -> Iterable[int]:
+        """Every priority where these names have lanes, and others perhaps where there are few."""
+        if names is None or len(self._ranks) <= RANKS_WALKED_MAX:
+            return self._ranks
+        found = [self._ranks_of[name] for name in names if name in self._ranks_of]
+        return found[0] if len(found) == 1 else (rank for rank, _ in groupby(merge(*found)))
 
     def _large_of(
         self, priority: int, names: frozenset[str] | None, size: int | None
@@ -170,3 +201,7 @@ class Queue:
     def is_plain(self) -> bool:
         """Whether nothing but its name would be lost if it vanished."""
         return self.settings == DEFAULT_SETTINGS and not self.paused
+
+
+def _remove(ranks: list[int], negative: int) -> None:
+    del ranks[bisect_left(ranks, negative)]

@@ -100,3 +100,25 @@ def test_queue_is_plain_until_somebody_set_or_paused_something():
     assert not queue.is_plain()
     queue.paused, queue.settings = False, QueueSettings(max_attempts=1)
     assert not queue.is_plain()
+
+
+def test_priorities_of_other_names_are_not_walked():
+    """A worker whose names are nowhere near the front of a hundred thousand priorities costs the
+    others nothing.
+    """
+    queue = Queue("q", 1, 0)
+    for priority in range(20):
+        job(queue, priority, priority, "a")
+    mine = job(queue, 20, 5, "b")
+    large = queue.lane(7, "b", size=1)
+    large.put(job(queue, 21, 9, "c"), 1)
+
+    assert shape(queue, frozenset({"b"})) == [[(7, "b")], [(5, "b")]]
+    assert shape(queue, frozenset({"z"})) == []
+    assert [lanes[0][0] for lanes in shape(queue, frozenset("ab"))] == list(range(19, -1, -1))
+
+    large.leave(1)
+    queue.drop_if_empty(large)
+    mine.state = JobState.CANCELLED
+    queue.leave(mine, 1)
+    assert shape(queue, frozenset({"b"})) == []
