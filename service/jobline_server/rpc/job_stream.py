@@ -80,6 +80,9 @@ async def _write(frames: Frames, port: StreamPort) -> None:
             while unsent is not None:
                 await frames.write(unsent)
                 unsent = next(messages, None)
+                if unsent is not None:
+                    # The transport may take a message without a wait.
+                    await _pause(0)
         finally:
             # A write that fails, or is cancelled, had not been taken by the transport.
             if unsent is not None:

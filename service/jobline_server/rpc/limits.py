@@ -13,6 +13,8 @@ PUSH_BYTES_MAX = 16 << 20
 MESSAGE_SLACK_BYTES = 1 << 20
 # Many clients take messages of at most 4 MiB: deliveries are cut well below that.
 DELIVERY_BYTES_TARGET = 2 << 20
+# Single jobs and runs of one message, which take a microsecond and more each to write.
+DELIVERY_FIELDS_MAX = 5_000
 
 # Calls that have arrived and that the loop has not taken yet, about 10 KB of memory each, and how
 # long one may wait for it. Far above what is served at once, so that what is too much is refused by

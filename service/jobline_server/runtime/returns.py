@@ -7,7 +7,8 @@ stall. Many of them go some at a time, with the loop free in between.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.values import ReleaseReason
@@ -28,11 +29,12 @@ class Returns:
         """Gives back those of these (id, delivery) that are still held: a few at once, many by and
         by.
         """
-        items = [ReleaseItem(job_id, delivery, why=why) for job_id, delivery in leases]
-        if len(items) <= SETTLES_AT_ONCE:
-            self._release(items)
+        items = (ReleaseItem(job_id, delivery, why=why) for job_id, delivery in leases)
+        first = list(islice(items, SETTLES_AT_ONCE))
+        if len(first) < SETTLES_AT_ONCE:
+            self._release(first)
             return
-        task = asyncio.get_running_loop().create_task(self._release_all(items))
+        task = asyncio.get_running_loop().create_task(self._release_all(first, items))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -40,10 +42,12 @@ class Returns:
         """Returns when everything that was started is decided."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _release_all(self, items: list[ReleaseItem]) -> None:
-        for start in range(0, len(items), SETTLES_AT_ONCE):
-            self._release(items[start : start + SETTLES_AT_ONCE])
+    async def _release_all(self, part: list[ReleaseItem], rest: Iterator[ReleaseItem]) -> None:
+        while part:
+            self._release(part)
             await asyncio.sleep(0)
+            # Even to list a hundred thousand leases is too much for one turn of the loop.
+            part = list(islice(rest, SETTLES_AT_ONCE))
 
     def _release(self, items: list[ReleaseItem]) -> None:
         if items:

@@ -14,6 +14,7 @@ from jobline_server.dispatch.frames import Confirm, ServerFrame
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
+from jobline_server.rpc.convert import leases
 from jobline_server.rpc.convert.leases import leases_in, messages_of, pull_response
 from jobline_server.rpc.convert.stream import server_messages
 from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET
@@ -180,6 +181,13 @@ def test_a_delivery_is_written_as_it_is_taken() -> None:
     assert len(next(messages)) == 2 << 20
     assert asked == [0, 1, 2]
     assert sum(map(len, messages)) == 8 << 20
+
+
+def test_a_message_holds_a_bounded_number_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small they are: the loop stands still while it is made."""
+    monkeypatch.setattr(leases, "DELIVERY_FIELDS_MAX", 3)
+    messages = messages_of(b"first", [b"%d" % number for number in range(7)])
+    assert list(messages) == [b"first012", b"345", b"6"]
 
 
 @pytest.mark.parametrize("one_by_one", [False, True], ids=["runs", "rows"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from jobline_server.engine import limits
@@ -44,3 +46,23 @@ async def test_a_job_that_nobody_takes_does_not_die_of_it(
         await runtime.core.commits.commit_once()
     job = await runtime.get_job(lost[0])
     assert (job.state, job.releases) == (JobState.READY, 0)
+
+
+async def test_leases_that_are_given_back_are_listed_some_at_a_time(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: a stream that breaks with a hundred thousand unsent jobs is not one step of the
+    loop, not even to list them.
+    """
+    monkeypatch.setattr(returns, "SETTLES_AT_ONCE", 3)
+    listed: list[int] = []
+
+    def leases() -> Iterator[tuple[int, int]]:
+        for number in range(10):
+            listed.append(number)
+            yield number, 1
+
+    runtime.returns.start(leases())
+    assert len(listed) == 3
+    await runtime.returns.finish()
+    assert len(listed) == 10

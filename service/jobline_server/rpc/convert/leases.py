@@ -16,7 +16,7 @@ from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.values import DEFAULT_OPTIONS, LeaseReason
 from jobline_server.rpc.convert.raw_fields import VARINT, tag_of, varint
-from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET
+from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET, DELIVERY_FIELDS_MAX
 from jobline_server.wire.options import shared_message
 from jobline_server.wire.times import fill_time
 
@@ -154,18 +154,23 @@ def leases_in(
 
 
 def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:
-    """Messages that hold `first` and then the fields, each cut off when it is large: clients
-    take 4 MiB by default. A single field larger than that goes alone; and so that order is kept,
-    a run never follows a job: a message says "runs, then jobs". Each is made when it is asked for:
-    a worker that does not read holds one, and not all that it was handed."""
-    parts, size, has_jobs = [first], len(first), False
+    """Messages that hold `first` and then the fields, each cut off when it is large: clients take
+    4 MiB by default, and the loop stands still while it is made. A single field larger than that
+    goes alone; and so that order is kept, a run never follows a job: a message says "runs, then
+    jobs". Each is made when it is asked for: a worker that does not read holds one, and not all
+    that it was handed."""
+    parts, size, fields_held, has_jobs = [first], len(first), 0, False
     for field in fields:
         is_run = STREAM_WRITER.is_run(field)
-        if (is_run and has_jobs) or (size and size + len(field) > DELIVERY_BYTES_TARGET):
+        is_full = fields_held >= DELIVERY_FIELDS_MAX or (
+            size and size + len(field) > DELIVERY_BYTES_TARGET
+        )
+        if is_full or (is_run and has_jobs):
             yield b"".join(parts)
-            parts, size, has_jobs = [], 0, False
+            parts, size, fields_held, has_jobs = [], 0, 0, False
         has_jobs |= not is_run
         parts.append(field)
+        fields_held += 1
         size += len(field)
     yield b"".join(parts)
 
