@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import (
     decide_delete_active,
@@ -49,6 +50,23 @@ def test_settings_are_changed_as_a_whole_or_by_mask(world):
     decide_update_queue(world.shard, world.now, "q", wanted, frozenset({"max_attempts"}))
     assert world.queue().settings == QueueSettings(lease_ms=5_000, max_attempts=7)
     assert len(world.commit()) == 3
+
+
+def test_queues_of_a_shard_are_bounded(world, monkeypatch):
+    """A program that makes a queue for each of its jobs does not fill the memory; queues that are
+    there are pushed to and changed as before.
+    """
+    world.plain(b"x")
+    monkeypatch.setattr(limits, "SHARD_QUEUES_MAX", 1)
+    world.plain(b"x")
+    for refused in (
+        lambda: world.plain(b"x", queue="one more"),
+        lambda: decide_update_queue(world.shard, world.now, "one more", QueueSettings(), None),
+    ):
+        with pytest.raises(Refused) as caught:
+            refused()
+        assert caught.value.kind is RefusalKind.SERVER_FULL
+    assert len(world.shard.queues) == 1
 
 
 def test_settings_that_stay_the_same_are_no_fact(world):

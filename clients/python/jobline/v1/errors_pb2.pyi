@@ -47,7 +47,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_QUEUE_FULL: _ErrorReason.ValueType  # 10
     """RESOURCE_EXHAUSTED: the queue has as many waiting jobs as it may."""
     ERROR_REASON_SERVER_FULL: _ErrorReason.ValueType  # 11
-    """RESOURCE_EXHAUSTED: the server has as many waiting jobs or bytes as it may."""
+    """RESOURCE_EXHAUSTED: the server has as many waiting jobs, bytes or queues as it may."""
     ERROR_REASON_KEYS_FULL: _ErrorReason.ValueType  # 12
     """RESOURCE_EXHAUSTED: the server keeps as many job keys as it may."""
     ERROR_REASON_DISK_FULL: _ErrorReason.ValueType  # 13
@@ -115,7 +115,7 @@ ERROR_REASON_QUEUE_ACTIVE: ErrorReason.ValueType  # 9
 ERROR_REASON_QUEUE_FULL: ErrorReason.ValueType  # 10
 """RESOURCE_EXHAUSTED: the queue has as many waiting jobs as it may."""
 ERROR_REASON_SERVER_FULL: ErrorReason.ValueType  # 11
-"""RESOURCE_EXHAUSTED: the server has as many waiting jobs or bytes as it may."""
+"""RESOURCE_EXHAUSTED: the server has as many waiting jobs, bytes or queues as it may."""
 ERROR_REASON_KEYS_FULL: ErrorReason.ValueType  # 12
 """RESOURCE_EXHAUSTED: the server keeps as many job keys as it may."""
 ERROR_REASON_DISK_FULL: ErrorReason.ValueType  # 13

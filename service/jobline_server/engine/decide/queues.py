@@ -17,14 +17,23 @@ from jobline_server.engine.entries import (
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.room import RETRY_AFTER_MS
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, Now, QueueSettings
 
 
 def known_queue(shard: Shard, now: Now, name: str) -> Queue:
-    """The queue with this name, created if it is not there."""
+    """The queue with this name, created if it is not there. Raises `Refused` with SERVER_FULL where
+    there are too many.
+    """
     queue = shard.queues.get(name)
     if queue is None:
+        if len(shard.queues) >= limits.SHARD_QUEUES_MAX:
+            most = limits.SHARD_QUEUES_MAX
+            message = (
+                f"there is no queue {name}, and its shard has {most} others, the most there may be"
+            )
+            raise Refused(RefusalKind.SERVER_FULL, message, retry_after_ms=RETRY_AFTER_MS)
         number = shard.next_id()
         shard.emit(QueueChanged(now.wall_ms, name, DEFAULT_SETTINGS, created_number=number))
         queue = shard.queues[name]
