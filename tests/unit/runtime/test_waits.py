@@ -11,6 +11,7 @@ import pytest
 from jobline_server.engine.commands import Ended, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, EndReason
+from jobline_server.runtime import waits
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
 from jobline_server.runtime.wait_index import WaitIndex
@@ -158,3 +159,25 @@ async def test_many_callers_that_go_at_once_are_forgotten_one_by_one(
 
     assert len(set(removed)) == len(callers)
     assert not runtime.waits._waiting
+
+
+async def test_many_ids_are_noted_some_at_a_time(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial E7: ten thousand ids of a caller are not one step of the loop; what ends before its id
+    is noted is told all the same.
+    """
+    monkeypatch.setattr(waits, "SLICE_IDS", 3)
+    ids = await push(runtime, 10)
+    told: list[int] = []
+
+    async def wait() -> None:
+        async for part in runtime.wait(ids, 60_000):
+            told.extend(job_id for job_id, _ in part)
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    assert len(runtime.waits._waiting) == 3
+    await committed(runtime, asyncio.create_task(delete(runtime, ids)))
+    await committed(runtime, waiting)
+    assert sorted(told) == ids
