@@ -175,7 +175,11 @@ def _check_room(shard: Shard, queue: Queue | None, command: Push, rows: Rows) ->
     size = command.payloads.bytes_of(0, len(command.payloads)) + sum(map(len, rows.payloads))
     refusal = Room(load).refusal(queue, len(rows) + len(command.payloads), size)
     if refusal is not None:
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            # It holds this frame, which must not hold it: nothing of a refused push is to stay.
+            del refusal
     keys = rows.job_keys
     wanted = len(keys) - keys.count("")
     if wanted and load.keys + wanted > load.keys_max:
