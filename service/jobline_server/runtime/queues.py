@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from itertools import chain, islice
 
@@ -42,6 +43,8 @@ class Queues:
         self._ended = ended
         self._bulk = bulk
         self._new_operation = new_operation
+        # Queues that are being deleted, and when that is over.
+        self._deletes: dict[str, asyncio.Event] = {}
 
     def list_queues(
         self, *, page_size: int, page_token: str, prefix: str
@@ -114,8 +117,11 @@ class Queues:
         self, queue: str, *, force: bool, dry_run: bool, audit: Audit
     ) -> BulkResult:
         """Deletes a queue with all its jobs: what lives in slices, then the rest in one fact. It
-        hands out nothing meanwhile, so that nothing becomes active.
+        hands out nothing meanwhile, so that nothing becomes active. A second call waits for the
+        first, and finds no queue then.
         """
+        while (under_way := self._deletes.get(queue)) is not None:
+            await under_way.wait()
         shard = self._core.shard_of_queue(queue)
         found = existing_queue(shard, queue)
         result = BulkResult(operation_id=self._new_operation())
@@ -126,6 +132,7 @@ class Queues:
             result.count = found.live() + sum(found.ended.values())
             return result
         found.deleting = True
+        over = self._deletes[queue] = asyncio.Event()
         try:
             for _ in range(DELETE_ROUNDS):
                 result.count += await self._bulk.delete_live(queue, with_active=force)
@@ -136,6 +143,8 @@ class Queues:
         finally:
             # It is there still if the caller went away, or the disk failed.
             found.deleting = False
+            del self._deletes[queue]
+            over.set()
             shard.wake(found)
             self._core.serve(shard)
         await self._core.commits.wait()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jobline_server.engine import invariants, limits
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import DEFAULT_OPTIONS, KEPT_STATES, AckLevel, JobState
@@ -244,6 +244,23 @@ async def test_a_queue_with_waiting_jobs_hands_out_none_while_it_is_deleted(busy
     await asyncio.sleep(0)
     assert (await a_pull(busy)).count() == 0
     assert (await task).count == JOBS
+
+
+async def test_two_who_delete_a_queue_do_it_once(busy: Runtime) -> None:
+    """Trial C5: the second finds no queue and has changed nothing; what was pushed meanwhile into a
+    new queue of the name stays.
+    """
+    await push(busy, "singles")
+    first, second = (
+        asyncio.ensure_future(busy.delete_queue(QUEUE, force=False, dry_run=False, audit=Audit()))
+        for _ in range(2)
+    )
+    assert (await first).count == JOBS
+    with pytest.raises(Refused) as refused:
+        await second
+    assert refused.value.kind is RefusalKind.QUEUE_NOT_FOUND
+    await push(busy, "lots")
+    assert busy.get_queue(QUEUE).ready == JOBS
 
 
 async def test_statistics_of_many_kinds_of_dead_jobs_yield(
