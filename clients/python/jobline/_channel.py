@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from ipaddress import AddressValueError, IPv6Address
 from typing import Any
 from weakref import WeakSet
 
@@ -13,7 +14,7 @@ import grpc
 from grpc import aio
 
 from jobline._requests import MESSAGE_BYTES_MAX
-from jobline.errors import FailedPrecondition, InvalidArgument
+from jobline.errors import ErrorFacts, FailedPrecondition, InvalidArgument
 
 # Where a server is, unless an argument or JOBLINE_SERVER says otherwise.
 DEFAULT_TARGET = "localhost:7070"
@@ -62,6 +63,11 @@ OPTIONS: list[tuple[str, str | int]] = [
     ("grpc.keepalive_time_ms", 15_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 ]
+
+# Targets that gRPC understands by themselves (https://grpc.github.io/grpc/core/md_doc_naming.html).
+_OF_GRPC = re.compile(r"(dns|unix|unix-abstract|vsock|ipv4|ipv6|xds):.")
+_HOST = re.compile(r"[^\s:/@?#\[\]]+")
+_PORT_MAX = 65_535
 
 _KEY = re.compile(r"[a-z0-9_.-]+")
 
@@ -125,19 +131,56 @@ def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -
 def target_of(target: str | None) -> str:
     """A target as gRPC wants it; without one that of JOBLINE_SERVER, else `localhost:7070`.
 
-    Raises InvalidArgument for an address of the web, of which gRPC itself would say with each call
-    that no such host is known.
+    Raises InvalidArgument for what is not HOST:PORT. gRPC itself would look for it at port 443, or
+    say with each call that there is no such host. Targets of other kinds (`unix:/path`,
+    `dns:///name`) are left to gRPC.
     """
+    origin = ""
     if target is None:
         target = os.environ.get("JOBLINE_SERVER") or DEFAULT_TARGET
-    if not target:
-        raise InvalidArgument(
-            "the server's address is empty: give HOST:PORT, or None for "
-            f"JOBLINE_SERVER and then {DEFAULT_TARGET}"
-        )
-    if target.lower().startswith(("http://", "https://")):
-        raise InvalidArgument(f"{target}: give HOST:PORT alone, as in localhost:7070")
+        origin = "JOBLINE_SERVER: "
+    why = _misfit(target)
+    if why:
+        raise InvalidArgument(f"{origin}{why}", ErrorFacts(fields={"target": why}))
     return target
+
+
+def _misfit(target: Any) -> str:
+    """What is wrong with a server's address, and what to write instead; "" if nothing is."""
+    if not isinstance(target, str):
+        kind = type(target).__name__
+        return f"the server's address is text, as in '{DEFAULT_TARGET}', and not of type {kind}"
+    given = f"the server's address {target!r}"
+    if not target:
+        return (
+            "the server's address is empty: give HOST:PORT, or None for JOBLINE_SERVER and then "
+            f"{DEFAULT_TARGET}"
+        )
+    if _OF_GRPC.match(target):
+        return ""
+    if "/" in target:
+        return f"{given} is not HOST:PORT alone: write it as in {DEFAULT_TARGET}"
+    if target.count(":") > 1 and "[" not in target:
+        return f"{given} is an IPv6 address without brackets: write it as in [::1]:7070"
+    host, colon, port = target.rpartition(":")
+    if not colon or target.endswith("]"):
+        return f"{given} has no port: write {target}:7070"
+    if not host:
+        return f"{given} has no host: write localhost{target}"
+    if not (_HOST.fullmatch(host) or _is_ipv6(host)):
+        return f"{given} is not HOST:PORT: {host!r} is no name of a host, nor an address"
+    if not (port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX):
+        return f"{given} is not HOST:PORT: a port is 1 … {_PORT_MAX}, as in {host}:7070"
+    return ""
+
+
+def _is_ipv6(host: str) -> bool:
+    """Whether a host is an IPv6 address in its brackets."""
+    try:
+        IPv6Address(host[1:-1])
+    except AddressValueError:
+        return False
+    return host.startswith("[") and host.endswith("]")
 
 
 def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
@@ -146,6 +189,8 @@ def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ..
     Raises InvalidArgument for what does not fit into a header: gRPC itself would say so with each
     call, in words that name neither the key nor the value.
     """
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidArgument(f"metadata is a mapping of text to text, not {metadata!r}")
     found = tuple((key.lower(), value) for key, value in (metadata or {}).items())
     value: Any  # what is not typed may bring anything
     for key, value in found:

@@ -63,7 +63,7 @@ def _spell(value: Any) -> Any:
     for kinds, spell in _SPELLINGS:
         if isinstance(value, kinds):
             return spell(value)
-    raise TypeError(f"a {type(value).__name__} has no JSON")
+    raise TypeError(f"a value of type {type(value).__name__} has no JSON")
 
 
 _SPELLINGS: list[tuple[type | tuple[type, ...], Any]] = [

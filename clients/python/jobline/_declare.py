@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from jobline._handlers import UNSAID
+from jobline._handlers import UNSAID, refuse_bare
 from jobline._job_type import JobType
 from jobline._keywords import spelled_out
 from jobline._options import JobOptions, OptionsHow, with_keywords
@@ -80,4 +80,5 @@ def job(
     Payloads and results of these types travel as JSON, `bytes` as they are. Raises InvalidArgument
     for a function with other arguments.
     """
+    refuse_bare(queue, "@job")
     return _Declaration(queue, name, with_keywords(options, more, "job"), payload, result)

@@ -31,8 +31,10 @@ class PerProcess(Generic[T]):
     def __call__(self) -> T:
         """This process's value."""
         made = self._made.get(os.getpid())
-        # Without a lock, which might be held at a fork: of two threads one's value is taken.
-        return made if made is not None else self._made.setdefault(os.getpid(), self._make())
+        if made is None:
+            # Without a lock, which might be held at a fork: of two threads one's value is taken.
+            made = self._made.setdefault(os.getpid(), self._make())
+        return made
 
     def made(self) -> T | None:
         """This process's value if it was made already."""

@@ -152,3 +152,14 @@ def _looked_up(function: Callable[..., Any], annotation: Any) -> Any:
 def _name(function: Callable[..., Any]) -> str:
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return f"{name.rpartition('<locals>.')[2]}()"
+
+
+def refuse_bare(queue: Any, decorator: str) -> None:
+    """Raises InvalidArgument where a decorator got a function, or anything else that is no name of
+    a queue: `@worker.handler` alone would declare nothing, without a word.
+    """
+    if not isinstance(queue, str):
+        given = f"not {_name(queue) if callable(queue) else repr(queue)}"
+        raise InvalidArgument(
+            f'queue: {decorator} takes the name of a queue, {given}: {decorator}("mail")'
+        )

@@ -46,10 +46,22 @@ def _keyword(name: str, hint: Any) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=default, annotation=text)
 
 
+# What else is said as keywords where options are: an unknown keyword may have meant one of these.
+_OF_MANY = ("name", "options", "delay", "run_at", "ack_level")
+_BESIDE_OPTIONS = {
+    "push": ("job_key", *_OF_MANY),
+    "push_many": _OF_MANY,
+    "push_payloads": _OF_MANY,
+    "NewJob": ("job_key", "name", "options", "delay", "run_at"),
+    "job": ("name", "options", "payload", "result"),
+}
+
+
 def refuse_unknown(given: Mapping[str, Any], known: Collection[str], function: str) -> None:
     """Raises the TypeError that Python raises for a keyword which `function` does not take."""
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            advice = f": did you mean {close[0]!r}?" if close else f": it takes {', '.join(known)}"
+            taken = [*_BESIDE_OPTIONS.get(function, ()), *known]
+            close = difflib.get_close_matches(name, taken, n=1)
+            advice = f": did you mean {close[0]!r}?" if close else f": it takes {', '.join(taken)}"
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{advice}")

@@ -30,6 +30,13 @@ def selection(
     """Jobs by id or by filter; `everything` allows a filter without conditions."""
     ids = [one for one in which if isinstance(one, int)]
     wheres = [one for one in which if not isinstance(one, int)]
+    given: Sequence[object] = wheres
+    for one in given:
+        if not isinstance(one, (str, JobFilter)):
+            raise InvalidArgument(
+                f"{function}() takes ids one by one, or one filter, not {one!r}: "
+                f"{function}(1, 2), {function}(*ids)"
+            )
     if len(wheres) > 1 or (ids and (wheres or conditions)):
         raise InvalidArgument(f"{function}() takes ids, or one filter: words, JobFilter, keywords")
     where = chosen(JobFilter, wheres[0] if wheres else None, conditions, function)

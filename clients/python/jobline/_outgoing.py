@@ -6,7 +6,7 @@ sees the jobs as they will be stored: payloads in bytes, options with everything
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -165,3 +165,14 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[La
 def pushed_lot(pushed: Sequence[Pushed]) -> PushedLot:
     """The answer to a plain lot, whose ids are consecutive."""
     return PushedLot(pushed[0].id, len(pushed), pushed[0].ack_level)
+
+
+def listed(jobs: Iterable[Any]) -> list[Any]:
+    """The jobs of `push_many`. Raises InvalidArgument for a single one: text would be pushed letter
+    by letter, and of a dict its keys.
+    """
+    single = (str, bytes, bytearray, memoryview, Mapping, NewJob)
+    if isinstance(jobs, single) or not isinstance(jobs, Iterable):
+        kind = type(jobs).__name__
+        raise InvalidArgument(f"jobs: push_many() takes a list, not one {kind}; push() takes one")
+    return list(jobs)

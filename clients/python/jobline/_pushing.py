@@ -225,6 +225,8 @@ def _is_plain(job: NewJob) -> bool:
 
 
 def _request_of_lane(lane: Lane) -> pb.PushRequest:
+    if not isinstance(lane.queue, str):
+        raise InvalidArgument(f"queue: a queue is named by text, not by {lane.queue!r}")
     request = pb.PushRequest(queue=lane.queue)
     options = lane_options(lane)
     if options != NO_OPTIONS:

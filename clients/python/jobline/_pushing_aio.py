@@ -34,7 +34,7 @@ class AioPusher:
     ) -> None:
         self._call = call
         self._trouble = trouble
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._gather: Gather[Lane, _Waiter] = Gather(
             limits, request_ids=calls, over=calls.over, chance=random.random
         )
@@ -48,12 +48,12 @@ class AioPusher:
         """Takes one job; the future tells what became of it."""
         if self._closed:
             raise ClientClosed("the client is closed")
-        waiter: _Waiter = self._loop.create_future()
-        is_due = self._gather.add(self._loop.time(), lane, payload, waiter, job_key)
+        waiter: _Waiter = self.loop.create_future()
+        is_due = self._gather.add(self.loop.time(), lane, payload, waiter, job_key)
         if is_due and not self._is_flush_due:
             # At the end of this turn of the loop, so that all who push in it go together.
             self._is_flush_due = True
-            self._loop.call_soon(self._flush)
+            self.loop.call_soon(self._flush)
         return waiter
 
     def withdraw(self, lane: Lane, waiter: _Waiter) -> None:
@@ -70,8 +70,8 @@ class AioPusher:
 
     def _flush(self) -> None:
         self._is_flush_due = False
-        for batch in self._gather.batches_to_send(self._loop.time()):
-            task = self._loop.create_task(self._fly(batch))
+        for batch in self._gather.batches_to_send(self.loop.time()):
+            task = self.loop.create_task(self._fly(batch))
             self._flights.add(task)
             task.add_done_callback(self._flights.discard)
         self._set_timer()
@@ -82,7 +82,7 @@ class AioPusher:
             self._timer = None
         deadline = self._gather.next_deadline()
         if deadline is not None:
-            self._timer = self._loop.call_at(deadline, self._flush)
+            self._timer = self.loop.call_at(deadline, self._flush)
 
     async def _fly(self, batch: Batch[Lane, _Waiter]) -> None:
         try:
@@ -115,7 +115,7 @@ class AioPusher:
         return answers_of_batch(response, batch)
 
     def _handle_error(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
-        if handle_error(self._gather, self._loop.time(), batch, error):
+        if handle_error(self._gather, self.loop.time(), batch, error):
             unknown = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
             self._tell(batch, unknown)
         elif not error.definite:
@@ -134,7 +134,7 @@ class AioPusher:
     def _flush_soon(self) -> None:
         if not self._is_flush_due:
             self._is_flush_due = True
-            self._loop.call_soon(self._flush)
+            self.loop.call_soon(self._flush)
         self._tell_if_empty()
 
     def _tell_if_empty(self) -> None:

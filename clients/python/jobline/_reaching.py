@@ -26,6 +26,7 @@ class Reaching:
     def __init__(self, target: str, now: float, patience: float) -> None:
         self._target = target
         self._until = now + patience
+        self._why = ""
 
     def pause_after(self, now: float, error: JoblineError) -> float | None:
         """Seconds until the next try after one that failed; None if a server has answered, whatever
@@ -33,17 +34,39 @@ class Reaching:
         """
         if error.reason or not isinstance(error, (Unavailable, DeadlineExceeded)):
             return None
+        # A name may have two addresses, and gRPC names the failure of one of them: that nobody
+        # listens at ::1 says less than what was met at 127.0.0.1.
+        why = reason_of(error)
+        if not self._why or self._why in _NOBODY_THERE:
+            self._why = why
         if isinstance(error, Unavailable) and now + PAUSE_SECONDS <= self._until:
             return PAUSE_SECONDS
-        raise NotConnected(f"cannot connect to {self._target}: {reason_of(error)}") from error
+        raise NotConnected(f"cannot connect to {self._target}: {self._why}") from None
 
 
 def reason_of(error: JoblineError) -> str:
     """Why a server cannot be reached, in a person's words where gRPC's are known."""
     if isinstance(error, DeadlineExceeded):
         return "no answer"
-    found = next((said for part, said in _REASONS.items() if part in error.message.lower()), "")
-    return found or error.message.rpartition("last error: ")[2]
+    if error.message.startswith(_CANNOT):
+        return error.message.removeprefix(_CANNOT)
+    return _in_words(error.message)
+
+
+def sentence_of(message: str) -> str:
+    """What gRPC says of a connection that it cannot make, for people: without the parts of gRPC in
+    which it was found. Any other message as it is.
+    """
+    return f"{_CANNOT}{_in_words(message)}" if message.startswith(_OF_GRPC) else message
+
+
+_OF_GRPC = "failed to connect to all addresses"
+_CANNOT = "cannot connect: "
+
+
+def _in_words(message: str) -> str:
+    found = next((said for part, said in _REASONS.items() if part in message.lower()), "")
+    return found or message.rpartition("last error: ")[2]
 
 
 # What gRPC says in the middle of its sentence, in small letters.
@@ -57,8 +80,10 @@ _REASONS = {
     "socket closed": "the connection was closed",
     "wrong_version_number": "the TLS handshake failed; does the server speak TLS?",
     "handshake failed": "the TLS handshake failed",
+    "before receiving settings": "something listens there and says nothing",
     "http1.x server": "it does not speak gRPC; is it the HTTP port?",
 }
+_NOBODY_THERE = {"connection refused", "no route to host", "the network is unreachable"}
 
 
 class Trouble:

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 
 from jobline import _calls as calls
 from jobline import errors
+from jobline._reaching import sentence_of
 from jobline.errors import ErrorFacts, JoblineError
 
 DETAILS_KEY = "grpc-status-details-bin"
@@ -117,7 +118,8 @@ def error_from_rpc(error: grpc.RpcError) -> JoblineError:
     code = known.code() if hasattr(known, "code") else None
     metadata = known.trailing_metadata() if hasattr(known, "trailing_metadata") else None
     message = (known.details() if hasattr(known, "details") else None) or str(error)
-    return error_from_status(code.name if code is not None else "UNKNOWN", message, metadata)
+    name = code.name if code is not None else "UNKNOWN"
+    return error_from_status(name, sentence_of(message), metadata)
 
 
 def error_from_status(

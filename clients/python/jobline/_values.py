@@ -100,7 +100,7 @@ class JobError:
         if isinstance(error, JobError):
             return error
         if isinstance(error, BaseException):
-            frames = below(error.__traceback__, _RUNNERS)
+            frames = below_runners(error.__traceback__)
             stack = "".join(traceback.format_exception(type(error), error, frames))
             return cls(type(error).__qualname__, message_of(error), stack)
         return cls(message=error or "")
@@ -123,12 +123,10 @@ class JobError:
         )
 
 
-def below(trace: TracebackType | None, modules: frozenset[str]) -> TracebackType | None:
-    """A traceback without the frames of these modules at its top; as it is, if there are others
-    nowhere.
-    """
+def below_runners(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames at its top that run handlers; as it is without others."""
     left = trace
-    while left is not None and left.tb_frame.f_globals.get("__name__") in modules:
+    while left is not None and left.tb_frame.f_globals.get("__name__") in _RUNNERS:
         left = left.tb_next
     return left or trace
 

@@ -1,7 +1,7 @@
 """The tree of errors: what a caller may catch, and what it can read from what it caught.
 
 Every error says what was asked, why not, and what to do. The names follow the reasons of the
-protocol (`jobline.v1.ErrorReason`). This file knows nothing of gRPC; `status.py` makes these of
+protocol (`jobline.v1.ErrorReason`). This file knows nothing of gRPC; `_status.py` makes these of
 what a server sent.
 """
 

@@ -1,10 +1,10 @@
 """A program that makes a client, forks, and has both children do the same with it.
 
-    python -m tests.client.live.forking ADDRESS before|idle|used|held|async|async-used
+    python -m tests.client.live.forking ADDRESS idle|used|held|async|async-used|worker
 
 prints a line of JSON for each child, and at last one of the parent. What is done with the client
 before the fork: `idle` nothing, `used` a push, `held` a push while another thread pushes and the
-locks are taken.
+locks are taken. `worker`: one runs at the fork, and the child makes its own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import json
 import os
 import signal
 import sys
+import threading
 from typing import Any
 
-from jobline import AsyncClient, Client, JoblineError
+from jobline import AsyncClient, Client, JoblineError, Worker
 
 PUSHES = 5
 # A child that hangs ends by itself.
@@ -114,6 +115,42 @@ def awaited(address: str, how: str) -> None:
         wait_for([fork(async_child, client) for _ in range(2)])
 
 
+def working(address: str, _how: str) -> None:
+    """A worker that is connected when its process forks; its child does as the parent did."""
+    worker = Worker(address, concurrency=1)
+    done: list[bytes] = []
+    begun = threading.Event()
+
+    @worker.handler("work")
+    def work(payload: bytes) -> None:
+        done.append(payload)
+        begun.set()
+
+    thread = threading.Thread(target=worker.run, kwargs={"exit_when_idle": "2s"})
+    thread.start()
+    begun.wait(CHILD_SECONDS)
+    pid = fork(child_worker, address)
+    wait_for([pid])
+    with Client(address) as client:
+        after = client.push("work", b"after").id
+        thread.join()
+        state = client.jobs.get(after).state.name
+    print(json.dumps({"done": len(done), "after": state}), flush=True)
+
+
+def child_worker(address: str) -> dict[str, Any]:
+    """A worker made in a child."""
+    worker = Worker(address, concurrency=1)
+    done: list[bytes] = []
+
+    @worker.handler("child")
+    def work(payload: bytes) -> None:
+        done.append(payload)
+
+    worker.run(exit_when_idle="500ms")
+    return {"done": len(done)}
+
+
 def in_no_loop(client: AsyncClient) -> dict[str, Any]:
     """A child of a fork inside a loop has a copy of that loop, which does not run."""
     asyncio.events._set_running_loop(None)
@@ -121,4 +158,5 @@ def in_no_loop(client: AsyncClient) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    (awaited if sys.argv[2].startswith("async") else blocking)(*sys.argv[1:])
+    kinds = {"async": awaited, "async-used": awaited, "worker": working}
+    kinds.get(sys.argv[2], blocking)(*sys.argv[1:])

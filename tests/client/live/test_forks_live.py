@@ -56,3 +56,13 @@ async def test_a_child_of_a_connected_async_client_is_refused(server):
     assert child["error"] == "FailedPrecondition"
     assert "connect after the fork" in child["message"]
     assert len(parent["ids"]) == 1
+
+
+async def test_a_worker_in_a_child_of_a_running_worker_works_or_is_refused(server):
+    """Trial A1: it does not hang, and takes nothing of its parent's, which goes on."""
+    async with AsyncClient(server.address) as client:
+        await client.push("work", b"before")
+        await client.push("child", b"its own")
+        child, parent = await forked(server.address, "worker")
+        assert child == {"done": 1}
+        assert parent == {"done": 2, "after": "COMPLETED"}

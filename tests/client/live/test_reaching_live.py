@@ -43,6 +43,9 @@ async def test_without_a_server_nothing_is_sent(kind, call):
         with pytest.raises(NotConnected) as refused:
             await client(*call)
     assert refused.value.definite
+    # A traceback of forty lines through gRPC would hide the sentence.
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
     assert isinstance(refused.value, Unavailable)
     assert refused.value.message == "cannot connect to 127.0.0.1:1: connection refused"
 
@@ -63,6 +66,25 @@ async def test_a_server_that_hangs_is_told_from_one_that_answers(kind, hung):
     async with connected(kind, hung, timeout=0.3) as client:
         with pytest.raises(NotConnected, match="no answer"):
             await client("push", "q", b"x")
+
+
+@KINDS
+async def test_a_server_that_never_says_a_word_is_told_from_none(kind, hung):
+    """Trial B7: gRPC itself gives up after a second, within the time of the first call."""
+    async with connected(kind, hung) as client:
+        with pytest.raises(NotConnected, match="something listens there and says nothing"):
+            await client("jobs.get", 1)
+
+
+@KINDS
+@pytest.mark.parametrize("call", [("jobs.get", 1), ("queues.pause", "none")])
+async def test_a_refusal_has_the_servers_sentence_alone(tiny, kind, call):
+    """Its traceback begins in the client: what gRPC raised says the same again, at length."""
+    async with connected(kind, tiny.address) as client:
+        with pytest.raises(JoblineError) as refused:
+            await client(*call)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
 
 
 @KINDS
@@ -102,8 +124,9 @@ async def test_a_server_that_has_gone_is_logged_and_its_pushes_are_unknown(tiny,
     async with connected(kind, tiny.address, timeout=0.5) as client:
         await client("push", "q", b"x")
         await tiny.stop()
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(OutcomeUnknown) as unknown:
             await client("push", "q", b"x")
+        assert "ipv4" not in unknown.value.message  # gRPC's own sentence names all it tried
         with pytest.raises(OutcomeUnknown):
             await client("push_many", "q", [b"x"])
         with pytest.raises(JoblineError):

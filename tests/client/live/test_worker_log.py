@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import traceback
 
 import pytest
 
@@ -36,6 +38,10 @@ def heard(caplog):
 
 def levels(caplog, text):
     return [record.levelname for record in caplog.records if text in record.getMessage()]
+
+
+def logged(caplog):
+    return [record.getMessage() for record in caplog.records]
 
 
 async def test_a_connection_is_logged_and_the_next_one_too(tiny, caplog):
@@ -74,6 +80,8 @@ async def test_a_failed_attempt_is_a_warning_with_its_traceback(tiny, caplog):
     assert record.levelname == "WARNING"
     assert record.exc_info is not None
     assert record.exc_info[0] is ValueError
+    frames = traceback.extract_tb(record.exc_info[2])
+    assert [frame.name for frame in frames] == ["fails"]  # not how the handler came to be called
     assert levels(caplog, f"job {first} is dead: ValueError: no such address") == ["ERROR"]
 
 
@@ -134,4 +142,41 @@ async def test_jobs_that_no_worker_handles_are_a_warning(tiny, caplog):
         tiny.ports[0].say(pb.StreamResponse(unhandled=[waiting]))
         told = "3 jobs named 'parcel' wait in queue mail, and no worker handles them"
         await said(caplog, "jobline.worker", told)
-    assert levels(caplog, told) == ["WARNING"]
+        tiny.ports[0].say(
+            pb.StreamResponse(unhandled=[pb.UnhandledName(queue="numbers", name="", ready=1)])
+        )
+        one = "1 job without a name waits in queue numbers, and no worker handles it"
+        await said(caplog, "jobline.worker", one)
+    assert levels(caplog, told) == levels(caplog, one) == ["WARNING"]
+
+
+async def test_an_idle_worker_stops_in_two_lines(tiny, caplog):
+    """Trial B8: stages in which no handler runs are over at once, and no news."""
+    worker = Worker(tiny.address)
+    worker.handler("mail")(lambda _payload: None)
+    async with working(worker):
+        await tiny.until(lambda: tiny.ports)
+    assert [text for text in logged(caplog) if text.startswith("stop")] == ["stopping", "stopped"]
+
+
+async def test_a_stop_logs_what_running_handlers_are_given(tiny, caplog):
+    """Trial B8: for how long they may finish, and that they were told to end."""
+    worker = Worker(tiny.address, soft_stop=60, hard_stop=60)
+    started = asyncio.Event()
+
+    @worker.handler("mail")
+    async def hold(_payload):
+        started.set()
+        await asyncio.Event().wait()
+
+    tiny.push("mail", b"x")
+    async with working(worker) as serving:
+        await started.wait()
+        worker.stop()
+        worker.stop()
+        await serving
+    assert [text for text in logged(caplog) if text.startswith("stop")] == [
+        "stopping: 1 handler may finish, for up to 60 s",
+        "stopping: 1 handler is told to end now",
+        "stopped",
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobline._reaching import PAUSE_SECONDS, Reaching, reason_of
+from jobline._reaching import PAUSE_SECONDS, Reaching, reason_of, sentence_of
 from jobline.errors import (
     DeadlineExceeded,
     ErrorFacts,
@@ -25,6 +25,10 @@ REFUSED = Unavailable(
         (REFUSED, "connection refused"),
         (DeadlineExceeded("Deadline Exceeded"), "no answer"),
         (Unavailable("all addresses; last error: UNKNOWN: odd"), "UNKNOWN: odd"),
+        (
+            Unavailable("last error: x: connection attempt timed out before receiving SETTINGS"),
+            "something listens there and says nothing",
+        ),
         (Unavailable("Socket closed"), "the connection was closed"),
         (
             Unavailable("last error: x: SSL_ERROR_SSL: WRONG_VERSION_NUMBER: certificate: OK"),
@@ -37,12 +41,39 @@ def test_why_is_said_in_words(error, said):
     assert reason_of(error) == said
 
 
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (REFUSED.message, "cannot connect: connection refused"),
+        (
+            "failed to connect to all addresses; last error: x: WRONG_VERSION_NUMBER",
+            "cannot connect: the TLS handshake failed; does the server speak TLS?",
+        ),
+        ("the store is closing", "the store is closing"),
+    ],
+)
+def test_a_lost_server_is_told_without_the_parts_of_grpc(message, said):
+    """Trial B7: in the errors of later calls too, whose reason is read from them again."""
+    assert sentence_of(message) == said
+    assert reason_of(Unavailable(said)) == said.removeprefix("cannot connect: ")
+
+
 def test_a_refused_connection_is_tried_again_until_patience_ends():
     """Trial B7: then it is refused, with the address."""
     reaching = Reaching("mail:7070", 10.0, patience=1.0)
     assert reaching.pause_after(10.5, REFUSED) == PAUSE_SECONDS
     with pytest.raises(NotConnected, match="cannot connect to mail:7070: connection refused"):
         reaching.pause_after(11.0, REFUSED)
+
+
+def test_the_more_telling_of_two_reasons_is_kept():
+    """Trial B7: `localhost` has two addresses, and the one without a listener may be named last."""
+    reaching = Reaching("localhost:7071", 0.0, patience=0.35)
+    odd = Unavailable("last error: Trying to connect an http1.x server")
+    for now, error in [(0.0, REFUSED), (0.1, odd), (0.2, REFUSED)]:
+        reaching.pause_after(now, error)
+    with pytest.raises(NotConnected, match="is it the HTTP port"):
+        reaching.pause_after(0.4, REFUSED)
 
 
 def test_silence_is_not_waited_for_twice():

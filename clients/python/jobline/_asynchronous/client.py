@@ -124,12 +124,19 @@ class AsyncClient(Producer, Leases):
     def _link(self) -> Connection:
         connection = self._connections()
         if connection.loop is not asyncio.get_running_loop():
-            raise FailedPrecondition(
-                "this AsyncClient belongs to another event loop: make one in each loop, or use "
-                "Client, which serves all threads"
-            )
+            raise _of_another_loop()
         return connection
 
     def _pushing(self) -> AioPusher:
-        self._link()
-        return self._pushers()
+        # On the way of every push: the pusher knows its loop as well as the connection does.
+        pusher = self._pushers()
+        if pusher.loop is not asyncio.get_running_loop():
+            raise _of_another_loop()
+        return pusher
+
+
+def _of_another_loop() -> FailedPrecondition:
+    return FailedPrecondition(
+        "this AsyncClient belongs to another event loop: make one in each loop, or use "
+        "Client, which serves all threads"
+    )

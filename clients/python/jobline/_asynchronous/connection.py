@@ -46,7 +46,7 @@ def typed_errors() -> Iterator[None]:
     try:
         yield
     except grpc.RpcError as error:
-        raise error_from_rpc(error) from error
+        raise error_from_rpc(error) from None
     except aio.UsageError as error:  # so says a channel that is closed
         raise ClientClosed(f"not sent: {error}") from error
     except asyncio.CancelledError as error:
@@ -118,7 +118,8 @@ class Connection:
         try:
             return await self.read(method, request)
         except JoblineError as error:
-            raise outcome_unknown(error) from error
+            unknown = outcome_unknown(error)
+            raise unknown from unknown.__cause__
 
     async def pull(self, request: pb.PullRequest, wait: float) -> pb.PullResponse:
         """A pull that waits so many seconds. If it brings no reply, for whatever reason, the server
@@ -165,6 +166,7 @@ class Connection:
                 pause = RETRY.after(tries, random.random)
                 is_late = self.loop.time() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
-                    raise outcome_unknown(error, request_id=request_id, tries=tries) from error
+                    unknown = outcome_unknown(error, request_id=request_id, tries=tries)
+                    raise unknown from unknown.__cause__
                 self.trouble.began(error)
             await asyncio.sleep(pause)

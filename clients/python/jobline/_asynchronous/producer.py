@@ -18,6 +18,7 @@ from jobline._outgoing import (
     Outgoing,
     PushMiddleware,
     lane_of_one,
+    listed,
     outgoing_of,
     pushed_lot,
     shared_lot,
@@ -84,7 +85,9 @@ class Producer(Observer):
         """
         data, content_type = codec.encode(payload)
         key = key_of(job_key)
-        options, level = with_keywords(options, more, "push"), level_of(ack_level)
+        level = level_of(ack_level)
+        if more:
+            options = with_keywords(options, more, "push")
         lane = Lane(queue, options, name, bool(content_type), delay, run_at, level, key != "")
         if self._push_middleware:
             jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
@@ -125,7 +128,7 @@ class Producer(Observer):
         not match is REFUSED alone. The same `request_id` (1 … 64 bytes) within 10 minutes returns
         the same ids. The other keywords and errors are those of `push`.
         """
-        news = list(jobs)
+        news = listed(jobs)
         if not news:
             return []
         lane = lane_of(queue, how)

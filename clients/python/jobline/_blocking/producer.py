@@ -20,6 +20,7 @@ from jobline._outgoing import (
     Outgoing,
     PushMiddleware,
     lane_of_one,
+    listed,
     outgoing_of,
     pushed_lot,
     shared_lot,
@@ -127,7 +128,7 @@ class Producer(Observer):
         not match is REFUSED alone. The same `request_id` (1 … 64 bytes) within 10 minutes returns
         the same ids. The other keywords and errors are those of `push`.
         """
-        news = list(jobs)
+        news = listed(jobs)
         if not news:
             return []
         lane = lane_of(queue, how)

@@ -17,6 +17,7 @@ from jobline._context import CancelReason, Context
 from jobline._worker.desk import Bell
 from jobline._worker.drain import Drain, Stage
 from jobline._worker.feed import Feed
+from jobline._worker.log import stopping as log_stopping
 from jobline._worker.patience import Patience
 from jobline._worker.running import Shop
 from jobline._worker.settling import cancelled_row
@@ -153,10 +154,12 @@ class Keeper:
             )
             if stage is None:
                 return
-            logger.info("stopping: %s", stage.name.lower())
             if stage is Stage.FINISHING:
                 self._finish()
-            elif stage is Stage.CANCELLING:
+            deadline = self._drain.next_deadline()
+            left = None if deadline is None else deadline - time.monotonic()
+            log_stopping(stage, len(self._shop.running), left)
+            if stage is Stage.CANCELLING:
                 self._shop.stop(list(self._shop.running), CancelReason.STOPPING)
             elif stage is Stage.RELEASING:
                 self._release()
@@ -182,7 +185,7 @@ class Keeper:
         places = self._places()
         if places:
             logger.error(
-                "%d handlers did not stop in time; %d jobs are given back:\n%s",
+                "handlers that did not stop in time: %d; jobs given back: %d\n%s",
                 len(places),
                 len(released),
                 "\n".join(slot.stack() for _, slot, _ in places),

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from jobline._frames import Received
 from jobline._leased import LeasedJob
 from jobline._reaching import reason_of
-from jobline._values import clean, message_of
+from jobline._values import below_runners, clean, message_of
+from jobline._worker.drain import Stage
 from jobline.errors import JoblineError
 from jobline.v1 import job_service_pb2 as pb
 
@@ -72,13 +73,39 @@ def _names(queues: list[str]) -> str:
 def nobody_handles(queue: str, name: str, ready: int) -> None:
     """Logs that jobs wait for a handler that no connected worker has."""
     kind = f"named {name!r}" if name else "without a name"
-    WORKER.warning("%d jobs %s wait in queue %s, and no worker handles them", ready, kind, queue)
+    one = ready == 1
+    WORKER.warning(
+        "%d %s %s %s in queue %s, and no worker handles %s",
+        ready,
+        "job" if one else "jobs",
+        kind,
+        "waits" if one else "wait",
+        queue,
+        "it" if one else "them",
+    )
+
+
+def stopping(stage: Stage, running: int, seconds_left: float | None) -> None:
+    """Logs that the worker stops and has stopped, and between them what its handlers are given: a
+    stage in which none runs takes no time. Those that never end are logged with their stacks.
+    """
+    handlers = f"{running:,} {'handler' if running == 1 else 'handlers'}"
+    if stage is Stage.STOPPED:
+        WORKER.info("stopped")
+    elif stage is Stage.FINISHING and running and seconds_left is not None and seconds_left > 0:
+        WORKER.info("stopping: %s may finish, for up to %.3g s", handlers, seconds_left)
+    elif stage is Stage.FINISHING:
+        WORKER.info("stopping")
+    elif stage is Stage.CANCELLING and running:
+        WORKER.info("stopping: %s told to end now", f"{handlers} {'is' if running == 1 else 'are'}")
 
 
 def attempt_failed(job: LeasedJob, error: BaseException) -> None:
     """Logs an exception of a handler, with its traceback."""
     why = clean(f"{type(error).__qualname__}: {message_of(error)}")
-    JOBS.warning("attempt %d of %s failed: %s", job.attempt, kind_of(job), why, exc_info=error)
+    # From the handler's own frame on: how it came to be called is the same each time.
+    trace = (type(error), error, below_runners(error.__traceback__))
+    JOBS.warning("attempt %d of %s failed: %s", job.attempt, kind_of(job), why, exc_info=trace)
 
 
 def attempt_given_up(job: LeasedJob, why: str) -> None:

@@ -57,7 +57,8 @@ class Routes:
         """Takes a handler; two for the same name of a queue are refused."""
         key = (route.queue, route.name)
         if key in self._by_name:
-            raise InvalidArgument(f"queue {route.queue!r} has a handler for {route.name!r} already")
+            what = f"named {route.name!r}" if route.name else "without a name"
+            raise InvalidArgument(f"queue {route.queue!r} has a handler for jobs {what} already")
         self._by_name[key] = route
 
     def find(self, queue: str, name: str) -> Route | None:

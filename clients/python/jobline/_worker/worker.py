@@ -14,7 +14,7 @@ import grpc
 
 from jobline._channel import metadata_of, target_of
 from jobline._frames import opening_of
-from jobline._handlers import UNSAID
+from jobline._handlers import UNSAID, refuse_bare
 from jobline._job_type import JobType
 from jobline._times import Seconds, seconds_of, to_duration
 from jobline._version import __version__
@@ -145,6 +145,7 @@ class Worker:
         Raises InvalidArgument as `add` does, for a function with other arguments, and for a queue
         that is not among the worker's `queues`.
         """
+        refuse_bare(queue, "@worker.handler")
 
         def declare(function: F) -> F:
             self._add(route_of(queue, name, function, payload=payload))
@@ -170,6 +171,7 @@ class Worker:
         Payloads are read as `handler` reads them; the annotation is that of the items, such as
         `list[BatchItem[int]]`.
         """
+        refuse_bare(queue, "@worker.batch_handler")
         if size < 1:
             raise InvalidArgument("the size of a batch is at least 1")
 

@@ -129,5 +129,5 @@ def _show(cli: Cli, verb: Verb, tally: Tally, *, dry_run: bool) -> None:
         if ids:
             shown = " ".join(map(str, ids[:_SKIPPED_SHOWN]))
             more = " …" if len(ids) > _SKIPPED_SHOWN else ""
-            text += f"\n{what}: {len(ids):,} ({shown}{more})"
+            text += f"\n{what}: {shown}{more}" + (f" ({len(ids):,} in all)" if more else "")
     cli.out.document(value, text)

@@ -58,7 +58,6 @@ class Cli:
         if self._client is None:
             from jobline import Client
 
-            check_address(self.server)
             client = self._client = Client(self.server, timeout=_CALL_SECONDS)
             client.connect(patience=0)
         return self._client
@@ -81,21 +80,6 @@ class Cli:
         """Ends the connection."""
         if self._client is not None:
             self._client.close()
-
-
-def check_address(server: str) -> None:
-    """Raises Mistake for what is no HOST:PORT: gRPC would look for it at port 443. Targets of other
-    kinds (`unix:/path`, `dns:///name`) are left to gRPC.
-    """
-    if "/" in server or server.startswith("unix:"):
-        return
-    host, colon, port = server.rpartition(":")
-    if not colon:
-        raise Mistake(f"{server!r} has no port: write {server}:7070")
-    if not host:
-        raise Mistake(f"{server!r} has no host: write localhost:{port}")
-    if not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise Mistake(f"{server!r} is not HOST:PORT: a port is 1 … 65535")
 
 
 def command(

@@ -123,11 +123,13 @@ def _columns(now: datetime, payloads: bool) -> list[Column[Job]]:
     shown: list[Column[Job]] = [
         Column("id", lambda job: str(job.id), right=True),
         Column("queue", lambda job: job.queue),
-        Column("name", lambda job: job.name),
-        Column("reason", lambda job: reason_name(job.reason)),
-        Column("attempts", lambda job: str(job.attempts), right=True),
+        Column("name", lambda job: job.name, from_width=80),
+        Column("reason", lambda job: reason_name(job.reason), from_width=80),
+        Column("attempts", lambda job: str(job.attempts), right=True, from_width=100),
         Column("died", lambda job: show_ago(job.ended_at, now)),
-        Column("error", lambda job: bytes_text(error_text(job).encode(), _ERROR_SHOWN)),
+        Column(
+            "error", lambda job: bytes_text(error_text(job).encode(), _ERROR_SHOWN), yields=True
+        ),
     ]
     if payloads:
         shown.append(Column("payload", lambda job: bytes_text(job.payload, _ERROR_SHOWN)))

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from jobline._job_values import Attempt, Job
+from jobline._enums import ObstacleKind
+from jobline._job_values import Attempt, Job, Obstacle
 from jobline._values import JobError
 from jobline.cli.output import Column, pairs, printable, table
 from jobline.cli.plain import text_of
 from jobline.cli.selection import reason_name, state_name
-from jobline.cli.spans import show_ago, show_moment, show_span
+from jobline.cli.spans import show_ago, show_clock, show_moment, show_span
 
 _PAYLOAD_SHOWN = 60
 
@@ -22,12 +23,12 @@ def columns(now: datetime, payloads: bool) -> list[Column[Job]]:
     shown: list[Column[Job]] = [
         Column("id", lambda job: str(job.id), right=True),
         Column("queue", lambda job: job.queue),
-        Column("name", lambda job: job.name),
+        Column("name", lambda job: job.name, from_width=80),
         Column("state", lambda job: state_name(job.state)),
-        Column("attempts", lambda job: str(job.attempts), right=True),
+        Column("attempts", lambda job: str(job.attempts), right=True, from_width=80),
         Column("pushed", lambda job: show_ago(job.pushed_at, now)),
-        Column("worker", lambda job: job.worker),
-        Column("what", _what),
+        Column("worker", lambda job: job.worker, from_width=100),
+        Column("what", _what, yields=True),
     ]
     if payloads:
         shown.append(Column("payload", lambda job: bytes_text(job.payload, _PAYLOAD_SHOWN)))
@@ -110,6 +111,19 @@ def _progress(job: Job) -> str:
     if not job.progress and not job.progress_message:
         return ""
     return f"{job.progress:.0f} % {job.progress_message}".rstrip()
+
+
+def obstacle_text(obstacle: Obstacle, now: datetime) -> str:
+    """What keeps a job, and when that ends where it is known."""
+    if obstacle.until is None:
+        return obstacle.message
+    ends = "its lease ends" if obstacle.kind is ObstacleKind.RUNNING else "due"
+    left = round((obstacle.until - now).total_seconds())
+    moment = show_span(left) if left > 0 else ""
+    return (
+        f"{obstacle.message}: {ends} {f'in {moment}' if moment else 'now'} "
+        f"({show_clock(obstacle.until, now)})"
+    )
 
 
 def _when(moment: datetime | None, now: datetime) -> str:

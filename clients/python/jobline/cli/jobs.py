@@ -104,7 +104,9 @@ def explain(cli: Cli, job: option.JobId) -> None:
     """Say why a job is not running."""
     said = cli.client.jobs.explain(job)
     sentences = [f"{job} is {state_name(said.state)}"]
-    sentences += [f"  · {obstacle.message}" for obstacle in said.obstacles]
+    sentences += [
+        f"  · {job_view.obstacle_text(obstacle, cli.now())}" for obstacle in said.obstacles
+    ]
     if not said.obstacles:
         sentences.append("  · nothing keeps it: it is about to be handed out")
     cli.out.document(plain(said), "\n".join(sentences))

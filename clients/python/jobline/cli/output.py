@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -24,12 +25,17 @@ from rich.text import Text
 T = TypeVar("T")
 # Wide enough that nothing is cut when a table goes through a pipe.
 PIPE_WIDTH = 240
+# Between two columns; what a column that yields keeps; what one that does not may keep from it.
+_GAP = 2
+_CELLS_MIN = 8
+_CELLS_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
     """A column of a table: its title, what it shows of an item, and how. It is left out where the
-    terminal has fewer than `from_width` characters a line.
+    terminal has fewer than `from_width` characters a line. One that `yields` is cut to what the
+    others leave; numbers and ids, which stand on the `right`, are never cut.
     """
 
     title: str
@@ -37,6 +43,7 @@ class Column(Generic[T]):
     right: bool = False
     style: str = ""
     from_width: int = 0
+    yields: bool = False
 
 
 class _Console(Console):
@@ -111,13 +118,28 @@ class Output:
 def table(items: Iterable[T], columns: list[Column[T]], width: int = PIPE_WIDTH) -> Table:
     """A table of items, a row and a line each, as wide as `width` characters."""
     columns = [column for column in columns if column.from_width <= width]
+    rows = [[Text(one_line(column.shown(item))) for column in columns] for item in items]
+    needed = [
+        max([cell_len(column.title), *(row[place].cell_len for row in rows)])
+        for place, column in enumerate(columns)
+    ]
+    kept = sum(
+        _GAP + (0 if column.yields else min(cells, _CELLS_MAX))
+        for column, cells in zip(columns, needed, strict=True)
+    )
+    left = max(width - kept, _CELLS_MIN)
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
+    for column, cells in zip(columns, needed, strict=True):
         shown.add_column(
-            column.title, justify="right" if column.right else "left", style=column.style
+            column.title,
+            justify="right" if column.right else "left",
+            style=column.style,
+            no_wrap=column.right or column.yields,
+            min_width=cells if column.right else None,
+            max_width=left if column.yields else None,
         )
-    for item in items:
-        shown.add_row(*(Text(one_line(column.shown(item))) for column in columns))
+    for row in rows:
+        shown.add_row(*row)
     return shown
 
 

@@ -55,3 +55,9 @@ def show_ago(moment: datetime | None, now: datetime) -> str:
 def show_moment(moment: datetime | None) -> str:
     """A moment in local time, to the second; "" without one."""
     return "" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def show_clock(moment: datetime, now: datetime) -> str:
+    """A moment in local time, to the second; of another day than today's with its date."""
+    local = moment.astimezone()
+    return f"{local:%H:%M:%S}" if local.date() == now.astimezone().date() else show_moment(moment)
