@@ -23,6 +23,7 @@ import uvloop
 from benchmarks import bodies
 from jobline.v1 import job_service_pb2
 from jobline_server import memory
+from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.transport import TransportName, serve
 
 COUNT = "/bench.Empty/Count"
@@ -96,7 +97,11 @@ async def run(transport: TransportName, parse: bool) -> None:
     """Serves until SIGTERM."""
     memory.tune()
     serving = await serve(
-        transport, handlers(parse), ["127.0.0.1:0"], payload_bytes_max=MESSAGE_BYTES_MAX
+        transport,
+        handlers(parse),
+        ["127.0.0.1:0"],
+        payload_bytes_max=MESSAGE_BYTES_MAX,
+        admission=Admission(),
     )
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)

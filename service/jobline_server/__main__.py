@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from jobline_server.cli.described import flag_of, help_of, is_switch, metavar_of
 from jobline_server.config import ConfigurationError, Settings, load_settings
-from jobline_server.serving import EXIT_CANNOT_START, run
 
 USAGE = "python -m jobline_server [-h] [--config PATH] [--SETTING VALUE] …"
 DESCRIPTION = (
@@ -19,6 +19,11 @@ DESCRIPTION = (
 
 def main(arguments: list[str] | None = None) -> int:
     """Reads the settings and runs a server; returns the exit code."""
+    # Before grpc is imported: its core writes lines of its own to stderr, past the log, of what
+    # strangers send to the port.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from jobline_server.serving import EXIT_CANNOT_START, run  # noqa: PLC0415
+
     flags = vars(make_parser().parse_args(arguments))
     file = flags.pop("config")
     try:

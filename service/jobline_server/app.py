@@ -34,7 +34,7 @@ from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
-from jobline_server.web.metrics import make_registry
+from jobline_server.web.metrics import ServerCollector, make_registry
 from jobline_server.web.pages import make_pages
 from jobline_server.web.server import WebServer
 
@@ -176,7 +176,11 @@ class Server:
     async def _serve_grpc(self) -> None:
         payload_bytes_max = int(self.settings.max_payload_bytes)
         guard = Guard(
-            clock=perf_counter, meters=self.meters, name=new_name(), admission=self.admission
+            clock=perf_counter,
+            meters=self.meters,
+            name=new_name(),
+            admission=self.admission,
+            replies_outlive=self.transport == "grpcio",
         )
         self._services = make_services(
             self.runtime,
@@ -191,21 +195,17 @@ class Server:
             self._services.handlers,
             self.settings.listen_addresses,
             payload_bytes_max=payload_bytes_max,
+            admission=self.admission,
         )
         self.addresses = self._serving.addresses
 
     async def _serve_http(self) -> None:
         if not self.settings.http:
             return
-        registry = make_registry(
-            self.runtime,
-            self.meters,
-            self.background.records,
-            version=VERSION,
-            transport=self.transport,
-        )
+        server = ServerCollector(self.runtime, version=VERSION, transport=self.transport)
         pages = make_pages(
-            registry,
+            make_registry(server, self.meters, self.background.records),
+            look=server.look,
             version=VERSION,
             failing=self.runtime.failing,
             is_ready=self._is_ready,

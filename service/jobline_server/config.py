@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from jobline_server.addresses import split_address
 from jobline_server.environment import is_of_others
+from jobline_server.wrong_settings import SEE_HELP, explain, in_file, nearest
 
 PREFIX = "JOBLINE_"
 FILE_VARIABLE = "JOBLINE_CONFIG"
@@ -254,9 +255,19 @@ def load_settings(flags: Mapping[str, Any] | None = None, file: Path | None = No
     try:
         settings = _with_file(file)(**given)
     except ValidationError as error:
-        raise ConfigurationError(_explain(error)) from None
+
+        def origin(name: str, value: object) -> str:
+            variable = f"{PREFIX}{name}".upper()
+            if name in given:
+                return f"--{name.replace('_', '-')} {given[name]}"
+            if variable in os.environ:
+                return f"{variable}={os.environ[variable]}"
+            return in_file(name, value, file)
+
+        raise ConfigurationError(explain(error, Settings.model_fields, origin)) from None
     except (SettingsError, ValueError, OSError) as error:
-        raise ConfigurationError(f"the settings cannot be read: {error}") from None
+        what = "the settings" if file is None else f"the settings file {file}"
+        raise ConfigurationError(f"{what} cannot be read: {error}") from None
     if not settings.listen_addresses:
         raise ConfigurationError("listen: gRPC needs an address or a unix_socket")
     return settings
@@ -275,14 +286,5 @@ def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     known.add(FILE_VARIABLE)
     for name, value in environment.items():
         if name.startswith(PREFIX) and name not in known and not is_of_others(name, value):
-            raise ConfigurationError(f"{name}: no such setting; see `jobline serve --help`")
-
-
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for problem in error.errors(include_url=False, include_context=False):
-        name = ".".join(str(part) for part in problem["loc"])
-        unknown = problem["type"] == "extra_forbidden"
-        said = "no such setting" if unknown else problem["msg"].removeprefix("Value error, ")
-        lines.append(f"{name}: {said}" if name else said)
-    return "\n".join(lines)
+            meant = nearest(name, known)
+            raise ConfigurationError(f"{name}: no such setting{meant}; {SEE_HELP}")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import fcntl
 import re
 import threading
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from jobline_server.cli.demo.gate import Gate
 from jobline_server.cli.demo.journal import Journal, Reader, What, read
 from jobline_server.cli.demo.play import Cast
-from jobline_server.cli.demo.screen import ResultRow, screenful
+from jobline_server.cli.demo.screen import ResultRow, Screen, screenful
 from jobline_server.cli.demo.verdict import Hands, broken_promises, taken_over, told_by
 
 
@@ -151,3 +153,18 @@ def test_pace_makes_small_and_large_trees_last_alike():
     assert cast.pace_for(10) == 0.4
     assert cast.pace_for(480) == pytest.approx(0.1)
     assert cast.pace_for(1_000_000) == 0.002
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_results_are_read_on_a_narrow_terminal(width):
+    """The path takes what the other columns leave; none of these is cut."""
+    rows = [ResultRow(f"/tree/{'long' * 20}", 10_240, "ab" * 32, "worker-1", "STALLED", "right")]
+    screen = Screen(1, Path("/tree"))
+    screen.console = Console(width=width, highlight=False)
+    with screen.console.capture() as shown:
+        screen.results(rows)
+    lines = shown.get().splitlines()
+    assert all(len(line) <= width for line in lines)
+    assert ("abababababab" in lines[1]) == (width == 80)
+    for whole in ("10,240", "worker-1", "stalled", "right"):
+        assert whole in lines[1]

@@ -199,7 +199,7 @@ async def started(data: Path) -> None:
 
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_start_on_a_full_disk_says_what_to_free(small_disk: Path, is_new: bool) -> None:
-    """Trial B6, E9: "cannot start", one line, code 2; with room it starts."""
+    """Trial B6, Trial E9: "cannot start", one line, code 2; with room it starts."""
     if not is_new:
         asyncio.run(started(small_disk / "data"))
     filler = fill(small_disk)

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, SETTINGS = 0, 1, 4
+DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
+CANCEL = 8
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 INITIAL_WINDOW_SIZE = 4
 
@@ -25,8 +26,8 @@ def headers(pairs: Iterable[tuple[str, str]]) -> bytes:
     return block
 
 
-def request(stream: int, path: str, message: bytes) -> bytes:
-    """A call with one message."""
+def opening(stream: int, path: str) -> bytes:
+    """The beginning of a call."""
     block = headers(
         [
             (":method", "POST"),
@@ -37,8 +38,18 @@ def request(stream: int, path: str, message: bytes) -> bytes:
             ("te", "trailers"),
         ]
     )
+    return frame(HEADERS, END_HEADERS, stream, block)
+
+
+def request(stream: int, path: str, message: bytes) -> bytes:
+    """A call with one message."""
     body = b"\0" + len(message).to_bytes(4) + message
-    return frame(HEADERS, END_HEADERS, stream, block) + frame(DATA, END_STREAM, stream, body)
+    return opening(stream, path) + frame(DATA, END_STREAM, stream, body)
+
+
+def reset(stream: int) -> bytes:
+    """The end of a call, from its caller."""
+    return frame(RST_STREAM, 0, stream, CANCEL.to_bytes(4))
 
 
 @asynccontextmanager

@@ -91,6 +91,41 @@ def test_what_cannot_be_applied_stops_the_start(flags: dict[str, object], said: 
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("shards", "many", "must be a whole number, 0 … 1,024"),
+        ("shards", "1025", "must be a whole number, 0 … 1,024"),
+        ("max_waiting_jobs", "0", "must be a whole number, 1 … 1,000,000,000"),
+        ("heartbeat_seconds", "soon", "must be a number, 0.05 … 60"),
+        ("max_payload_bytes", "many", "must be a size such as 64MiB, 1 KiB … 512 MiB"),
+        ("max_waiting_bytes", "1", "must be a size such as 64MiB, 1 MiB … 1,024 GiB"),
+        ("log_format", "xml", "must be one of auto, json, console"),
+        ("uvloop", "perhaps", "must be true or false"),
+        ("listen", "7070", "must be HOST:PORT, the port 0 to 65535"),
+    ],
+)
+def test_a_wrong_value_is_told_with_what_is_allowed_and_where_it_stands(
+    name: str, text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial D11: in one line, of flag, variable and file alike."""
+    file = tmp_path / "jobline.toml"
+    file.write_text(f'{name} = "{text}"\n')
+    flag, variable = f"--{name.replace('_', '-')}", f"JOBLINE_{name.upper()}"
+
+    with pytest.raises(ConfigurationError) as of_file:
+        load_settings({}, file)
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(ConfigurationError) as of_variable:
+        load_settings({}, file)
+    with pytest.raises(ConfigurationError) as of_flag:
+        load_settings({name: text}, file)
+
+    assert str(of_file.value) == f'{name}: {said} (given: {name} = "{text}" in {file})'
+    assert str(of_variable.value) == f"{name}: {said} (given: {variable}={text})"
+    assert str(of_flag.value) == f"{name}: {said} (given: {flag} {text})"
+
+
 @pytest.mark.parametrize("listen", ["[::1]:7075", "[::]:0", "localhost:65535", "0.0.0.0:1"])
 def test_addresses_that_mean_one_thing_are_taken(listen: str) -> None:
     """Trial D3: an IPv6 address stands in brackets."""
@@ -105,6 +140,18 @@ def test_a_misspelt_variable_stops_the_start(name: str, monkeypatch: pytest.Monk
     monkeypatch.setenv(name, "x")
 
     with pytest.raises(ConfigurationError, match=name):
+        load_settings()
+
+
+def test_the_name_that_was_meant_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A letter too few is found faster with the right name beside it."""
+    file = tmp_path / "jobline.toml"
+    file.write_text("shard = 3")
+    with pytest.raises(ConfigurationError, match=r"^shard: no such .*did you mean shards\?"):
+        load_settings({}, file)
+
+    monkeypatch.setenv("JOBLINE_SHARD", "3")
+    with pytest.raises(ConfigurationError, match=r"JOBLINE_SHARD: .*did you mean JOBLINE_SHARDS"):
         load_settings()
 
 
@@ -146,7 +193,7 @@ def test_variables_of_the_client_are_left_alone(name: str, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("colour = 1", "colour: no such setting"), ("shards =", "cannot be read")],
+    [("colour = 1", "colour: no such setting"), ("shards =", r"bad\.toml cannot be read: ")],
 )
 def test_a_file_that_cannot_be_applied_stops_the_start(
     tmp_path: Path, content: str, said: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from logging import WARNING
 from threading import Event
 from typing import Any
 
@@ -14,6 +15,7 @@ from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.engine.commands import Leased, Pull
 from jobline_server.testing import RunningServer
 from tests.server.conftest import connect, until
+from tests.server.half_client import calls_unread, reset
 from tests.server.world import make
 
 # As long as a cancellation needs at most to the server's socket and its threads.
@@ -89,3 +91,29 @@ async def test_a_job_too_large_for_a_client_is_not_sent_to_it(server: RunningSer
         taken = await JobServiceStub(channel).Pull(make(job_service_pb2.PullRequest, **large))
         assert [job.id for job in taken.jobs] == [pushed.first_id]
         stream.cancel()
+
+
+@pytest.mark.parametrize("method", ["Stream", "Pull"])
+async def test_a_call_that_breaks_during_its_first_write_ends_without_a_word(
+    server: RunningServer, channel: aio.Channel, caplog: pytest.LogCaptureFixture, method: str
+) -> None:
+    """Trial D9: grpc.aio would answer it, with its headers a second time, and log a stack."""
+    stub: Any = JobServiceStub(channel)
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+    asked = {"queues": [{"queue": "q"}]}
+    message: Any = make(job_service_pb2.PullRequest, **asked)
+    if method == "Stream":
+        message = make(job_service_pb2.StreamRequest, open=asked)
+    meter = server.server.meters.of("jobline.v1.JobService", method)
+    path = f"/jobline.v1.JobService/{method}"
+    async with calls_unread(server.address, path, [message.SerializeToString()] * 2) as writer:
+        await until(lambda: meter.started == 2)
+        for _ in range(100):  # turns of the loop, in which the first message is given to gRPC
+            await asyncio.sleep(0)
+        writer.write(reset(1) + reset(3))
+        await writer.drain()
+        await until(lambda: sum(meter.ended.values()) == 2)
+    # What the transport has to say of them it says before it serves another one.
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+
+    assert not [record for record in caplog.records if record.levelno >= WARNING]

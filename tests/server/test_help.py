@@ -9,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from jobline_server import __main__ as module
+from jobline_server import serving
 from jobline_server.cli import register
 from jobline_server.cli.described import flag_of, shown_default
 from jobline_server.config import Settings
@@ -55,7 +56,8 @@ def test_both_take_the_same_flags(monkeypatch: pytest.MonkeyPatch) -> None:
         ran.append(settings)
         return 0
 
-    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(serving, "run", run)
+    monkeypatch.setenv("GRPC_VERBOSITY", "NONE")  # which it would set
 
     assert module.main(["--accept-loss", "--no-uvloop", "--shards", "2"]) == 0
 

@@ -156,8 +156,17 @@ async def test_a_half_request_has_a_time(
 
 async def test_a_port_that_is_taken_stops_the_start(server: RunningServer) -> None:
     """And what had been opened is closed again."""
-    with pytest.raises(CannotListen, match="cannot listen"):
+    said = r"cannot listen there \(address already in use\); is another server on it\?"
+    with pytest.raises(CannotListen, match=said):
         async with running_server(http=server.http):
             pass
     with pytest.raises(CannotListen):
         bind(server.http)
+
+
+def test_an_address_of_another_machine_is_not_taken_for_a_taken_port() -> None:
+    """Trial D10: no other server is on it; and the reason is in words, without an errno."""
+    with pytest.raises(CannotListen) as refused:
+        bind("192.0.2.1:0")
+    said = "192.0.2.1:0: cannot listen there (cannot assign requested address)"
+    assert str(refused.value) == said

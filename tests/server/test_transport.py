@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,7 @@ from jobline_server.rpc.transport import (
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import all_rpcs, method_of, refusal_of
 from tests.server.conftest import connect, until
+from tests.server.half_client import ACK, PING, PREFACE, SETTINGS, frame, opening
 from tests.server.world import make
 
 
@@ -230,3 +232,49 @@ async def test_too_many_calls_at_once_are_all_answered(transport: str) -> None:
             refusal = refusal_of(error)
             assert (refusal.code, refusal.reason) == ("RESOURCE_EXHAUSTED", "TOO_MANY_CALLS")
             assert "RetryInfo" in refusal.details
+
+
+async def test_calls_of_one_connection_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trial E6: gRPC would take calls without a message before any limit of ours is met, each with
+    its memory and its task; the native transport has a bound by itself.
+    """
+    monkeypatch.setattr(transport_module, "CONNECTION_CALLS_MAX", 100)
+    async with running_server(transport="grpcio") as server:
+        host, _, port = server.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(PREFACE + frame(SETTINGS, 0, 0, b"") + frame(SETTINGS, ACK, 0, b""))
+        before = len(asyncio.all_tasks())
+        path = "/jobline.v1.JobService/Push"
+        writer.write(b"".join(opening(2 * number + 1, path) for number in range(2_000)))
+        mark = b"all said"
+        writer.write(frame(PING, 0, 0, mark))
+        async with asyncio.timeout(30):
+            await reader.readuntil(frame(PING, ACK, 0, mark))
+
+        async with connect(server.address) as channel:
+            pushed = job_service_pb2.PushRequest(queue="q", payloads=[b"x"])
+            await JobServiceStub(channel).Push(pushed)
+
+        assert len(asyncio.all_tasks()) < before + 400  # two a call, and some
+        writer.close()
+
+
+def test_sockets_of_killed_servers_are_removed(tmp_path: Path) -> None:
+    """A native server has one for its streams; one that is killed leaves it behind."""
+    sockets = {}
+    for name in ("dead", "alive", "new"):
+        path = tmp_path / f"pygrpc-native-{name}" / "fallback.sock"
+        path.parent.mkdir()
+        sockets[name] = socket.socket(socket.AF_UNIX)
+        sockets[name].bind(str(path))
+        if name != "new":
+            os.utime(path, (1_000, 1_000))
+    sockets["alive"].listen()
+    sockets["dead"].close()
+    sockets["new"].close()
+
+    transport_module.clear_leftovers(tmp_path)
+
+    left = {folder.name for folder in tmp_path.iterdir()}
+    assert left == {"pygrpc-native-alive", "pygrpc-native-new"}
+    sockets["alive"].close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import sqlite3
 from collections import Counter
@@ -154,6 +155,26 @@ async def test_rotten_row_is_not_served_and_its_neighbours_are(tmp_path: Path, r
         assert page.bad == [(5, 1)]
         await finished.write([RemoveEnded(5, 1)])
         assert (await finished.list(EndedQuery())).bad == []
+
+
+async def test_list_that_fails_leaves_nothing_to_other_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: what a list had open is closed on the thread of its database, also when it ends in
+    an error, whose traceback is let go of elsewhere.
+    """
+    left: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
+    states = [COMPLETED, DEAD] * 3
+    async with opened(tmp_path) as finished:
+        await finished.write([put(i, state=state) for i, state in enumerate(states, 1)])
+    change(tmp_path, "UPDATE ended SET error_message = CAST(x'ff' AS TEXT) WHERE first_id = 3")
+    async with opened(tmp_path) as finished:
+        for query in (EndedQuery(queue="emails"), EndedQuery(states=frozenset({COMPLETED, DEAD}))):
+            with pytest.raises(DataLoss):
+                await finished.list(query)
+            gc.collect()
+    assert left == []
 
 
 async def test_everything_is_there_after_closing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-_SIZE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+from jobline_server.wrong_settings import SIZE_UNITS
 
 
 def flag_of(name: str) -> str:
@@ -51,7 +51,7 @@ def shown_default(info: FieldInfo) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if type(value) is not int and isinstance(value, int):  # a size in bytes
-        for size, unit in _SIZE_UNITS:
+        for size, unit in SIZE_UNITS:
             if value >= size and value % size == 0:
                 return f"{value // size} {unit}"
     return f"{value:,}" if isinstance(value, int) else str(value)

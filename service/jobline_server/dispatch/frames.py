@@ -96,12 +96,13 @@ class Confirm(NamedTuple):
 
 @dataclass(slots=True)
 class Opened:
-    """The answer to `open`; `held` are (id, delivery) that a resumed session still holds."""
+    """The answer to `open`, and what a resumed session still holds."""
 
     session: str
     heartbeat_ms: int
     resumed: bool = False
-    held: list[tuple[int, int]] = field(default_factory=list)
+    held_ids: list[int] = field(default_factory=list)
+    held_deliveries: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,8 @@
 
 The server hands out at most the window: what the worker has unfinished is counted in `tally`,
 which the engine keeps in step as jobs are leased and settled, so the credit is window minus tally
-and nothing has to be counted twice.
+and nothing has to be counted twice. Only what the worker has not read counts until it was written,
+even if it is settled meanwhile by another call: who does not read is sent no more.
 
 What comes in goes through `handle_<frame>`; what goes out gathers until `frame_to_send`; call
 again at `next_deadline`. It does not decide about jobs: the runtime asks the engine and tells the
@@ -50,12 +51,17 @@ class Session:
         self.heard_ms = now.mono_ms
         self.heard_wall_ms = now.wall_ms
         self.half_closed = False
+        self.is_resuming = False
+        """Whether what it holds is being listed: it gets nothing that would be among it."""
         self._is_missed = False
         self._sent_ms = now.mono_ms
         self._out = ServerFrame()
         self._has_out = False
         # Confirms, their outcomes and revokes that are in no frame yet.
         self.unsent = 0
+        # Jobs and payload bytes in no frame yet, and in the frame that is being written.
+        self._unread = Tally()
+        self._in_frame = (0, 0)
         self._unconfirmed = 0
         self._names = _names_by_queue(opened)
 
@@ -100,14 +106,19 @@ class Session:
 
     # To the worker.
 
-    def opened(self, *, resumed: bool, held: list[tuple[int, int]]) -> None:
+    def opened(self, held_ids: list[int], held_deliveries: list[int]) -> None:
         """Answers `open`."""
-        self._out.opened = Opened(self.session, self.heartbeat_ms, resumed, held)
+        resumed, self.is_resuming = bool(held_ids), False
+        self._out.opened = Opened(
+            self.session, self.heartbeat_ms, resumed, held_ids, held_deliveries
+        )
         self._has_out = True
 
     def deliver(self, leased: Leased) -> None:
         """Jobs were leased to this worker."""
         self._out.leased.append(leased)
+        self._unread.jobs += leased.count()
+        self._unread.payload_bytes += leased.payload_bytes()
         self._has_out = True
 
     def take_unsent(self) -> list[Leased]:
@@ -155,10 +166,31 @@ class Session:
         """Jobs and payload bytes that may be handed out now; one job always fits an empty
         window.
         """
-        if self.phase is not Phase.OPEN or self._is_missed:
+        if self.phase is not Phase.OPEN or self._is_missed or self.is_resuming:
             return 0, 0
-        jobs = self.window.jobs - self.tally.jobs
-        return max(jobs, 0), max(self.window.payload_bytes - self.tally.payload_bytes, 0)
+        window, jobs, payload_bytes = self.window, self.tally.jobs, self.tally.payload_bytes
+        if self._is_behind():
+            jobs = max(jobs, self._unread.jobs)
+            payload_bytes = max(payload_bytes, self._unread.payload_bytes)
+            if payload_bytes >= window.payload_bytes:
+                return 0, 0
+        return max(window.jobs - jobs, 0), max(window.payload_bytes - payload_bytes, 0)
+
+    def handle_written(self) -> bool:
+        """The frame that was to be sent is written. Returns whether that makes room."""
+        jobs, payload_bytes = self._in_frame
+        if not jobs:
+            return False
+        makes_room = self._is_behind()
+        self._in_frame = (0, 0)
+        self._unread.jobs -= jobs
+        self._unread.payload_bytes -= payload_bytes
+        return makes_room
+
+    def _is_behind(self) -> bool:
+        """Whether the worker has settled more than it can have read."""
+        unread, tally = self._unread, self.tally
+        return unread.jobs > tally.jobs or unread.payload_bytes > tally.payload_bytes
 
     def names_for(self, queue: str) -> frozenset[str] | None:
         """The names it handles in a queue; None: any."""
@@ -174,6 +206,7 @@ class Session:
             return None
         frame, self._out, self._has_out = self._out, ServerFrame(), False
         self.unsent = 0
+        self._in_frame = (self._unread.jobs, self._unread.payload_bytes)
         self._sent_ms = now.mono_ms
         return frame
 

@@ -10,7 +10,7 @@ up the ids of the blocks that are not empty, however many other queues the shard
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ class IdBlocks:
         """The blocks that are not empty, in no order."""
         return iter(self._counts)
 
+    def __len__(self) -> int:
+        return len(self._counts)
+
     def counts(self) -> dict[int, int]:
         """How many items each block has."""
         return dict(self._counts)
@@ -42,9 +45,10 @@ class IdBlocks:
         """Counts items in, mostly neighbours in order of id."""
         self._count(ids, 1)
 
-    def add_run(self, first_id: int, count: int) -> None:
-        """Counts neighbours in."""
-        self._count_run(first_id, first_id + count - 1, 1)
+    def add_one(self, item_id: int) -> None:
+        """Counts one item in."""
+        block, counts = item_id >> _BITS, self._counts
+        counts[block] = counts.get(block, 0) + 1
 
     def remove(self, ids: list[int]) -> None:
         """Counts items out."""
@@ -80,14 +84,22 @@ def items_from(
 ) -> Iterator[list[Item]]:
     """The single jobs and lots of a queue, or of all (None), by id, from the lot on that holds
     `first_id`, for callers that must not stand still: a list, perhaps an empty one, for every
-    `look_ids` ids that were looked at. What is pushed meanwhile is not among them.
+    `look_ids` ids, or queues and blocks, that were looked at. What is pushed meanwhile is not among
+    them.
     """
     holds_it = shard.lots.find(first_id)
     if holds_it is not None:
         first_id = holds_it.first_id
-    queues: Iterable[Queue] = shard.queues.values() if queue is None else [queue]
     low, end_id = first_id >> _BITS, shard.next_id()
-    blocks = sorted({block for one in queues for block in one.blocks if block >= low})
+    found_blocks: set[int] = set()
+    looked = 0
+    for one in list(shard.queues.values()) if queue is None else [queue]:
+        found_blocks.update([block for block in one.blocks if block >= low])
+        looked += 1 + len(one.blocks)
+        if looked >= look_ids:
+            looked = 0
+            yield []
+    blocks = sorted(found_blocks)
     jobs, lots = shard.jobs, shard.lots.lots
     for at in range(0, len(blocks), max(look_ids // BLOCK_IDS, 1)):
         ids = [

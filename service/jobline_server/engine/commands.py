@@ -203,6 +203,11 @@ class Leased:
         """Number of jobs."""
         return len(self.jobs) + sum(len(run.payloads) for run in self.runs)
 
+    def payload_bytes(self) -> int:
+        """Bytes of the payloads of all jobs."""
+        of_runs = sum(run.payloads.bytes_of(0, len(run.payloads)) for run in self.runs)
+        return sum(len(job.payload) for job in self.jobs) + of_runs
+
 
 @dataclass(slots=True)
 class FailItem:

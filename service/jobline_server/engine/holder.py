@@ -9,7 +9,7 @@ not at leases, so a job that is leased and acked within a second never meets a t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
@@ -114,13 +114,28 @@ class Holder:
             tally.jobs += jobs
             tally.payload_bytes += payload_bytes
 
-    def held(self) -> list[tuple[int, int]]:
-        """(id, delivery) of every lease it holds."""
-        return [
-            (job_id, lease.delivery)
-            for lease in self.leases.values()
-            for job_id in lease.open_ids()
-        ]
+    def held(self) -> Iterator[tuple[int, int]]:
+        """(id, delivery) of every lease it holds, listed as they are asked for."""
+        for ids, deliveries in self.held_slices():
+            yield from zip(ids, deliveries, strict=True)
+
+    def held_slices(self) -> Iterator[tuple[list[int], list[int]]]:
+        """The same as ids and deliveries, some at a time: a worker may hold a hundred thousand.
+        What is settled between two slices is in none of those that follow.
+        """
+        ids: list[int] = []
+        deliveries: list[int] = []
+        for first_id in list(self.leases):
+            lease = self.leases.get(first_id)
+            if lease is None:
+                continue
+            open_ids = lease.open_ids()
+            ids += open_ids
+            deliveries += [lease.delivery] * len(open_ids)
+            if len(ids) >= limits.HELD_SLICE_LEASES:
+                yield ids, deliveries
+                ids, deliveries = [], []
+        yield ids, deliveries
 
     def next_check(self) -> int | None:
         """A moment before which no lease of this holder can end; None without leases. Of a session,

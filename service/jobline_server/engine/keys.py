@@ -1,7 +1,7 @@
 """Keys: what makes a second push the first one again.
 
 A job key stands for one job, a request id for all the jobs of one push: both are a hash that
-points to a run of ids. Hashes stand in a dictionary for the whole window and are never evicted
+points to a run of ids. Hashes stand in a table for the whole window and are never evicted
 before. Each kind has a table and a cap of its own, so that neither uses up the other's room.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from jobline_server.engine import limits
+from jobline_server.engine.split import SplitDict
 
 JOB_KEY = b"job_key"
 REQUEST_ID = b"request_id"
@@ -47,19 +48,20 @@ class KeyTable:
     here is no state of the shard, so `forget` sweeps it without a fact, a slice at a time.
     """
 
-    __slots__ = ("_minutes", "forgotten_ms", "records", "unsaved", "volatile")
+    __slots__ = ("_minutes", "_parts", "forgotten_ms", "records", "unsaved", "volatile")
 
     def __init__(self) -> None:
-        self.records: dict[bytes, KeyRecord] = {}
+        self.records: SplitDict[KeyRecord] = SplitDict()
+        self._parts = self.records.parts
         self._minutes: dict[int, list[bytes]] = {}
         self.forgotten_ms = 0
         """Nothing lies here any more whose window ended before this moment."""
         self.unsaved: dict[int, list[bytes]] = {}
-        self.volatile: set[bytes] = set()
+        self.volatile: SplitDict[None] = SplitDict()
 
     def find(self, key_hash: bytes, aged_ms: int) -> KeyRecord | None:
         """The record of a key whose window has not ended."""
-        record = self.records.get(key_hash)
+        record = self._parts[key_hash[0]].get(key_hash)
         return record if record is not None and record.expires_ms > aged_ms else None
 
     def add(
@@ -68,17 +70,18 @@ class KeyTable:
         """Remembers a key, and returns by how many there are more now. A key whose window had ended
         is taken over.
         """
-        before = len(self.records)
-        self.records[key_hash] = record
-        self._minutes.setdefault(record.expires_ms // limits.MINUTE_MS, []).append(key_hash)
+        part = self._parts[key_hash[0]]
+        is_new = key_hash not in part
+        part[key_hash] = record
+        _file(self._minutes, record.expires_ms // limits.MINUTE_MS, key_hash)
         if volatile:
-            self.volatile.add(key_hash)
-        else:
-            self.volatile.discard(key_hash)
-            if not saved:
-                hour = record.expires_ms // limits.KEY_BUCKET_MS
-                self.unsaved.setdefault(hour, []).append(key_hash)
-        return len(self.records) - before
+            self.volatile[key_hash] = None
+            return is_new
+        if not is_new:
+            self.volatile.pop(key_hash, None)
+        if not saved:
+            _file(self.unsaved, record.expires_ms // limits.KEY_BUCKET_MS, key_hash)
+        return is_new
 
     def written(self, hour: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
         """Those of these keys that belong to this hour still: others were taken over since, and are
@@ -101,10 +104,11 @@ class KeyTable:
             hashes = self._minutes[oldest]
             slice_ = hashes[-limit:]
             for key_hash in slice_:
-                record = self.records.get(key_hash)
+                part = self._parts[key_hash[0]]
+                record = part.get(key_hash)
                 if record is not None and record.expires_ms <= aged_ms:
-                    del self.records[key_hash]
-                    self.volatile.discard(key_hash)
+                    del part[key_hash]
+                    self.volatile.pop(key_hash, None)
                     gone += 1
             del hashes[-limit:]
             limit -= len(slice_)
@@ -115,3 +119,11 @@ class KeyTable:
             for hour in [h for h in self.unsaved if h < aged_ms // limits.KEY_BUCKET_MS]:
                 del self.unsaved[hour]
         return gone
+
+
+def _file(lists: dict[int, list[bytes]], under: int, key_hash: bytes) -> None:
+    found = lists.get(under)
+    if found is None:
+        lists[under] = [key_hash]
+    else:
+        found.append(key_hash)

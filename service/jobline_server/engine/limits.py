@@ -127,3 +127,5 @@ LEASE_SLICE_ITEMS = 1_000
 # A lease that is lost costs its job ten microseconds; one that is only looked at, half of one.
 LOST_SLICE_JOBS = 1_000
 LOOKED_SLICE_LEASES = 10_000
+# Leases that are listed in one step: of a worker that comes back, or says goodbye.
+HELD_SLICE_LEASES = 5_000

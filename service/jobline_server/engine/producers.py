@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobline_server.engine import limits
+from jobline_server.engine.split import SplitDict
 
 
 class Call(NamedTuple):
@@ -67,11 +68,11 @@ class ProducerTable:
     __slots__ = ("_minutes", "_writes", "buried", "last_number", "records", "unsaved")
 
     def __init__(self, *, writes: bool) -> None:
-        self.records: dict[bytes, Producer] = {}
+        self.records: SplitDict[Producer] = SplitDict()
         # By the minute in which they end unless they are heard again: each stands there once.
         self._minutes: dict[int, list[bytes]] = {}
         self._writes = writes
-        self.unsaved: dict[bytes, None] = {}
+        self.unsaved: SplitDict[None] = SplitDict()
         self.buried: list[int] = []
         self.last_number = 0
 
@@ -82,7 +83,7 @@ class ProducerTable:
 
     def find(self, producer: bytes, aged_ms: int) -> Producer | None:
         """A producer that is known."""
-        found = self.records.get(producer)
+        found = self.records.parts[producer[0]].get(producer)
         return found if found is not None and found.expires_ms > aged_ms else None
 
     def add(self, producer: bytes, record: Producer) -> int:
@@ -95,7 +96,7 @@ class ProducerTable:
         """Remembers a call that was carried out, and lets go of those that are over; returns by how
         many entries there are more.
         """
-        record, grown = self.records.get(call.producer), 0
+        record, grown = self.records.parts[call.producer[0]].get(call.producer), 0
         if record is None:
             record = Producer(aged_ms)
             grown = self.add(call.producer, record)

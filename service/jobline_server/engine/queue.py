@@ -9,7 +9,7 @@ from itertools import groupby
 
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import Item, Lane, largest_of, place_of, size_of
+from jobline_server.engine.lane import SMALL_BYTES, Item, Lane, largest_of, place_of, size_of
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
 
 # With no more priorities than this all are walked, which takes less than to find those of a name.
@@ -116,8 +116,9 @@ class Queue:
 
     def lane_of(self, item: Item) -> Lane:
         """The lane of an item, made if it is not there."""
-        options = item.options
-        return self.lane(options.priority, options.name, size_of(largest_of(item)))
+        options, largest = item.options, largest_of(item)
+        size = size_of(largest) if largest > SMALL_BYTES else 0
+        return self.lane(options.priority, options.name, size)
 
     def put(self, item: Item, jobs: int) -> None:
         """Makes an item ready at the tail of its lane."""

@@ -58,6 +58,8 @@ def fitting(shard: Shard, records: Sequence[JobRecord]) -> tuple[dict[int, None]
     """The ids of those ended jobs that may wait again, in order, first come first served; and why
     the others may not, if there are any.
     """
+    if _all_fit(shard, records):
+        return dict.fromkeys([record.id for record in records]), None
     room = Room(shard.load)
     fits: dict[int, None] = {}
     why: Refused | None = None
@@ -67,3 +69,16 @@ def fitting(shard: Shard, records: Sequence[JobRecord]) -> tuple[dict[int, None]
             fits[record.id] = None
         why = why or refusal
     return fits, why
+
+
+def _all_fit(shard: Shard, records: Sequence[JobRecord]) -> bool:
+    """Whether there is room for all, which is one look a queue."""
+    sizes: dict[str, list[int]] = {}
+    for record in records:
+        sizes.setdefault(record.queue, []).append(len(record.payload))
+    room = Room(shard.load)
+    refusals = (
+        room.refusal(shard.queues.get(queue), len(of_queue), sum(of_queue))
+        for queue, of_queue in sizes.items()
+    )
+    return all(refusal is None for refusal in refusals)

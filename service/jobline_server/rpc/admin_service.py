@@ -20,7 +20,7 @@ class AdminService:
 
     async def GetStats(self, request: pb.GetStatsRequest, _context: Context) -> pb.GetStatsResponse:
         """Gets counts and health."""
-        view = self._runtime.statistics()
+        view = await self._runtime.statistics()
         return statistics_response(view, version=self._version, transport=self._transport)
 
     async def ListWorkers(

@@ -5,13 +5,13 @@ TOO_MANY_CALLS, which is definite: nothing of it happened.
 
 A unary call is open until gRPC has written its reply, which it does as the caller reads: replies
 that nobody reads hold their places and bytes. The native transport takes a reply and does not say
-when it was written, so there a call is open until it was handed over.
+when it was written: there it counts as unread from then on, until a count tells otherwise.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,9 @@ from typing import Any
 from jobline_server.engine.commands import RefusalKind, Refused
 
 RETRY_AFTER_MS = 1_000
+# Unread replies are counted again where a bound is reached, after so long or so many more of them.
+RECOUNT_SECONDS = 0.05
+RECOUNT_REPLIES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,10 @@ class Gate:
 
 
 class OpenCall:
-    """A unary call until its reply was written, and the bytes it holds meanwhile."""
+    """A unary call whose transport's task ends when the reply was written, or the caller is gone,
+    and the bytes it holds until then. (A callback of grpc.aio's context would hold the context, and
+    be held by it.)
+    """
 
     __slots__ = ("_admission", "_reply_bytes", "_request_bytes")
 
@@ -96,19 +102,16 @@ class OpenCall:
         self._reply_bytes = 0
         admission.calls += 1
         admission.call_bytes += request_bytes
+        task = asyncio.current_task()
+        if task is not None:
+            task.add_done_callback(self._close)
 
-    def answer(self, reply_bytes: int, *, is_droppable: bool) -> None:
-        """Its reply is there. Refuses one that there is no room for, if it can be asked for
-        again."""
-        admission = self._admission
-        waiting = admission.reply_bytes + reply_bytes
-        if is_droppable and waiting > admission.limits.reply_bytes and admission.reply_bytes:
-            raise too_many("replies")
+    def answer(self, reply_bytes: int) -> None:
+        """Its reply is there."""
         self._reply_bytes = reply_bytes
-        admission.reply_bytes = waiting
+        self._admission.reply_bytes += reply_bytes
 
-    def close(self, _task: object) -> None:
-        """Its reply was written, or its caller is gone."""
+    def _close(self, _task: object) -> None:
         admission = self._admission
         admission.calls -= 1
         admission.call_bytes -= self._request_bytes
@@ -125,10 +128,15 @@ class Admission:
         "ending",
         "limits",
         "pulls",
+        "recounts",
         "reply_bytes",
         "streams",
+        "unread_bytes",
+        "unread_calls",
         "waiters",
         "watchers",
+        "_recount_at",
+        "_uncounted",
         "_writing",
     )
 
@@ -138,36 +146,74 @@ class Admission:
         self.calls = 0
         self.call_bytes = 0
         self.reply_bytes = 0
+        # Replies that a transport has taken, and how to count those again.
+        self.unread_calls = 0
+        self.unread_bytes = 0
+        self.recounts: list[Callable[[], None]] = []
+        self._recount_at = 0.0
+        self._uncounted = 0
         self.streams = Gate("streams", self.limits.streams, self.limits.stream_bytes)
         self.pulls = Gate("long polls", self.limits.pulls)
         self.waiters = Gate("waiters", self.limits.waiters, self.limits.waited_ids)
         self.watchers = Gate("watchers", self.limits.watchers)
         self._writing: set[asyncio.Task[Any]] = set()
 
-    def take_in(self, request_bytes: int) -> OpenCall:
-        """Counts a unary call until its reply was written: the running task is the transport's, and
-        ends then. (A callback of grpc.aio's context would hold the context, and be held by it.)
-        """
-        call = OpenCall(self, request_bytes)
-        task = asyncio.current_task()
-        if task is not None:
-            task.add_done_callback(call.close)
-        return call
+    def check_reply(self, reply_bytes: int) -> None:
+        """Refuses a reply that there is no room for, and that can be asked for again."""
+        if self.is_over_with(reply_bytes) and self.waiting_bytes:
+            raise too_many("replies")
 
     def check_room(self, reply_bytes: int = 0) -> None:
         """Refuse a call where too many are open. `reply_bytes`: what it may have to say, if that
         cannot be dropped once it is there."""
         limits = self.limits
-        if self.calls > limits.calls or self.call_bytes > limits.call_bytes:
+        if self.call_bytes > limits.call_bytes or (
+            self.calls + self.unread_calls > limits.calls and self._has_too_many_calls()
+        ):
             raise too_many("calls")
-        if self.reply_bytes + reply_bytes > limits.reply_bytes:
+        waiting = self.reply_bytes + self.unread_bytes + reply_bytes
+        if waiting > limits.reply_bytes and self.is_over_with(reply_bytes):
             raise too_many("replies")
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of replies that nobody has read."""
+        return self.reply_bytes + self.unread_bytes
+
+    def is_over_with(self, reply_bytes: int) -> bool:
+        """Whether replies are more than their bound with one more."""
+        room = self.limits.reply_bytes - reply_bytes
+        return self.waiting_bytes > room and (not self._recount() or self.waiting_bytes > room)
+
+    def add_unread(self, calls: int, reply_bytes: int) -> None:
+        """A transport has so many more replies that are not read."""
+        self.unread_calls += calls
+        self.unread_bytes += reply_bytes
+        self._uncounted += calls
+
+    def _has_too_many_calls(self) -> bool:
+        most = self.limits.calls
+        if self.calls + self.unread_calls <= most:
+            return False
+        return not self._recount() or self.calls + self.unread_calls > most
+
+    def _recount(self) -> bool:
+        """Counts unread replies again, if that may show fewer; returns whether it did."""
+        if not self.recounts:
+            return False
+        now = asyncio.get_running_loop().time()
+        if now < self._recount_at and self._uncounted < RECOUNT_REPLIES:
+            return False
+        for recount in self.recounts:
+            recount()
+        self._recount_at, self._uncounted = now + RECOUNT_SECONDS, 0
+        return True
 
     @contextmanager
     def writing(self, message_bytes: int) -> Iterator[None]:
         """Around a write of a stream of replies: a call is not cancelled in the middle of one,
         because gRPC cannot send a status then. It ends right behind it."""
-        if self.reply_bytes > self.limits.reply_bytes:
+        if self.is_over_with(0):
             raise too_many("replies")
         task = asyncio.current_task()
         if task is not None:

@@ -27,7 +27,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
 from jobline_server.engine.commands import Refused
-from jobline_server.rpc.admission import Admission, ending
+from jobline_server.rpc.admission import Admission, OpenCall, ending
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
 from jobline_server.rpc.operations import is_operation, said
 from jobline_server.rpc.validate.list_limits import check_all
@@ -83,12 +83,15 @@ Bidi = Callable[[Frames], Awaitable[None]]
 @dataclass(slots=True)
 class Guard:
     """Makes handlers of servicers' methods. `clock` counts seconds and never goes back; `name` is
-    part of incident numbers, and tells processes apart."""
+    part of incident numbers, and tells processes apart. `replies_outlive`: whether the transport's
+    task of a call lasts until its reply was written; else a call is over when its reply is there.
+    """
 
     clock: Callable[[], float]
     meters: CallMeters
     name: str = ""
     admission: Admission = field(default_factory=Admission)
+    replies_outlive: bool = True
     incidents: int = 0
 
     def handlers(
@@ -121,17 +124,23 @@ class Guard:
         self, function: Unary, decode: Decode, meter: CallMeter, *, is_droppable: bool
     ) -> Any:
         """The hot one: no context manager, no second coroutine."""
-        clock, admission = self.clock, self.admission
+        clock, admission, replies_outlive = self.clock, self.admission, self.replies_outlive
 
         async def call(raw: bytes, context: Context) -> bytes:
             began, code, status = clock(), "OK", None
             meter.begin()
-            held = admission.take_in(len(raw))
+            held = OpenCall(admission, len(raw)) if replies_outlive else None
+            if held is None:
+                admission.calls += 1
+                admission.call_bytes += len(raw)
             try:
                 admission.check_room()
                 reply = await function(decode(raw), context)
                 encoded = reply if isinstance(reply, bytes) else reply.SerializeToString()
-                held.answer(len(encoded), is_droppable=is_droppable)
+                if is_droppable:
+                    admission.check_reply(len(encoded))
+                if held is not None:
+                    held.answer(len(encoded))
             except asyncio.CancelledError:
                 code = "CANCELLED"
                 if not admission.ending:
@@ -144,6 +153,9 @@ class Guard:
                 return encoded
             finally:
                 meter.end(code, clock() - began)
+                if held is None:
+                    admission.calls -= 1
+                    admission.call_bytes -= len(raw)
             await end_call(context, status)
             return b""
 
@@ -181,8 +193,11 @@ class Guard:
                 raise
             status = ENDING_STATUS
         except (aio.UsageError, aio.InternalError):
-            # A write met a call that had ended a moment before: nobody is there to be told.
+            # A write met a call that had ended a moment before: nobody is there to be told. If the
+            # handler returned, grpc.aio would send a status, with the headers again where it was
+            # the first write, and log a stack (TOO_MANY_OPERATIONS).
             code = "CANCELLED"
+            raise asyncio.CancelledError from None
         except Exception as error:  # noqa: BLE001  # the last place before gRPC's UNKNOWN
             status = self._status(error, meter)
             code = status.code.name

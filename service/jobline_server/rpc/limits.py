@@ -16,6 +16,11 @@ DELIVERY_BYTES_TARGET = 2 << 20
 # Single jobs and runs of one message, which take a microsecond and more each to write.
 DELIVERY_FIELDS_MAX = 5_000
 
+# Calls of one connection to grpcio, streams too, about 20 KB of memory each: its client begins more
+# when some have ended. Without a bound a connection that begins calls or resets them as fast as it
+# can fills the memory and keeps all others waiting. Those that gRPC has not cleared away yet count
+# as well, and what is over the bound is UNAVAILABLE: so it is above what one client has open.
+CONNECTION_CALLS_MAX = 10_000
 # Calls that have arrived and that the loop has not taken yet, about 10 KB of memory each, and how
 # long one may wait for it. Far above what is served at once, so that what is too much is refused by
 # us, with a definite code.

@@ -20,7 +20,7 @@ class QueueService:
         self, request: pb.ListQueuesRequest, _context: Context
     ) -> pb.ListQueuesResponse:
         """Lists queues by name."""
-        views, token = self._runtime.list_queues(
+        views, token = await self._runtime.list_queues(
             page_size=selection.page_size(request.page_size),
             page_token=cursor_of(request),
             prefix=queues.name_prefix(request.name_prefix),

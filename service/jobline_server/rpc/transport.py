@@ -7,8 +7,11 @@ Handlers know neither. What a transport cannot do is said at the start, and neve
 
 from __future__ import annotations
 
+import errno
 import socket
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,9 +21,11 @@ import grpc
 from grpc import aio
 
 from jobline_server.addresses import split_address
+from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.delivery import listen_to_front, with_written_replies
 from jobline_server.rpc.guard import Handler
 from jobline_server.rpc.limits import (
+    CONNECTION_CALLS_MAX,
     MESSAGE_SLACK_BYTES,
     PUSH_BYTES_MAX,
     UNTAKEN_CALLS_MAX,
@@ -31,6 +36,9 @@ from jobline_server.rpc.one_message import reading
 TransportName = Literal["grpcio", "native"]
 
 NATIVE_MODULE = "pygrpc_native"
+# What it makes for the streams behind it, in the folder for temporary files.
+LEFTOVERS = "pygrpc-native-*/fallback.sock"
+LEFTOVER_SECONDS = 60.0
 UNIX = "unix:"
 # The kernel's limit on the path of a socket.
 UNIX_PATH_BYTES_MAX = 107
@@ -72,19 +80,22 @@ async def serve(
     listen: Sequence[str],
     *,
     payload_bytes_max: int,
+    admission: Admission,
 ) -> Serving:
     """Starts serving on all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks one."""
     for address in listen:
         check_address(address)
-    make = serve_native if transport == "native" else serve_grpcio
-    return await make(handlers, listen, channel_options(payload_bytes_max))
+    options = channel_options(payload_bytes_max)
+    if transport == "native":
+        return await serve_native(handlers, listen, options, admission)
+    return await serve_grpcio(handlers, listen, options)
 
 
 async def serve_grpcio(
     handlers: Mapping[str, Handler], listen: Sequence[str], options: list[tuple[str, int]]
 ) -> Serving:
     """One grpc.aio server for all addresses."""
-    server = aio.server(options=options)
+    server = aio.server(options=[*options, ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX)])
     server.add_generic_rpc_handlers([HandlerTable(with_written_replies(handlers))])
     addresses = [_bind(server, address) for address in listen]
     await server.start()
@@ -92,7 +103,10 @@ async def serve_grpcio(
 
 
 async def serve_native(
-    handlers: Mapping[str, Handler], listen: Sequence[str], options: list[tuple[str, int]]
+    handlers: Mapping[str, Handler],
+    listen: Sequence[str],
+    options: list[tuple[str, int]],
+    admission: Admission,
 ) -> Serving:
     """One native server an address: it takes one port each."""
     # Imported here because it is an extra.
@@ -102,16 +116,33 @@ async def serve_native(
     servers: list[aio.Server] = []
     addresses = []
     for address in listen:
-        server: aio.Server = native.server(options=options)
+        made = native.server(options=options)
+        made._front_args["metrics"] = True  # noqa: SLF001  # `unread` asks for them
+        server: aio.Server = made
         for service, methods in unary.items():
             server.add_registered_method_handlers(service, methods)
         server.add_generic_rpc_handlers([HandlerTable(streams)])
         addresses.append(_bind(server, address))
-        listen_to_front(server)
+        listen_to_front(server, admission)
         servers.append(server)
     for server in servers:
         await server.start()
+    clear_leftovers(Path(tempfile.gettempdir()))
     return Serving("native", addresses, servers)
+
+
+def clear_leftovers(directory: Path) -> None:
+    """Removes the sockets that native servers which were killed have left, each in a folder of its
+    own: where nobody listens, and long enough for somebody who has only just begun.
+    """
+    with suppress(OSError):
+        newest = max((path.stat().st_mtime for path in directory.glob(LEFTOVERS)), default=0.0)
+        for path in directory.glob(LEFTOVERS):
+            with suppress(OSError):
+                is_old = path.stat().st_mtime < newest - LEFTOVER_SECONDS
+                if is_old and path.is_socket() and not _somebody_listens(path):
+                    path.unlink()
+                    path.parent.rmdir()
 
 
 class HandlerTable(grpc.GenericRpcHandler):
@@ -221,7 +252,9 @@ def _check_can_listen(address: str) -> None:
             else:
                 return
     why = (failure.strerror or str(failure)).lower() if failure else "no such host"
-    raise CannotServe(f"{address}: cannot listen there ({why}); is another server on it?")
+    is_taken = failure is not None and failure.errno == errno.EADDRINUSE
+    advice = "; is another server on it?" if is_taken else ""
+    raise CannotServe(f"{address}: cannot listen there ({why}){advice}")
 
 
 def _bind(server: aio.Server, address: str) -> str:

@@ -23,7 +23,7 @@ from jobline_server.engine.decide.admin import (
 from jobline_server.engine.decide.queues import decide_delete_active
 from jobline_server.engine.room import fitting
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import KEPT_STATES, JobState
+from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs, Look
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
@@ -153,13 +153,13 @@ class Bulk:
     async def _change_ended(
         self, change: OnEnded, shard: Shard, ids: Sequence[int], result: BulkResult
     ) -> None:
-        """Holds `changing` from each look to its commit."""
+        """Holds `changing` from the first look to the commit, which all looks share."""
         async with self._ended.changing:
             async for look in self._ended.look_up(ids):
                 result.skipped_ids += change(shard, look, result)
                 self._core.decided(shard)
                 self._note_not_found(look, result)
-                await self._core.commits.wait()
+            await self._core.commits.wait()
 
     async def _act_on_filter(
         self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
@@ -201,12 +201,21 @@ class Bulk:
 
     async def _delete_page(self, walk: EndedWalk, result: BulkResult) -> None:
         async with self._ended.changing:
-            result.count += await self._ended.delete(await walk.next_page())
+            result.count += await self._ended.delete(await walk.next_spans())
 
     async def _retry_page(self, walk: EndedWalk, result: BulkResult) -> None:
-        ids = [one for span in await walk.next_page() for one in span.ids()]
-        for start in range(0, len(ids), SLICE_JOBS):
-            await self._change(self._retries, ids[start : start + SLICE_JOBS], result)
+        """A commit is shared by some looks: it encodes all that was decided, in one step."""
+        async with self._ended.changing:
+            decided = 0
+            async for look in walk.next_looks():
+                shard = self._core.shards[shard_of(look.ids[0])]
+                result.skipped_ids += self._retry(shard, look, result)
+                self._core.decided(shard)
+                decided += len(look.ids)
+                if decided >= SLICE_JOBS:
+                    decided = 0
+                    await self._core.commits.wait()
+            await self._core.commits.wait()
 
     def _promote(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
         left = decide_promote(shard, self._core.now(), ids)
@@ -266,4 +275,4 @@ class Bulk:
 
 
 async def _count_page(walk: EndedWalk, result: BulkResult) -> None:
-    result.count += sum(span.count for span in await walk.next_page())
+    result.count += sum(span.count for span in await walk.next_spans())

@@ -20,6 +20,7 @@ BEAT_MS = 50
 # How far monotonic time advances from one beat to the next at most: a tenth of the shortest lease.
 # A loop whose every step took longer would let leases last longer; it is too busy to hear workers.
 STEP_MS_MAX = 100
+_STEP_NS = STEP_MS_MAX * 1_000_000
 # Two clocks that are read one after the other, each cut to milliseconds, seem to move by so much.
 READING_MS = 1
 
@@ -50,7 +51,10 @@ class SystemClock:
 
     def now(self) -> Now:
         """Wall time, and monotonic time without what was lost standing still."""
-        return Now(time.time_ns() // 1_000_000, self._mono_ns() // 1_000_000)
+        # Each push reads it twice, so this is `_mono_ns` without its calls.
+        passed_ns = time.monotonic_ns() - self._beat_ns
+        passed_ns = min(passed_ns, _STEP_NS)
+        return Now(time.time_ns() // 1_000_000, (self._beat_at_ns + passed_ns) // 1_000_000)
 
     def wall_at(self, mono_ms: int) -> int:
         """How far the clocks are apart is kept until it is more than their reading in milliseconds
@@ -68,7 +72,7 @@ class SystemClock:
 
     def _mono_ns(self) -> int:
         passed_ns = time.monotonic_ns() - self._beat_ns
-        return self._beat_at_ns + min(passed_ns, STEP_MS_MAX * 1_000_000)
+        return self._beat_at_ns + min(passed_ns, _STEP_NS)
 
 
 class ManualClock:

@@ -3,7 +3,8 @@
 The order of a turn:
 
 1. calls are decided and applied at once; facts gather in their shards
-2. when it pays (`storage.gather`), the facts of every shard are cut: one blob, one offset a shard
+2. when it pays (`storage.gather`), the facts of every shard are cut, in one step: one blob, one
+   offset a shard; blobs are made in slices, with the loop free in between
 3. one transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather
 4. the shards' committed offsets move
 5. the turn is told to those who keep or watch what happened
@@ -27,11 +28,11 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.endings import Ending, Happened
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Shard
+from jobline_server.runtime.cuts import Cut, rows_of
 from jobline_server.runtime.disk import Disk, make_room
-from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.gather import BUFFERED_MS_MAX, WAIT_MS_MAX, Gather
 from jobline_server.storage.segments import KeySegments
-from jobline_server.storage.store import DiskFull, JournalRow, Store, chain_of
+from jobline_server.storage.store import DiskFull, JournalRow, Store
 from jobline_server.telemetry.calls import Histogram
 
 # How soon a commit that found the disk full is tried again.
@@ -54,7 +55,6 @@ class Turn:
     happened: Sequence[Happened]
     endings: Sequence[Ending]
     volatile: list[Happened]
-    blob_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -96,6 +96,8 @@ class Commits:
         self._gathering: list[Answer] = []
         self._flying: list[Answer] | None = None
         self._closing = False
+        self.collect: Callable[[], None] = lambda: None
+        """Decides what waits for the cut; see `expect`."""
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._disk = Disk(store)
         self._writing: list[Sequence[Fact]] = []
@@ -116,6 +118,18 @@ class Commits:
             self._gather.note(_now_ms())
             self._loop.call_later(BUFFERED_MS_MAX / 1_000, self._wake.set)
 
+    @property
+    def has_crowd(self) -> bool:
+        """Whether what comes now will wait a little for others before it is written."""
+        return self._gather.has_crowd and not self.disk_full
+
+    def expect(self) -> None:
+        """Somebody has come whose call `collect` will decide: with those of others, when the commit
+        is cut that it would have to wait for in any case. Its answer is `counted` then.
+        """
+        if self._gather.note_callers(_now_ms()):
+            self._wake.set()
+
     async def wait(self) -> None:
         """Returns when all that was decided so far is on disk. Raises `Refused` with
         STORAGE_FAILED if that will never be known.
@@ -126,11 +140,11 @@ class Commits:
             self.answer([(future, None)])
             await future
 
-    def answer(self, answers: Sequence[Answer]) -> None:
-        """Gives callers their answers when `wait` would return."""
+    def answer(self, answers: Sequence[Answer], *, counted: bool = False) -> None:
+        """Gives callers their answers when `wait` would return; `counted`: they were expected."""
         if self._noted:
             waiters = self._gathering
-            if self._gather.note_callers(_now_ms(), len(answers)):
+            if not counted and self._gather.note_callers(_now_ms(), len(answers)):
                 self._wake.set()
         elif self._flying is not None:
             waiters = self._flying
@@ -178,12 +192,15 @@ class Commits:
         """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called
         in the same turn as the cut: what it sees is the state at the offsets that were cut.
         """
+        self.collect()
         self._gather.go()
         self._noted = False
         self._flying, self._gathering = self._gathering, []
-        turns, rows, ceilings = self._cut()
+        cuts, ceilings = self._cut()
         if captured is not None:
             captured()
+        turns = [cut.turn for cut in cuts]
+        rows = await rows_of(cuts)
         started = time.perf_counter()
         if rows:
             await self._write(rows, ceilings)
@@ -203,28 +220,21 @@ class Commits:
         answers, self._flying = self._flying, None
         _give(answers)
 
-    def _cut(self) -> tuple[list[Turn], list[JournalRow], dict[int, int]]:
-        turns: list[Turn] = []
-        rows: list[JournalRow] = []
+    def _cut(self) -> tuple[list[Cut], dict[int, int]]:
+        cuts: list[Cut] = []
         ceilings: dict[int, int] = {}
         for shard, place in zip(self._shards, self.places, strict=True):
             if not shard.entries:
                 continue
             offset = shard.next_offset
             facts = shard.take_entries()
-            blob = encode_batch(facts)
-            after = chain_of(blob, place.chain)
-            rows.append(JournalRow(shard.number, shard.epoch, offset, place.chain, after, blob))
             happened, volatile = shard.take_happened()
-            ended = shard.take_ended()
-            turns.append(Turn(shard, offset, happened, ended, volatile, len(blob)))
-            place.chain = after
+            turn = Turn(shard, offset, happened, shard.take_ended(), volatile)
+            cuts.append(Cut(turn, facts, place))
             self._writing.append(facts)
-            place.journal_bytes += len(blob)
-            place.journal_rows += 1
             if shard.next_sequence + limits.ID_BLOCK // 2 > place.id_ceiling:
                 ceilings[shard.number] = place.id_ceiling + limits.ID_BLOCK
-        return turns, rows, ceilings
+        return cuts, ceilings
 
     async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
         """Tries again for as long as the disk is full; pushes are refused meanwhile."""
@@ -236,6 +246,8 @@ class Commits:
                 if not self.waits_for_room:
                     raise
                 self.disk_full = True
+                # Who waits for the next cut is refused now, and not when there is room.
+                self.collect()
                 # A delete that waits behind this commit needs it out of its way.
                 helps = make_room([*self._writing, *(shard.entries for shard in self._shards)])
                 if not (helps and await self._store.give_up_ballast(last=True)):
@@ -259,6 +271,7 @@ class Commits:
         _give_up([*(self._flying or []), *self._gathering])
         if not self.failed.done():
             self.failed.set_exception(error)
+        self.collect()
 
 
 def storage_failed() -> Refused:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from time import perf_counter
 from typing import NamedTuple
 
 from jobline_server.dispatch.frames import Settle
@@ -16,6 +17,10 @@ from jobline_server.engine.commands import Exceptions, Refused
 from jobline_server.engine.values import JobState, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.settles import ACKED, FAILED, NEVER, NOT_FOUND, SETTLES_AT_ONCE, Settles
+
+# Settles of a frame are decided for so long at a time, and then up to a slice of them more. By the
+# clock, for acks may cost nothing or as much as fails do, and each turn of the loop costs as well.
+SLICE_SECONDS = 0.005
 
 
 class Leases(NamedTuple):
@@ -59,21 +64,21 @@ class Confirms:
         meanwhile gets no answer to what is left: its worker says that again on its next stream.
         """
         decided: list[Decided] = []
-        room = SETTLES_AT_ONCE
+        due: float | None = None
         for settle in settles:
             self._session.handle_settle()
             exceptions: Exceptions = []
             dead: list[int] = []
             for offset, part in _parts(settle):
-                if room <= 0:
-                    yield
-                    room = SETTLES_AT_ONCE
+                if due is None or perf_counter() > due:
+                    if due is not None:
+                        yield
+                    due = perf_counter() + SLICE_SECONDS
                 if self._session.phase is Phase.ENDED:
                     return
                 outcomes, died = self._decide(part)
                 exceptions += [(offset + index, outcome) for index, outcome in outcomes]
                 dead += [offset + index for index in died]
-                room -= _items_of(part) + 1
             self.pending += entries_of(exceptions, dead)
             decided.append((settle.seq, _unknown(settle, exceptions), exceptions, dead))
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

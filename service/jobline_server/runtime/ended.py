@@ -10,7 +10,7 @@ Ended jobs are put back, aged and deleted by facts, as everything is. Whoever do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +25,7 @@ from jobline_server.runtime.views import JobView
 from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.finished import (
     EndedLook,
+    EndedPart,
     EndedRow,
     EndedSpan,
     Finished,
@@ -122,8 +123,10 @@ class EndedJobs:
 
     async def _change(self, spans: Sequence[EndedSpan], decide: Decide) -> int:
         """A fact a queue and state, and one commit for all of them."""
-        for (queue, state), runs in _by_place(spans).items():
+        for number, ((queue, state), runs) in enumerate(_by_place(spans).items(), 1):
             self._decide(decide, queue, state, runs)
+            if number % LOOK_JOBS == 0:
+                await asyncio.sleep(0)
         await self._core.commits.wait()
         return sum(span.count for span in spans)
 
@@ -152,6 +155,14 @@ def _kept_later(waiting: Mapping[int, EndedRow | None], looked: Sequence[int]) -
         for job_id, row in waiting.items()
         if row is not None and job_id <= looked[-1]
     }
+
+
+def kept_of_part(part: EndedPart, ids: Iterable[int]) -> dict[int, Kept]:
+    """Some jobs of a part, by id."""
+    row = part.row
+    state = JobState(row.state)
+    outcome = JobState(row.former_state or row.state)
+    return {one.id: Kept(state, outcome, one) for one in records_of(row, ids)}
 
 
 def kept_of(row: EndedRow, record: JobRecord) -> Kept:

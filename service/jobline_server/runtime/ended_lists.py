@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from jobline_server.engine.values import KEPT_STATES, EndReason
-from jobline_server.runtime.ended import LOOK_JOBS, EndedJobs, kept_of, view_of
+from jobline_server.runtime.ended import LOOK_JOBS, EndedJobs, kept_of_part, view_of
 from jobline_server.runtime.listing import Piece
 from jobline_server.runtime.shown import matches
 from jobline_server.runtime.views import DeadCount, JobFilter, JobView
-from jobline_server.storage.codec import records_of
 from jobline_server.storage.finished import EndedPart, EndedQuery
 
 
@@ -57,7 +56,7 @@ async def dead_statistics(ended: EndedJobs, queue: str) -> list[DeadCount]:
 def views_of(part: EndedPart) -> list[JobView]:
     """The jobs of a part, as operators see them."""
     ids = range(part.first_id, part.first_id + part.count)
-    return [view_of(kept_of(part.row, record)) for record in records_of(part.row, ids)]
+    return list(map(view_of, kept_of_part(part, ids).values()))
 
 
 def ended_query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:

@@ -22,31 +22,56 @@ def event_runs(shard: int, offset: int, happened: Iterable[Happened]) -> list[Ev
     """What happened to a shard, in order."""
     place = Place(shard, offset)
     runs: list[EventRun] = []
+    lots: list[entries.LotPushed] = []
     for fact, endings in happened:
+        if isinstance(fact, entries.LotPushed):
+            if lots and not _are_alike(lots[-1], fact):
+                runs += _lots_pushed(place, lots)
+                lots = []
+            lots.append(fact)
+            continue
+        if lots:
+            runs += _lots_pushed(place, lots)
+            lots = []
         for ending in endings:
             runs += ended_runs(place, ending)
         tell = _FACTS.get(type(fact))
         if tell is not None:
             runs += tell(place, fact)
+    if lots:
+        runs += _lots_pushed(place, lots)
     return runs
 
 
-def _by_moment(view: EventView, ids: Sequence[int], run_at_ms: Sequence[int]) -> Iterator[EventRun]:
+def _are_alike(lot: entries.LotPushed, other: entries.LotPushed) -> bool:
+    """Whether the same is told of both: of many small pushes at the same time, mostly."""
+    return (
+        lot.at_ms == other.at_ms
+        and lot.queue == other.queue
+        and lot.run_at_ms == other.run_at_ms
+        and lot.options.name == other.options.name
+    )
+
+
+def _by_moment(
+    view: EventView,
+    ids: Sequence[int],
+    run_at_ms: Sequence[int],
+    names: Sequence[str] = (),
+) -> Iterator[EventRun]:
     """Jobs that are READY, or SCHEDULED where they have a moment; in order."""
-    if not run_at_ms:
-        yield from singles(view, ids)
-        return
-    pairs = zip(ids, run_at_ms, strict=True)
-    for waits, part in groupby(pairs, lambda pair: bool(pair[1])):
-        jobs, moments = zip(*part, strict=True)
-        if not waits:
-            yield from singles(view, jobs)
-            continue
-        later = replace(view, state=JobState.SCHEDULED)
-        yield from singles(later, jobs, Columns(run_at_ms=moments))
+    later = replace(view, state=JobState.SCHEDULED)
+    end = 0
+    for waits, group in groupby(run_at_ms or [0] * len(ids), bool):
+        moments = list(group)
+        part = slice(end, end := end + len(moments))
+        columns = Columns(names[part], run_at_ms=moments if waits else ())
+        yield from singles(later if waits else view, ids[part], columns)
 
 
-def _lot_pushed(place: Place, fact: entries.LotPushed) -> Iterator[EventRun]:
+def _lots_pushed(place: Place, lots: Sequence[entries.LotPushed]) -> Iterator[EventRun]:
+    """Lots that are alike, each a run of ids."""
+    fact = lots[0]
     view = place.view(
         fact.at_ms,
         EventKind.EVENT_KIND_PUSHED,
@@ -55,33 +80,28 @@ def _lot_pushed(place: Place, fact: entries.LotPushed) -> Iterator[EventRun]:
         state=JobState.SCHEDULED if fact.run_at_ms else JobState.READY,
         run_at_ms=fact.run_at_ms,
     )
-    count = len(fact.payloads)
-    yield EventRun(view, (fact.first_id,), (count,), total=count)
+    if len(lots) == 1:
+        count = len(fact.payloads)
+        yield EventRun(view, (fact.first_id,), (count,), total=count)
+    else:
+        yield from cut(view, [lot.first_id for lot in lots], [len(lot.payloads) for lot in lots])
 
 
 def _jobs_pushed(place: Place, fact: entries.JobsPushed) -> Iterator[EventRun]:
-    """Neighbours with the same name and moment are one run of ids."""
-    count = len(fact.payloads)
+    first_id, count = fact.first_id, len(fact.payloads)
+    pushed = EventKind.EVENT_KIND_PUSHED
     names = [options.name for options in fact.options]
-    if len(names) == 1 and not fact.run_at_ms:
-        alike = [(names[0], 0, count)]
-    else:
-        columns = zip(
-            names * count if len(names) == 1 else names,
-            fact.run_at_ms or [0] * count,
-            strict=True,
-        )
-        alike = [(name, ms, len(list(part))) for (name, ms), part in groupby(columns)]
-    first_id = fact.first_id
-    for waits, group in groupby(alike, lambda one: bool(one[1])):
-        own_names, moments, counts = zip(*group, strict=True)
-        starts = []
-        for length in counts:
-            starts.append(first_id)
-            first_id += length
-        state = JobState.SCHEDULED if waits else JobState.READY
-        view = place.view(fact.at_ms, EventKind.EVENT_KIND_PUSHED, fact.queue, state=state)
-        yield from cut(view, starts, counts, Columns(own_names, run_at_ms=moments if waits else ()))
+    if fact.run_at_ms:
+        names = names * count if len(names) == 1 else names
+        view = place.view(fact.at_ms, pushed, fact.queue, state=JobState.READY)
+        yield from _by_moment(view, range(first_id, first_id + count), fact.run_at_ms, names)
+        return
+    if len(set(names)) == 1:
+        view = place.view(fact.at_ms, pushed, fact.queue, name=names[0], state=JobState.READY)
+        yield EventRun(view, (first_id,), (count,), total=count)
+        return
+    view = place.view(fact.at_ms, pushed, fact.queue, state=JobState.READY)
+    yield from singles(view, range(first_id, first_id + count), Columns(names))
 
 
 def _ready(place: Place, fact: entries.JobsReady) -> Iterator[EventRun]:
@@ -206,7 +226,6 @@ def _queue_deleted(place: Place, fact: entries.QueueDeleted) -> Iterator[EventRu
 
 
 _FACTS: dict[type, Callable[[Place, Any], Iterator[EventRun]]] = {
-    entries.LotPushed: _lot_pushed,
     entries.JobsPushed: _jobs_pushed,
     entries.JobsReady: _ready,
     entries.JobsLeased: _leased,

@@ -5,8 +5,8 @@ is cut off and told where to resume; so is one that resumes from what is gone. T
 comes at once: from then on nothing is missed, and a connection that breaks before the first event
 is resumed from there.
 
-What a turn did is made into runs of events when the first watcher looks at it, and once: the others
-share them. Over a restart the feed begins with what the journal still told.
+What a turn did is made into runs of events once, and all watchers share them. Over a restart the
+feed begins with what the journal still told.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jobline_server.runtime import kept_turns
 from jobline_server.runtime.commits import Turn
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.feed_reader import Answer, Reader, Room
-from jobline_server.runtime.kept_turns import KeptTurn, kept_turn
+from jobline_server.runtime.kept_turns import KeptTurn
 from jobline_server.runtime.position import BadToken, Position, parse
 from jobline_server.runtime.watch_filter import WatchFilter
 
@@ -55,7 +55,7 @@ class Feed:
         before = self.end
         for turn in turns:
             if turn.happened or turn.volatile:
-                self._keep(kept_turn(turn))
+                self._keep(KeptTurn(turn.shard.number, turn.offset, turn.happened, turn.volatile))
         if self.end != before:
             self._news.set()
 

@@ -70,6 +70,7 @@ class Turn(Protocol):
     def written(self) -> bool:
         """Whether it is in the journal."""
 
+    @property
     def runs(self) -> Sequence[EventRun]:
         """Its events."""
 
@@ -125,7 +126,7 @@ class Reader:
             looked += 1
             is_told = turn.written and turn.offset <= position.offsets[turn.shard]
             if not is_told and self._shard in {None, turn.shard}:
-                runs = turn.runs()
+                runs = turn.runs
                 looked += len(runs)
                 room = self._take(turn, runs, parts, room)
                 if self._told:

@@ -10,8 +10,8 @@ What is asked for, and where it comes from, is not known here.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from jobline_server.engine.values import JobError
@@ -73,18 +73,37 @@ def page_of(pieces: Iterable[Piece], count: int) -> tuple[list[JobView], bool]:
     return page, len(page) < len(by_id) or any(piece.is_full for piece in pieces)
 
 
+async def first_names(batches: Iterable[Iterable[str]], count: int) -> list[str]:
+    """The first `count` names of many, which come in batches: a step each."""
+    first: list[str] = []
+    for batch in batches:
+        first = sorted([*first, *batch])[:count]
+        await asyncio.sleep(0)
+    return first
+
+
 def page_by_name(
-    names: Iterable[str],
+    first: Sequence[str],
     count: int,
-    show: Callable[[str], View],
+    show: Callable[[str], View | None],
     bytes_of: Callable[[View], int],
 ) -> tuple[list[View], str]:
-    """What the first `count` of these names stand for, or fewer if they show enough; and the token
-    of the next page, which is the last name shown, or "" if it is the last page.
+    """What the first `count` of these names, in order, stand for, or fewer if they show enough; and
+    the token of the next page, which is the name before that, or "" if there are no more names.
+    What is gone since it was named is left out.
     """
-    first = heapq.nsmallest(count + 1, names)
-    page = _fitting((bytes_of(view), view) for view in map(show, first[:count]))
-    return page, first[len(page) - 1] if len(page) < len(first) else ""
+    page: list[View] = []
+    left = PAGE_BYTES_MAX
+    for at, name in enumerate(first[:count]):
+        view = show(name)
+        if view is None:
+            continue
+        size = bytes_of(view)
+        if page and size > left:
+            return page, first[at - 1]
+        page.append(view)
+        left -= size
+    return page, first[count - 1] if len(first) > count else ""
 
 
 def _fitting(sized: Iterable[tuple[int, View]]) -> list[View]:

@@ -119,6 +119,33 @@ class StreamPort:
 
     # As a port.
 
+    def answer_open(self) -> None:
+        """Says what the session still holds: at once, or, if that is much, by and by as the first
+        frame is asked for.
+        """
+        if self.session.tally.jobs > limits.HELD_SLICE_LEASES:
+            self.session.is_resuming = True
+        else:
+            for _ in self._list_held():
+                pass
+
+    def _list_held(self) -> Iterator[None]:
+        ids: list[int] = []
+        deliveries: list[int] = []
+        for holder in list(self.holders.values()):
+            for some_ids, some_deliveries in holder.held_slices():
+                ids += some_ids
+                deliveries += some_deliveries
+                yield
+        self.session.opened(ids, deliveries)
+
+    async def _list_much(self) -> None:
+        for _ in self._list_held():
+            await asyncio.sleep(0)
+            if self.session.phase is Phase.ENDED:
+                return
+        self._dispatcher.welcome(self)
+
     def receive(self, frame: WorkerFrame) -> None:
         """Takes a frame in one go."""
         for _ in self.receive_slices(frame):
@@ -191,6 +218,11 @@ class StreamPort:
         """Waits for something to send; None when the stream is over, and OK. Raises `Refused` with
         PROTOCOL_MISTAKE for a worker gone silent, SESSION_TAKEN if it is on another stream.
         """
+        if self.session.is_resuming:
+            await self._list_much()
+        # Who asks for a frame has written the one before.
+        if self.session.handle_written() and self.session.phase is Phase.OPEN:
+            self._dispatcher.welcome(self)
         # Where a settle cannot be answered the worker comes back, and settles again.
         while not self._ended and not self._confirms.has_failed:
             self._wake.clear()

@@ -1,9 +1,11 @@
 """What producers ask: push.
 
-A transport may bring calls in bursts. Small pushes that arrive in one turn of the loop are decided
-as one then: they become one lot, one fact and one entry of the journal, however many callers sent
-them. If they are refused together, each is decided alone. Waiting for the end of a turn costs a
-turn of its own, so where calls come one by one nobody waits.
+Where there is a crowd, a commit waits for more callers. Small pushes that must wait for it are
+decided as one when it is cut: they become one lot, one fact and one entry of the journal, however
+many callers sent them. If they are refused together, each is decided alone.
+
+A transport may bring calls in bursts, too: those of one turn of the loop are decided as one at its
+end. Waiting for that costs a turn of its own, so where calls come one by one nobody waits.
 """
 
 from __future__ import annotations
@@ -27,7 +29,14 @@ LOOK_EVERY = 64
 # So many pushes become one lot at most.
 TOGETHER_MAX = 256
 
+# Levels that wait for a commit, unless the queue says another one.
+_WAITING = (None, AckLevel.FSYNCED)
+
 Caller = tuple[Push, asyncio.Future[Pushed]]
+
+
+Arrived = dict[object, list[Caller]]
+"""Pushes by what they have in common."""
 
 
 class Producers:
@@ -36,8 +45,11 @@ class Producers:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._loop = asyncio.get_running_loop()
-        self._arrived: dict[object, list[Caller]] = {}
+        # Until the end of this turn of the loop, and until the next commit is cut.
+        self._arrived: Arrived = {}
+        self._expected: Arrived = {}
         self._alone_left = 0
+        core.commits.collect = self._decide_expected
 
     async def push(self, command: Push) -> Pushed:
         """Stores jobs and returns when the level is reached. A push whose keys are all known waits
@@ -46,11 +58,17 @@ class Producers:
         has_more = command.rows.payloads or command.request_id
         if has_more or len(command.payloads.block) > SMALL_BYTES_MAX:
             return await self._push_alone(command)
-        if self._alone_left:
+        commits = self._core.commits
+        if commits.has_crowd and command.level in _WAITING:
+            commits.expect()
+            together = self._expected
+        elif self._alone_left:
             self._alone_left -= 1
             return await self._push_alone(command)
-        if not self._arrived:
-            self._loop.call_soon(self._decide_arrived)
+        else:
+            together = self._arrived
+            if not together:
+                self._loop.call_soon(self._decide_arrived)
         future: asyncio.Future[Pushed] = self._loop.create_future()
         # What a lot needs its jobs to have in common; equal options are one object.
         common = (
@@ -60,12 +78,13 @@ class Producers:
             command.run_at_ms,
             bool(command.calls),
         )
-        self._arrived.setdefault(common, []).append((command, future))
+        together.setdefault(common, []).append((command, future))
         try:
             return await future
         finally:
-            # A refusal holds this frame, and the future the refusal: nothing of it is to stay.
-            del future
+            # A refusal holds this frame, and those who came together hold the refusal: nothing of
+            # it is to stay.
+            del future, together
 
     async def _push_alone(self, command: Push) -> Pushed:
         pushed = self._decide(command)
@@ -85,12 +104,19 @@ class Producers:
         arrived, self._arrived = self._arrived, {}
         if sum(map(len, arrived.values())) < BURST_MIN:
             self._alone_left = LOOK_EVERY - 1
+        self._decide_all(arrived, is_counted=False)
+
+    def _decide_expected(self) -> None:
+        expected, self._expected = self._expected, {}
+        self._decide_all(expected, is_counted=True)
+
+    def _decide_all(self, arrived: Arrived, *, is_counted: bool) -> None:
         for alike in arrived.values():
             callers = [caller for caller in alike if not caller[1].done()]
             for start in range(0, len(callers), TOGETHER_MAX):
-                self._decide_together(callers[start : start + TOGETHER_MAX])
+                self._decide_together(callers[start : start + TOGETHER_MAX], is_counted)
 
-    def _decide_together(self, callers: Sequence[Caller]) -> None:
+    def _decide_together(self, callers: Sequence[Caller], is_counted: bool) -> None:
         commands = [command for command, _ in callers]
         together = commands[0]
         if len(commands) > 1:
@@ -108,15 +134,15 @@ class Producers:
                 future.set_exception(error)
             return
         else:
-            self._answer(callers, pushed)
+            self._answer(callers, pushed, is_counted)
             return
         if len(callers) == 1:
             callers[0][1].set_exception(refusal)
             return
         for caller in callers:
-            self._decide_together([caller])
+            self._decide_together([caller], is_counted)
 
-    def _answer(self, callers: Sequence[Caller], pushed: Pushed) -> None:
+    def _answer(self, callers: Sequence[Caller], pushed: Pushed, is_counted: bool) -> None:
         """Each hears of its share of the ids, at once or after the commit."""
         answers: list[tuple[asyncio.Future[Pushed], Pushed]] = []
         first_id = pushed.first_id
@@ -125,7 +151,7 @@ class Producers:
             answers.append((future, Pushed(first_id, count, pushed.level)))
             first_id += count
         if pushed.level is AckLevel.FSYNCED:
-            self._core.commits.answer(answers)
+            self._core.commits.answer(answers, counted=is_counted)
             return
         for future, share in answers:
             future.set_result(share)

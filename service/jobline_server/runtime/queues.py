@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
 from jobline_server.engine.commands import RefusalKind, Refused
@@ -20,13 +20,15 @@ from jobline_server.engine.values import JobState, QueueSettings
 from jobline_server.runtime.bulk import Bulk
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import EndedJobs
-from jobline_server.runtime.listing import page_by_name, queue_bytes
+from jobline_server.runtime.listing import first_names, page_by_name, queue_bytes
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
 from jobline_server.runtime.walks import SLICE_JOBS
 
 # Priorities that a view lists, and lanes whose heads it looks at to find the oldest job.
 PRIORITIES_SHOWN_MAX = 100
 LANES_LOOKED_AT_MAX = 1_000
+# Names that a step of a list looks at.
+STEP_NAMES = 4_000
 # How often what came in while a queue was emptied is deleted in slices, before it goes in one step.
 DELETE_ROUNDS = 10
 WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
@@ -46,19 +48,27 @@ class Queues:
         # Queues that are being deleted, and when that is over.
         self._deletes: dict[str, asyncio.Event] = {}
 
-    def list_queues(
+    async def list_queues(
         self, *, page_size: int, page_token: str, prefix: str
     ) -> tuple[list[QueueView], str]:
         """A page of queues by name; the token is the last name of the page before. A page may end
         early, with one queue at least, for the bytes that it shows.
         """
-        names = (
-            name
-            for shard in self._core.shards
-            for name in shard.queues
-            if name > page_token and name.startswith(prefix)
-        )
-        return page_by_name(names, page_size, self.get_queue, queue_bytes)
+        first = await first_names(self._names(page_token, prefix), page_size + 1)
+        return page_by_name(first, page_size, self._shown, queue_bytes)
+
+    def _names(self, after: str, prefix: str) -> Iterator[list[str]]:
+        """Names of queues behind one, some at a time."""
+        for shard in self._core.shards:
+            names = list(shard.queues)
+            for at in range(0, len(names), STEP_NAMES):
+                part = names[at : at + STEP_NAMES]
+                yield [name for name in part if name > after and name.startswith(prefix)]
+
+    def _shown(self, name: str) -> QueueView | None:
+        shard = self._core.shard_of_queue(name)
+        queue = shard.queues.get(name)
+        return None if queue is None else self._view(shard, queue)
 
     def get_queue(self, queue: str) -> QueueView:
         """One queue. Raises `Refused` with QUEUE_NOT_FOUND."""

@@ -75,10 +75,10 @@ class Streams:
             grace_ms=self._grace_ms,
             left=self._left,
         )
-        held = self._resume(port)
-        session.opened(resumed=bool(held), held=held)
+        self._resume(port)
         self.ports[session_id] = port
         self._dispatcher.join(port)
+        port.answer_open()
         return port
 
     def _is_known(self, session_id: str) -> bool:
@@ -93,18 +93,17 @@ class Streams:
         """A session that nobody can guess, whose name may be shown."""
         return f"{self._new_name()}{SECRET_MARK}{self._new_name()}"
 
-    def _resume(self, port: StreamPort) -> list[tuple[int, int]]:
-        """Takes up the leases of the session's earlier stream; returns (id, delivery) of each."""
+    def _resume(self, port: StreamPort) -> None:
+        """Takes up the leases of the session's earlier stream, and its tally, in which they are
+        counted.
+        """
         session_id = port.session.session
         now = self._core.now()
-        held: list[tuple[int, int]] = []
-        for shard in self._core.shards:
-            if session_id not in shard.holders:
-                continue
-            holder = port.holder_on(shard)
-            resume(shard, now, holder)
-            held.extend(holder.held())
-        return held
+        shards = [shard for shard in self._core.shards if session_id in shard.holders]
+        if shards:
+            port.session.tally = shards[0].holders[session_id].tally
+        for shard in shards:
+            resume(shard, now, port.holder_on(shard))
 
     def _left(self, port: StreamPort) -> None:
         if self.ports.get(port.session.session) is port:

@@ -8,7 +8,7 @@ not among what it meets, so a walk ends however much comes in.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from jobline_server.engine.blocks import items_from
 from jobline_server.engine.job import Job
@@ -17,8 +17,8 @@ from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, JobState, shard_of
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended import EndedJobs
-from jobline_server.runtime.ended_lists import ended_query, views_of
+from jobline_server.runtime.ended import LOOK_JOBS, EndedJobs, Kept, Look, kept_of_part, view_of
+from jobline_server.runtime.ended_lists import ended_query
 from jobline_server.runtime.shown import has_wanted_options, last_error, matches
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.finished import EndedPart, EndedSpan
@@ -126,13 +126,21 @@ def _parts(item: Item, wanted: JobFilter) -> Iterator[range]:
 
 
 class EndedWalk:
-    """Ended jobs that a filter lets through, a page at a time. Whoever changes them holds
-    `EndedJobs.changing` around `next_page` and the commit of the change.
+    """Ended jobs that a filter lets through, a page at a time: as `next_spans`, or with all that is
+    kept of them as `next_looks`. Whoever changes them holds `EndedJobs.changing` around that and
+    the commit of the change.
     """
 
     def __init__(self, core: Core, ended: EndedJobs, wanted: JobFilter) -> None:
         self._ended = ended
         self._wanted = wanted
+        # Conditions on what only a job's record says.
+        self._by_record = bool(
+            wanted.headers
+            or wanted.pushed_after_ms is not None
+            or wanted.pushed_before_ms is not None
+            or wanted.ended_after_ms is not None
+        )
         self._after: int | None = 0
         self._end_ids = [shard.next_id() for shard in core.shards]
 
@@ -141,37 +149,56 @@ class EndedWalk:
         """Whether there are no more pages."""
         return self._after is None
 
-    async def next_page(self) -> list[EndedSpan]:
-        """What the next page holds, perhaps nothing. Damaged jobs are left out, and said in the
-        log.
+    async def next_spans(self) -> list[EndedSpan]:
+        """What the next page holds, perhaps nothing."""
+        if not self._by_record:
+            return [
+                EndedSpan(part.row.queue, part.row.state, part.first_id, part.count)
+                for part in await self._next_parts()
+            ]
+        return [
+            EndedSpan(one.record.queue, one.state, job_id, 1)
+            async for look in self.next_looks()
+            for job_id, one in look.kept.items()
+        ]
+
+    async def next_looks(self) -> AsyncIterator[Look]:
+        """The same, a bounded number of jobs of one shard at a time. What was read for the page is
+        not read again for each of its jobs.
         """
+        kept: dict[int, Kept] = {}
+        shard = looked = 0
+        for ids, part in _pieces(await self._next_parts()):
+            looked += len(ids)
+            if looked > LOOK_JOBS or shard_of(part.first_id) != shard:
+                if kept:
+                    yield Look(list(kept), kept, frozenset())
+                await asyncio.sleep(0)
+                kept, shard, looked = {}, shard_of(part.first_id), len(ids)
+            found = kept_of_part(part, ids)
+            if self._by_record:
+                found = {i: one for i, one in found.items() if matches(view_of(one), self._wanted)}
+            kept.update(found)
+        if kept:
+            yield Look(list(kept), kept, frozenset())
+
+    async def _next_parts(self) -> list[EndedPart]:
+        """Damaged jobs are left out, and said in the log."""
         if self._after is None:
             return []
         await self._ended.write()
         page = await self._ended.finished.list(ended_query(self._wanted, self._after, PAGE_JOBS))
         self._ended.damage.found(page.bad)
-        spans: list[EndedSpan] = []
-        for part in page.parts:
-            if part.first_id < self._end_ids[shard_of(part.first_id)]:
-                spans += await self._spans_of(part)
+        ends = self._end_ids
         self._after = page.resume_after
-        if self._after is not None and self._after >= self._end_ids[-1]:
+        if self._after is not None and self._after >= ends[-1]:
             self._after = None
-        return spans
+        return [part for part in page.parts if part.first_id < ends[shard_of(part.first_id)]]
 
-    async def _spans_of(self, part: EndedPart) -> list[EndedSpan]:
-        """A part whole, unless a condition is set on what only its records say."""
-        row, wanted = part.row, self._wanted
-        if not (
-            wanted.headers
-            or wanted.pushed_after_ms is not None
-            or wanted.pushed_before_ms is not None
-            or wanted.ended_after_ms is not None
-        ):
-            return [EndedSpan(row.queue, row.state, part.first_id, part.count)]
-        await asyncio.sleep(0)
-        return [
-            EndedSpan(row.queue, row.state, view.id, 1)
-            for view in views_of(part)
-            if matches(view, wanted)
-        ]
+
+def _pieces(parts: Iterable[EndedPart]) -> Iterator[tuple[range, EndedPart]]:
+    """Parts, in pieces of at most `LOOK_JOBS` ids."""
+    for part in parts:
+        end_id = part.first_id + part.count
+        for first_id in range(part.first_id, end_id, LOOK_JOBS):
+            yield range(first_id, min(first_id + LOOK_JOBS, end_id)), part

@@ -51,6 +51,11 @@ class Gather:
         self._due_ms = due_ms if self._due_ms is None else min(due_ms, self._due_ms)
         return True
 
+    @property
+    def has_crowd(self) -> bool:
+        """Whether commits wait for more callers."""
+        return self._seen >= CROWD
+
     def due_ms(self) -> float | None:
         """When to go: a moment that may have passed; None while there is nothing to write."""
         return self._due_ms

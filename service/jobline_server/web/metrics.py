@@ -46,16 +46,11 @@ class BeatRecord(Protocol):
 
 
 def make_registry(
-    runtime: Runtime,
-    meters: CallMeters,
-    beats: Mapping[str, BeatRecord],
-    *,
-    version: str,
-    transport: str,
+    server: ServerCollector, meters: CallMeters, beats: Mapping[str, BeatRecord]
 ) -> CollectorRegistry:
     """A registry of this server alone, and of its process."""
     registry = CollectorRegistry()
-    registry.register(ServerCollector(runtime, version=version, transport=transport))
+    registry.register(server)
     registry.register(CallsCollector(meters))
     registry.register(BeatsCollector(beats))
     ProcessCollector(registry=registry)
@@ -63,20 +58,26 @@ def make_registry(
 
 
 class ServerCollector(Collector):
-    """Counts of the server and of its first queues by name."""
+    """Counts of the server and of its first queues by name: `look` before each `collect`, which the
+    library wants in one step.
+    """
 
     def __init__(self, runtime: Runtime, *, version: str, transport: str) -> None:
         self._runtime = runtime
         self._info = {"version": version, "transport": transport}
+        self._view: ServerView | None = None
+        self._queues: list[QueueView] = []
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: names are known when there is something to tell."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All of it, now."""
+        """What `look` saw, and what needs no look."""
         yield InfoMetricFamily("jobline", "The server.", value=self._info)
-        view = self._runtime.statistics()
+        view, queues = self._view, self._queues
+        if view is None:
+            return
         yield from _totals(view)
         yield from _health(view)
         yield from _own_work(self._runtime.core)
@@ -90,7 +91,6 @@ class ServerCollector(Collector):
             "Dead jobs that were deleted because their queue keeps no more of them.",
             self._runtime.evictions.count,
         )
-        queues = self._first_queues()
         core = self._runtime.core
         yield from queue_metrics(queues, core.now().wall_ms)
         yield from span_metrics(core.spans)
@@ -99,12 +99,17 @@ class ServerCollector(Collector):
             "jobline_queues_without_metrics", "Queues over the bound of this page.", left_out
         )
 
-    def _first_queues(self) -> list[QueueView]:
+    async def look(self) -> None:
+        """Counts queues, which may be many, some at a time."""
+        self._queues = await self._first_queues()
+        self._view = await self._runtime.statistics()
+
+    async def _first_queues(self) -> list[QueueView]:
         """By name. A page of the list may be shorter than asked for, for bytes not shown here."""
         found: list[QueueView] = []
         token = ""
         while len(found) < QUEUES_MAX:
-            views, token = self._runtime.list_queues(
+            views, token = await self._runtime.list_queues(
                 page_size=QUEUES_MAX - len(found), page_token=token, prefix=""
             )
             found += views

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -28,17 +28,21 @@ FULL = "ready, but refuses pushes: the disk is full"
 def make_pages(
     registry: CollectorRegistry,
     *,
+    look: Callable[[], Awaitable[None]],
     version: str,
     failing: Callable[[], list[str]],
     is_ready: Callable[[], bool],
     is_full: Callable[[], bool],
 ) -> Starlette:
-    """The application. `failing` says in lines what does not work."""
+    """The application. `look` has the registry see what there is; `failing` says in lines what
+    does not work.
+    """
 
     async def landing(_request: Request) -> Response:
         return PlainTextResponse(LANDING.format(version=version))
 
     async def metrics(request: Request) -> Response:
+        await look()
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 

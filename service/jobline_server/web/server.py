@@ -6,6 +6,7 @@ uvicorn's `serve` would take SIGTERM for itself and wake ten times a second to l
 
 from __future__ import annotations
 
+import errno
 import socket
 
 import uvicorn
@@ -65,6 +66,8 @@ def bind(listen: str) -> socket.socket:
         listener.bind((host.strip("[]"), port))
     except OSError as error:
         listener.close()
-        raise CannotListen(f"{listen}: cannot listen there ({error})") from None
+        why = (error.strerror or str(error)).lower()
+        advice = "; is another server on it?" if error.errno == errno.EADDRINUSE else ""
+        raise CannotListen(f"{listen}: cannot listen there ({why}){advice}") from None
     listener.setblocking(False)
     return listener

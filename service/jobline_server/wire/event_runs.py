@@ -6,9 +6,10 @@ on the run, and no event is made before somebody has to be shown one.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -60,6 +61,13 @@ class Columns(NamedTuple):
 NO_COLUMNS = Columns()
 
 
+def packed(numbers: Iterable[int]) -> array[int]:
+    """Numbers as they are kept for watchers: a list would have the garbage collector look at each
+    of them, tens of milliseconds at a time where many jobs are handed out one by one.
+    """
+    return array("q", numbers)
+
+
 @dataclass(slots=True)
 class EventRun:
     """`starts[i]`, `counts[i]` name ids, in the order in which it happened to them; no `starts`: it
@@ -71,15 +79,15 @@ class EventRun:
     counts: Sequence[int] = ()
     columns: Columns = NO_COLUMNS
     total: int = 1
-    _ends: list[int] = field(default_factory=list)
+    _ends: Sequence[int] = ()
 
     def part(self, skip: int, count: int) -> EventRun:
         """`count` of its events, after the first `skip`."""
         if not self.starts or (not skip and count == self.total):
             return self
+        if not self._ends:
+            self._ends = packed(accumulate(self.counts))
         ends = self._ends
-        if not ends:
-            ends.extend(accumulate(self.counts))
         low = bisect_right(ends, skip)
         high = bisect_right(ends, skip + count - 1) + 1
         starts, counts = list(self.starts[low:high]), list(self.counts[low:high])

@@ -147,7 +147,7 @@ class TwinMachine(RuleBasedStateMachine):
                 for id_ in self.leases.held:
                     self.leases.waiting.append(id_)
                 self.leases.held.clear()
-            self.server.opened(resumed=bool(held), held=held)
+            self.server.opened([one for one, _ in held], [delivery for _, delivery in held])
         server = self.server
         assert server is not None
         server.handle_any(self.clock)

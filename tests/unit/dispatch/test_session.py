@@ -96,7 +96,7 @@ def test_stream_that_has_ended_stays_ended() -> None:
 def test_gathers_everything_into_one_frame() -> None:
     """What came up since the last frame goes out together, and only once."""
     session = a_session()
-    session.opened(resumed=False, held=[])
+    session.opened([], [])
     session.deliver(Leased())
     session.handle_settle()
     session.confirm(7, [(0, SettleOutcome.LEASE_LOST)])

@@ -20,7 +20,7 @@ def test_items_are_counted_in_and_out_in_any_order(seed):
         first_id, count = chance.randrange(10_000), chance.choice([1, 2, 70, 300])
         run = range(first_id, first_id + count)
         if there.isdisjoint(run):
-            blocks.add_run(first_id, count)
+            blocks.add(list(run))
             there |= set(run)
         leaving = [one for one in run if one in there]
         if chance.random() < 0.5:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobline_server.engine import limits
 from jobline_server.engine.holder import Holder, LeaseWheel, Tally
 from jobline_server.engine.job import Job
 from jobline_server.engine.lease_look import LeaseLook
@@ -93,7 +94,19 @@ def test_holder_tells_what_it_holds(world):
     holder = world.session()
     delivery = world.lease(holder=holder).runs[0].delivery
     world.ack([(first_id, delivery)])
-    assert holder.held() == [(first_id + 1, delivery)]
+    assert list(holder.held()) == [(first_id + 1, delivery)]
+
+
+def test_what_is_settled_between_two_slices_is_not_told(world, monkeypatch):
+    """Trial C2: a slice lists as many leases as a step may."""
+    monkeypatch.setattr(limits, "HELD_SLICE_LEASES", 2)
+    holder = world.session()
+    ids = [world.row() for _ in range(5)]
+    deliveries = {i: world.one(holder=holder).delivery for i in ids}
+    slices = holder.held_slices()
+    assert next(slices) == (ids[:2], [deliveries[i] for i in ids[:2]])
+    world.ack([(ids[3], deliveries[ids[3]])])
+    assert [of_slice for of_slice, _ in slices] == [[ids[2], ids[4]], []]
 
 
 def test_wheel_holds_a_holder_once_however_often_it_is_armed():

@@ -92,9 +92,9 @@ def test_key_is_unsaved_till_a_checkpoint_takes_it():
 def test_volatile_key_is_never_saved_until_a_durable_one_takes_it_over():
     table = KeyTable()
     table.add(ONE, record(1), volatile=True)
-    assert (table.unsaved, table.volatile) == ({}, {ONE})
+    assert (table.unsaved, set(table.volatile)) == ({}, {ONE})
     table.add(ONE, record(2))
-    assert (table.unsaved, table.volatile) == ({0: [ONE]}, set())
+    assert (table.unsaved, set(table.volatile)) == ({0: [ONE]}, set())
     table.add(TWO, record(3), volatile=True)
     table.forget(9 * HOUR, 9)
-    assert table.volatile == set()
+    assert set(table.volatile) == set()

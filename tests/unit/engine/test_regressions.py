@@ -104,4 +104,4 @@ def test_session_that_returned_is_not_forgotten_with_the_holder_it_had_before(wo
         later.heard_ms = world.now.mono_ms
         world.tick()
     assert world.shard.holders == {later.session: later}
-    assert later.held() == [(second, delivery)]
+    assert list(later.held()) == [(second, delivery)]

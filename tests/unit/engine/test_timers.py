@@ -293,5 +293,5 @@ def test_worker_that_returns_after_a_restart_keeps_its_leases(world):
     restart_leases(world.shard, world.now)
     [holder] = world.shard.holders.values()
     resume(world.shard, world.now, holder)
-    assert holder.held() == [(first_id, delivery)]
+    assert list(holder.held()) == [(first_id, delivery)]
     assert world.ack([(first_id, delivery)]) == []

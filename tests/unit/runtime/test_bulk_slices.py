@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
-from jobline_server.storage.finished import DeadGroup
 from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from tests.pushed_rows import NewJob, rows_of
@@ -66,12 +65,17 @@ async def push(runtime: Runtime, kind: str) -> None:
     await runtime.core.commits.wait()
 
 
+LOOKS = ((Shard, "state_of"), (walks, "has_wanted_options"))
+
+
 class Work:
     """How often jobs were looked at between two rounds of the loop, at most, and in all."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, looks: Sequence[tuple[object, str]] = LOOKS
+    ) -> None:
         self.most = self.total = self._now = 0
-        for owner, name in ((Shard, "state_of"), (walks, "has_wanted_options")):
+        for owner, name in looks:
             monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,6 +152,23 @@ async def test_ended_jobs_are_put_back_and_deleted_in_slices(
         await cancel(busy)
     assert work.most <= 9 * walks.SLICE_JOBS
     assert busy.get_queue(QUEUE).ended.get(JobState.CANCELLED, 0) == 0
+
+
+async def test_ended_jobs_are_read_once_to_be_put_back_and_share_commits(
+    busy: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: a commit for each look would take longer than the work. One for all would be
+    encoded in one step.
+    """
+    await push(busy, "singles")
+    await cancel(busy)
+    kept = Selection(filter=JobFilter(queue=QUEUE, states=KEPT_STATES))
+    work, commits = Work(monkeypatch, [(walks, "kept_of_part")]), busy.core.commits.commits
+    monkeypatch.delattr(SqliteFinished, "get_many")
+    assert (await work.of(busy.retry_jobs(kept, dry_run=False, audit=Audit()))).count == JOBS
+    assert (work.total, work.most) == (JOBS, ended.LOOK_JOBS)
+    slices = JOBS // walks.SLICE_JOBS
+    assert slices <= busy.core.commits.commits - commits <= slices + 1
 
 
 @pytest.mark.parametrize("kind", ["singles", "lots", "ones"])
@@ -261,21 +282,3 @@ async def test_two_who_delete_a_queue_do_it_once(busy: Runtime) -> None:
     assert refused.value.kind is RefusalKind.QUEUE_NOT_FOUND
     await push(busy, "lots")
     assert busy.get_queue(QUEUE).ready == JOBS
-
-
-async def test_statistics_of_many_kinds_of_dead_jobs_yield(
-    busy: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Trial E5: a type of error for each of many dead jobs."""
-    groups = [DeadGroup("q", "", 1, str(number), 1, 0, 0) for number in range(JOBS)]
-
-    async def found(_queue: str) -> list[DeadGroup]:
-        return groups
-
-    monkeypatch.setattr(busy.ended.finished, "dead_statistics", found)
-    task = asyncio.ensure_future(busy.dead_statistics(""))
-    rounds = 0
-    while not task.done():  # its rounds are counted
-        await asyncio.sleep(0)
-        rounds += 1
-    assert (len(await task), rounds > JOBS // ended.LOOK_JOBS) == (JOBS, True)

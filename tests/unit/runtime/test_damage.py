@@ -38,8 +38,11 @@ async def listed(runtime: Runtime) -> list[int]:
 
 
 async def metric(runtime: Runtime, name: str) -> Any:
-    collected = ServerCollector(runtime, version="1", transport="grpcio").collect()
-    (value,) = [one.value for family in collected for one in family.samples if one.name == name]
+    collector = ServerCollector(runtime, version="1", transport="grpcio")
+    await collector.look()
+    (value,) = [
+        one.value for family in collector.collect() for one in family.samples if one.name == name
+    ]
     return value
 
 

@@ -8,7 +8,7 @@ from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.runtime.events import event_runs
 from jobline_server.runtime.runtime import Runtime
 
@@ -37,3 +37,20 @@ async def test_every_job_of_a_delayed_lot_is_told_to_be_ready(runtime: Runtime) 
     tick(shard, runtime.core.now())
     ready = EventKind.EVENT_KIND_READY
     assert happened(runtime) == [(ready, first_id), (ready, first_id + 2), (ready, first_id + 3)]
+
+
+async def test_small_pushes_at_the_same_time_are_one_run(runtime: Runtime) -> None:
+    """Trial C3: a hundred calls that push a job each are one event run, however they are cut."""
+    shard, now = runtime.core.shards[0], runtime.core.now()
+    for queue, name in [("mail", "a"), ("mail", "a"), ("mail", "b"), ("sms", "b"), ("sms", "b")]:
+        push = Push(queue, JobOptions(name=name), payloads=Payloads.of([b"1", b"2"]))
+        decide_push(shard, now, push)
+    shard.take_entries()
+    runs = event_runs(0, 0, shard.take_happened()[0])
+    pushed = [run for run in runs if run.shared.kind == EventKind.EVENT_KIND_PUSHED]
+    assert [(run.shared.queue, run.shared.name, run.total) for run in pushed] == [
+        ("mail", "a", 4),
+        ("mail", "b", 2),
+        ("sms", "b", 4),
+    ]
+    assert list(pushed[0].counts) == [2, 2]

@@ -5,12 +5,17 @@ none.
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import aclosing
+from types import FunctionType, ModuleType
 
 import pytest
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.commands import Push, RefusalKind, Refused, Rows
+from jobline_server.engine.entries import Fact
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime import feed, kept_turns
@@ -202,16 +207,40 @@ async def test_the_loop_goes_on_while_a_watcher_finds_nothing(runtime: Runtime) 
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["lots", "single jobs"])
-async def test_jobs_that_ended_are_kept_no_longer_than_their_bytes_allow(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, alone: bool
-) -> None:
-    """What an ack adds to the journal is small; what it keeps in memory is the job."""
-    monkeypatch.setattr(kept_turns, "BYTES_KEPT_MAX", 100_000)
+async def test_events_are_kept_without_their_jobs(runtime: Runtime, alone: bool) -> None:
+    """Trial C3: payloads, facts and jobs go as if nobody watched; the collector looks at no id."""
+    payload = b"x" * 30_000
     begun = await now_of(runtime)
-    for _ in range(3):
-        await push_one(runtime, b"x" * 30_000, alone=alone)
-    await anext(runtime.watch(EVERYTHING, begun, room=Room.RUNS))
+    await push_one(runtime, payload, alone=alone)
     await work(runtime)
+    assert [kind for (kind, _), _ in await told_since(runtime, begun)][-3:] == [
+        "PUSHED",
+        "LEASED",
+        "COMPLETED",
+    ]
+    reached: list[object] = [runtime.feed._turns]
+    seen: set[int] = set()
+    while reached:
+        one = reached.pop()
+        if id(one) in seen or isinstance(one, type | ModuleType | FunctionType):
+            continue
+        seen.add(id(one))
+        assert not isinstance(one, Fact | Job | Lot)
+        assert one != payload
+        reached += gc.get_referents(one)
+    for turn in runtime.feed._turns:
+        assert not any(isinstance(run.starts, list) for run in turn.runs)
+
+
+async def test_events_are_kept_no_longer_than_their_bytes_allow(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of errors may be long, and runs of ids many."""
+    begun = await now_of(runtime)
+    await push(runtime, 1, turns=20)
+    assert len(await told_since(runtime, begun)) == 1 + 20
+    monkeypatch.setattr(kept_turns, "BYTES_KEPT_MAX", 20 * kept_turns.RUN_BYTES)
+    await push(runtime, 1, turns=2)
     with pytest.raises(Refused) as refused:
         await anext(runtime.watch(EVERYTHING, begun, room=Room.RUNS))
     assert refused.value.kind is RefusalKind.OFFSET_GONE

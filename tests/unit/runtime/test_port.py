@@ -38,6 +38,7 @@ async def a_stream(runtime: Runtime, *, jobs: int = 1) -> tuple[StreamPort, list
     port = runtime.open_stream(Open(Worker("w"), (("mail", 1),)))
     port.receive(WorkerFrame(window=Window(jobs)))
     assert await port.next_frame() is not None
+    port.session.handle_written()
     return port, held(port)
 
 
@@ -233,6 +234,7 @@ async def test_many_items_of_a_frame_are_taken_in_slices(
     """Trial C2: the loop goes on in between, and the answer is one."""
     for module in (confirms, port_module):
         monkeypatch.setattr(module, "SETTLES_AT_ONCE", 10)
+    monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
     port, leases = await a_stream(runtime, jobs=25)
     leases[20] = leases[20][0], 1
     error = JobError(message="no such host")
@@ -262,6 +264,7 @@ async def test_a_stream_that_ends_between_two_slices_settles_no_more(
 ) -> None:
     """Trial C2: its leases may be another stream's; the worker settles the rest again there."""
     monkeypatch.setattr(confirms, "SETTLES_AT_ONCE", 10)
+    monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
     port, leases = await a_stream(runtime, jobs=25)
     settle = Settle(1, fails=[FailItem(*lease, JobError()) for lease in leases])
     slices = port.receive_slices(WorkerFrame(settles=[settle]))

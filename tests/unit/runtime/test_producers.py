@@ -11,8 +11,9 @@ from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions
-from jobline_server.runtime import producers
+from jobline_server.runtime import commits, producers
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.storage.store import DiskFull
 
 OTHER_OPTIONS = JobOptions(name="other")
 
@@ -131,3 +132,75 @@ async def test_a_failure_that_nobody_foresaw_reaches_every_caller(
     monkeypatch.setattr(producers, "decide_push", fails)
     outcomes = await pushed_at_once(runtime, a_push(b"1"), a_push(b"2"))
     assert [type(outcome) for outcome in outcomes] == [LookupError, LookupError]
+
+
+async def a_crowd(runtime: Runtime) -> None:
+    """So many push at the same time that commits wait for more."""
+    crowd = [asyncio.ensure_future(runtime.push(fsynced(b"c"))) for _ in range(8)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await runtime.core.commits.commit_once()
+    await asyncio.gather(*crowd)
+    assert runtime.core.commits.has_crowd
+
+
+def fsynced(*payloads: bytes, **rest: Any) -> Push:
+    return a_push(*payloads, level=AckLevel.FSYNCED, **rest)
+
+
+async def begun(runtime: Runtime, *pushes: Push) -> list[asyncio.Task[Pushed]]:
+    """Each in a turn of its own."""
+    calls = []
+    for push in pushes:
+        calls.append(asyncio.ensure_future(runtime.push(push)))
+        await asyncio.sleep(0)
+    return calls
+
+
+async def test_what_waits_for_a_crowd_is_decided_when_the_commit_is_cut(runtime: Runtime) -> None:
+    """It would have had to wait in any case, and is one lot. What waits for no disk does not."""
+    await a_crowd(runtime)
+    calls = await begun(runtime, fsynced(b"1"), fsynced(b"2", b"3"), fsynced(b"4"))
+    assert lots(runtime) == [[b"c"] * 8]
+    assert (await runtime.push(a_push(b"5"))).count == 1
+    await runtime.core.commits.commit_once()
+    first, second, third = await asyncio.gather(*calls)
+    assert [second.first_id - first.first_id, third.first_id - first.first_id] == [1, 3]
+    assert lots(runtime)[1:] == [[b"5"], [b"1", b"2", b"3", b"4"]]
+
+
+async def test_a_full_disk_refuses_what_waits_for_the_commit(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial B6: at once, and not when there is room again; nor does anybody wait for it then."""
+    await a_crowd(runtime)
+    store, full = runtime.core.commits._store, asyncio.Event()
+    commit = store.commit
+
+    async def finds_it_full(*arguments: Any) -> None:
+        if not full.is_set():
+            full.set()
+            raise DiskFull("no room")
+        await commit(*arguments)
+
+    monkeypatch.setattr(store, "commit", finds_it_full)
+    monkeypatch.setattr(commits, "FULL_RETRY_SECONDS", 3_600)
+    await begun(runtime, fsynced(b"1"))
+    writing = asyncio.ensure_future(runtime.core.commits.commit_once())
+    (waits,) = await begun(runtime, fsynced(b"2"))
+    await full.wait()
+    with pytest.raises(Refused) as refused:
+        await waits
+    assert refused.value.kind is RefusalKind.DISK_FULL
+    assert not runtime.core.commits.has_crowd
+    writing.cancel()
+
+
+async def test_a_failed_disk_is_told_to_what_waits_for_the_commit(runtime: Runtime) -> None:
+    await a_crowd(runtime)
+    (waits,) = await begun(runtime, fsynced(b"1"))
+    runtime.core.commits.fail(OSError("the disk is gone"))
+    with pytest.raises(Refused) as refused:
+        await waits
+    assert refused.value.kind is RefusalKind.STORAGE_FAILED
+    runtime.core.commits.failed.exception()

@@ -36,7 +36,7 @@ async def test_the_last_page_of_queues_says_so_however_full_it_is(runtime: Runti
         )
     pages, token = [], ""
     for _ in range(2):
-        views, token = runtime.list_queues(page_size=2, page_token=token, prefix="")
+        views, token = await runtime.list_queues(page_size=2, page_token=token, prefix="")
         pages.append([view.name for view in views])
     assert (pages, token) == ([["a", "b"], ["c", "d"]], "")
 
@@ -56,7 +56,7 @@ async def test_a_page_of_queues_ends_when_it_shows_enough_bytes(runtime: Runtime
     await large_queues(runtime, count=65)
     names, token, pages = [], "", 0
     while token or not pages:
-        views, token = runtime.list_queues(page_size=1_000, page_token=token, prefix="")
+        views, token = await runtime.list_queues(page_size=1_000, page_token=token, prefix="")
         response = ListQueuesResponse(next_page_token=token)
         for view in views:
             fill_queue(response.queues.add(), view)
@@ -69,6 +69,7 @@ async def test_a_page_of_queues_ends_when_it_shows_enough_bytes(runtime: Runtime
 async def test_metrics_show_as_many_queues_however_much_they_say(runtime: Runtime) -> None:
     await large_queues(runtime, count=65)
     collector = metrics.ServerCollector(runtime, version="1", transport="grpcio")
+    await collector.look()
     samples = {
         (sample.name, sample.labels.get("queue")): sample.value
         for family in collector.collect()

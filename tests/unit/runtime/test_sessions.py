@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from jobline_server.dispatch.frames import Goaway, Open, Settle, Window, Worker, WorkerFrame
-from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Push, RefusalKind, Refused, Rows
 from jobline_server.engine.limits import DISCONNECT_GRACE_MS
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.streams import GOAWAY_MS, shown_name
 from tests.unit.runtime.conftest import opened as opened_at
-from tests.unit.runtime.test_port import a_stream, held
+from tests.unit.runtime.test_port import Lease, a_stream, held
 
 HOUR_MS = 3_600_000
 
@@ -141,3 +143,50 @@ async def test_the_wall_clock_sends_no_stream_away(runtime: Runtime) -> None:
     clock.wall_ms -= 2 * HOUR_MS
     clock.advance(HOUR_MS)
     assert runtime.streams.send_away_old(HOUR_MS // 2) == 1
+
+
+async def many_held(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> tuple[StreamPort, list[Lease]]:
+    """A session that is taken up with more leases than are listed in a step, and those."""
+    monkeypatch.setattr(limits, "HELD_SLICE_LEASES", 10)
+    rows = Rows([b"x"] * 50, [DEFAULT_OPTIONS] * 50)
+    await runtime.push(Push("mail", DEFAULT_OPTIONS, rows=rows, level=AckLevel.BUFFERED))
+    earlier, leases = await a_stream(runtime, jobs=50)
+    earlier.disconnect()
+    return opened(runtime, earlier.session.session), leases
+
+
+async def test_many_leases_of_a_session_are_told_in_one_frame_and_listed_in_slices(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: a hundred thousand were listed in one step. It gets no more jobs before that."""
+    port, leases = await many_held(runtime, monkeypatch)
+    port.receive(WorkerFrame(window=Window(jobs=100)))
+    assert port.tally.jobs == 50
+    task, rounds = asyncio.ensure_future(port.next_frame()), 0
+    while not task.done():  # its rounds are counted
+        await asyncio.sleep(0)
+        rounds += 1
+    frame = await task
+    assert frame is not None
+    assert frame.opened is not None
+    assert rounds > 50 // 10
+    told = zip(frame.opened.held_ids, frame.opened.held_deliveries, strict=True)
+    assert (sorted(told), frame.opened.resumed) == (sorted(leases), True)
+    assert port.tally.jobs > 50, "and now it does"
+
+
+async def test_a_session_may_be_taken_up_again_while_its_leases_are_listed(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: the newest stream has them."""
+    port, leases = await many_held(runtime, monkeypatch)
+    task = asyncio.ensure_future(port.next_frame())
+    await asyncio.sleep(0)
+    newer = opened(runtime, port.session.session)
+    with pytest.raises(Refused, match="newer stream"):
+        await task
+    assert (await answer(newer))[1]
+    assert sorted(held(newer)) == sorted(leases)
+    assert newer.tally.jobs == 50

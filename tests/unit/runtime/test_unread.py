@@ -7,8 +7,10 @@ import asyncio
 import pytest
 
 from jobline.v1 import job_service_pb2
-from jobline_server.dispatch.frames import Open, Worker, WorkerFrame
-from jobline_server.engine.commands import ExtendItem
+from jobline_server.dispatch.frames import Open, Window, Worker, WorkerFrame
+from jobline_server.engine.commands import ExtendItem, Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.rpc import job_stream
 from jobline_server.runtime import port as port_module
 from jobline_server.runtime.runtime import Runtime
@@ -66,3 +68,38 @@ async def test_a_reader_that_waits_for_its_worker_ends_with_the_stream(
     port.disconnect()
 
     await waiting
+
+
+@pytest.mark.parametrize("window", [Window(2, 1_000), Window(1_000, 200)])
+async def test_jobs_that_were_not_sent_fill_the_window_even_if_they_are_settled(
+    runtime: Runtime, window: Window
+) -> None:
+    """Trial E6: deliveries can be guessed, so a worker that never reads could settle what it was
+    never sent, and be handed the next jobs, whose payloads would wait for it.
+    """
+    payloads = Payloads.of([bytes(100)] * 10)
+    await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED))
+    await runtime.core.commits.commit_once()
+    port = runtime.open_stream(Open(Worker("w"), (("mail", 1),)))
+    port.receive(WorkerFrame(window=window))
+    told = 0
+
+    async def settle_all() -> None:
+        for holder in port.holders.values():
+            leases = list(holder.held())
+            ids, deliveries = [lease[0] for lease in leases], [lease[1] for lease in leases]
+            acked = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))
+            await asyncio.sleep(0)
+            await runtime.core.commits.commit_once()
+            await acked
+
+    await settle_all()
+    assert runtime.get_queue("mail").ready == 8
+    while told < 10:
+        async with asyncio.timeout(5):
+            frame = await port.next_frame()  # is being written
+        assert frame is not None
+        told += sum(leased.count() for leased in frame.leased)
+        before = runtime.get_queue("mail").ready
+        await settle_all()
+        assert runtime.get_queue("mail").ready == before

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -22,6 +22,7 @@ _WIDTH_WITHOUT_TERMINAL = 120
 # Of a screen: what stands around the table of results.
 _LINES_AROUND = 14
 _SHA256_SHOWN = 12
+_WIDTH_FOR_SHA256 = 80
 _PROBLEMS_SHOWN = 20
 _LOG_LINES_SHOWN = 20
 
@@ -105,19 +106,23 @@ class Screen:
         height = self.console.size.height - _LINES_AROUND
         room = max(height if self.console.is_terminal else _LINES_WITHOUT_TERMINAL, 6)
         chosen, left_out = screenful(rows, room)
-        shown = Table(box=None, pad_edge=False, header_style="bold")
-        shown.add_column("path", overflow="ellipsis", no_wrap=True)
-        for title in ("size", "sha256", "worker", "handed out", ""):
-            shown.add_column(title, justify="right" if title == "size" else "left", no_wrap=True)
-        for row in chosen:
-            shown.add_row(
-                Text(self.short(row.path)),
-                f"{row.size:,}",
-                row.sha256[:_SHA256_SHOWN],
-                row.worker,
-                row.reason.lower(),
-                Text(row.verdict, style="green" if row.verdict == "right" else "bold red"),
-            )
+        titles = ["size", "worker", "handed out", ""]
+        cells = [[f"{row.size:,}", row.worker, row.reason.lower(), row.verdict] for row in chosen]
+        if self.console.width >= _WIDTH_FOR_SHA256:
+            titles.insert(1, "sha256")
+            for row, line in zip(chosen, cells, strict=True):
+                line.insert(1, row.sha256[:_SHA256_SHOWN])
+        # The path takes what the others leave; left to itself, the table cuts them all alike.
+        widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+        room_for_path = max(self.console.width - sum(width + 1 for width in widths), 8)
+        shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+        shown.add_column("path", overflow="ellipsis", no_wrap=True, max_width=room_for_path)
+        for title, width in zip(titles, widths, strict=True):
+            justify: JustifyMethod = "right" if title == "size" else "left"
+            shown.add_column(title, justify=justify, no_wrap=True, min_width=width)
+        for row, (*line, verdict) in zip(chosen, cells, strict=True):
+            style = "green" if verdict == "right" else "bold red"
+            shown.add_row(Text(self.short(row.path)), *line, Text(verdict, style=style))
         self.console.print(shown)
         if left_out:
             self.say(f"… and {left_out:,} more", "dim")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobline_server.engine import limits
-from jobline_server.engine.apply.touch import add_job, add_jobs, add_lot, mark_job, mark_lot, single
+from jobline_server.engine.apply.touch import add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import (
     JobsPushed,
@@ -21,10 +21,10 @@ from jobline_server.engine.states import Move, live
 from jobline_server.engine.values import JobState, LeaseReason
 
 if TYPE_CHECKING:
+    from jobline_server.engine.entries import JobRecord
     from jobline_server.engine.lane import Lane
     from jobline_server.engine.queue import Queue
     from jobline_server.engine.shard import Shard
-    from jobline_server.engine.values import JobOptions
 
 
 def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
@@ -111,18 +111,17 @@ def _put_off(shard: Shard, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
 def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> None:
     """Jobs of one queue whose state is READY now go to the tails of their lanes, in this order."""
     order = shard.next_order
-    lane: Lane | None = None
-    options: JobOptions | None = None
     has_large = max([len(job.payload) for job in jobs], default=0) > SMALL_BYTES
+    # Few options are many jobs', in any order.
+    lanes: dict[int, Lane] = {}
     for job in jobs:
-        if job.options is not options or lane is None or has_large:
-            options = job.options
-            lane = queue.lane_of(job)
-            tail = lane.unswept or lane.items
+        lane = lanes.get(id(job.options))
+        if lane is None or has_large:
+            lane = lanes[id(job.options)] = queue.lane_of(job)
         order += 1
         job.order = order
         job.offset = offset
-        tail.append(job)
+        (lane.unswept or lane.items).append(job)
         lane.ready += 1
     shard.next_order = order
     queue.ready += len(jobs)
@@ -207,6 +206,7 @@ def make_ready(shard: Shard, job: Job, offset: int) -> None:
 
 def apply_jobs_retried(shard: Shard, fact: JobsRetried, offset: int) -> None:
     """Ended jobs come back, with a clean slate and a counter that grows on."""
+    came: dict[str, list[Job]] = {}
     for record, state in zip(fact.jobs, fact.states, strict=True):
         queue = shard.queues[record.queue]
         job = Job(record.id, queue, record.options, record.payload, record.pushed_ms)
@@ -218,7 +218,26 @@ def apply_jobs_retried(shard: Shard, fact: JobsRetried, offset: int) -> None:
             details = job.details = Details()
             details.history = record.history
             details.checkpoint = record.checkpoint
-        add_job(shard, job)
         queue.ended[state] = queue.ended.get(state, 0) - 1
-        shard.ended.append(EndedChange(None, [record.id], [1], fact.at_ms))
-        make_ready(shard, job, offset)
+        came.setdefault(record.queue, []).append(job)
+    for name, jobs in came.items():
+        queue = shard.queues[name]
+        add_jobs(shard, queue, jobs)
+        put_at_tail(shard, queue, jobs, offset)
+    shard.changes.jobs.update([record.id for record in fact.jobs])
+    shard.ended.append(EndedChange(None, *_as_runs(fact.jobs), fact.at_ms))
+
+
+def _as_runs(records: list[JobRecord]) -> tuple[list[int], list[int]]:
+    """Jobs as runs of neighbours: first ids, and numbers of jobs."""
+    starts: list[int] = []
+    counts: list[int] = []
+    end_id = -1
+    for record in records:
+        if record.id == end_id:
+            counts[-1] += 1
+        else:
+            starts.append(record.id)
+            counts.append(1)
+        end_id = record.id + 1
+    return starts, counts

@@ -45,7 +45,7 @@ def mark_lot(shard: Shard, lot: Lot) -> None:
 def add_lot(shard: Shard, lot: Lot) -> None:
     """A lot is live from now on; the caller counts its jobs in."""
     shard.lots.add(lot)
-    lot.queue.blocks.add([lot.first_id])
+    lot.queue.blocks.add_one(lot.first_id)
 
 
 def remove_lot(shard: Shard, lot: Lot) -> None:
@@ -63,13 +63,13 @@ def add_job(shard: Shard, job: Job) -> None:
 
 
 def add_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
-    """Jobs of one queue, neighbours by id, are live from now on; the caller gives them a state and
-    counts that.
+    """Jobs of one queue, mostly neighbours by id, are live from now on; the caller gives them a
+    state and counts that.
     """
     load = shard.load
     ids = [job.id for job in jobs]
     shard.jobs.update(zip(ids, jobs, strict=True))
-    queue.blocks.add_run(ids[0], len(ids))
+    queue.blocks.add(ids)
     payload_bytes = sum([len(job.payload) for job in jobs])
     load.live_jobs += len(jobs)
     load.payload_bytes += payload_bytes

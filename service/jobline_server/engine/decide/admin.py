@@ -5,7 +5,6 @@ ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from jobline_server.engine.entries import (
@@ -84,7 +83,8 @@ def decide_delete_waiting(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[i
 
 def decide_retry(shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobState]]) -> list[int]:
     """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live, come again
-    on the list, or are of a queue that was deleted since somebody looked.
+    on the list, or are of a queue that was deleted since somebody looked. The records of the others
+    are the fact's from then on: a copy of each would be most of the work.
     """
     skipped: list[int] = []
     chosen: dict[int, tuple[JobRecord, JobState]] = {}
@@ -93,8 +93,9 @@ def decide_retry(shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobSta
         if is_live or record.id in chosen or not _is_of(shard.queues.get(record.queue), record.id):
             skipped.append(record.id)
             continue
-        fresh = replace(record, attempts=0, stalls=0, releases=0, result=b"", error=None)
-        chosen[record.id] = (fresh, state)
+        record.attempts = record.stalls = record.releases = 0
+        record.result, record.error = b"", None
+        chosen[record.id] = (record, state)
     if chosen:
         records = [record for record, _ in chosen.values()]
         shard.emit(JobsRetried(now.wall_ms, records, [state for _, state in chosen.values()]))

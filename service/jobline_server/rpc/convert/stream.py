@@ -201,5 +201,5 @@ def _fill_opened(message: job_service_pb2.StreamOpened, frame: ServerFrame) -> N
     message.session = opened.session
     fill_time(message.heartbeat_interval, opened.heartbeat_ms)
     message.resumed = opened.resumed
-    message.held_ids.extend(job_id for job_id, _ in opened.held)
-    message.held_deliveries.extend(delivery for _, delivery in opened.held)
+    message.held_ids.extend(opened.held_ids)
+    message.held_deliveries.extend(opened.held_deliveries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobline.v1 import job_pb2, store_pb2
+from jobline.v1 import store_pb2
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.values import Attempt, EndReason, JobError, LeaseReason
 from jobline_server.storage.codec.shared import interned_options
@@ -16,29 +16,39 @@ from jobline_server.wire.errors import (
 )
 from jobline_server.wire.options import serialized_options
 
+# Fields that record and message both have, and most records as they are when nothing is set.
+_MOSTLY_UNSET = (
+    "job_key",
+    "attempts",
+    "stalls",
+    "releases",
+    "delivery",
+    "worker",
+    "lease_reason",
+    "progress",
+    "progress_message",
+    "checkpoint",
+    "reason",
+    "result",
+)
+
 
 def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
-    """Writes a record into a message."""
+    """Writes a record into a message. What most have not is not even touched: a retry of many
+    writes them all at once.
+    """
     message.id = record.id
     message.queue = record.queue
     message.options = serialized_options(record.options)
     message.payload = record.payload
     message.pushed_ms = record.pushed_ms
-    message.job_key = record.job_key
-    message.attempts = record.attempts
-    message.stalls = record.stalls
-    message.releases = record.releases
-    message.delivery = record.delivery
-    message.worker = record.worker
-    message.lease_reason = job_pb2.LeaseReason.ValueType(record.lease_reason)
-    message.progress = record.progress
-    message.progress_message = record.progress_message
-    message.checkpoint = record.checkpoint
+    message.ended_ms = record.ended_ms
+    for name in _MOSTLY_UNSET:
+        value = getattr(record, name)
+        if value:
+            setattr(message, name, value)
     for attempt in record.history:
         fill_stored_attempt(message.history.add(), attempt)
-    message.ended_ms = record.ended_ms
-    message.reason = job_pb2.EndReason.ValueType(record.reason)
-    message.result = record.result
     fill_last_error(message, record.error, record.history)
 
 

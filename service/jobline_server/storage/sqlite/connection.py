@@ -11,6 +11,7 @@ what the disk holds may differ from there on.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import struct
 from collections.abc import Awaitable, Callable
@@ -89,6 +90,9 @@ class Database:
 
         def connect() -> sqlite3.Connection:
             found[0] = file.exists() and file.stat().st_size > 0
+            if not file.exists():
+                # SQLite would let others read it; what it makes beside it has the same mode.
+                os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             connection = sqlite3.connect(
                 file,
                 timeout=0,
@@ -102,7 +106,11 @@ class Database:
         connection = aiosqlite.Connection(connect, iter_chunk_size=64)
         try:
             await connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
+            # Its thread has still to tell the loop that it ended, which may be closed in a moment.
+            await asyncio.to_thread(connection._thread.join)  # noqa: SLF001  # nothing public waits
+            if isinstance(error, OSError):
+                raise
             raise StoreRefused(f"{file.name} cannot be opened: {error}") from error
         database = cls(file, connection, opened[0], settings)
         try:

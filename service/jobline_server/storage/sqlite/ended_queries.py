@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from heapq import merge
 from operator import itemgetter
@@ -117,10 +118,13 @@ def page(connection: sqlite3.Connection, query: EndedQuery) -> EndedPage:
     end = min((found for found in ends if found is not None), default=None)
     values["end"] = _EVERY_ID if end is None else end[0]
     filled = _Page(room_jobs=query.limit)
-    walks = [_walk(connection, source, values) for source in sources]
-    for found in merge(*walks, key=itemgetter(0)):
-        if not filled.add(found, query.after_id):
-            return EndedPage(filled.parts, filled.bad, resume_after=filled.last_id)
+    with ExitStack() as opened:
+        # Closed here, whatever happens: SQLite lets no other thread do it, and an error keeps this
+        # frame until that is collected, on whatever thread.
+        walks = [opened.enter_context(closing(_walk(connection, one, values))) for one in sources]
+        for found in merge(*walks, key=itemgetter(0)):
+            if not filled.add(found, query.after_id):
+                return EndedPage(filled.parts, filled.bad, resume_after=filled.last_id)
     return EndedPage(filled.parts, filled.bad, resume_after=None if end is None else end[1])
 
 
@@ -208,7 +212,7 @@ def _end_of(
 
 def _walk(
     connection: sqlite3.Connection, source: _Source, values: dict[str, Any]
-) -> Iterator[Sequence[Any]]:
+) -> Generator[Sequence[Any], None, None]:
     cursor = connection.execute(source.statement("walk"), {**values, "state": source.state})
     try:
         yield from cursor

@@ -1,0 +1,52 @@
+"""Dictionaries that grow in small steps.
+
+A dictionary that is full is copied into a larger one, at once: at a million entries the loop stands
+still for that. Here the entries are spread over many small dictionaries, each of which is full at a
+moment of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from itertools import chain
+from typing import TypeVar
+
+V = TypeVar("V")
+
+PARTS = 256
+
+
+class SplitDict(MutableMapping[bytes, V]):
+    """A dictionary by keys whose first byte is as good as random. Who looks up many of them takes
+    the part that a key is in: `parts[key[0]]`.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self) -> None:
+        self.parts: list[dict[bytes, V]] = [{} for _ in range(PARTS)]
+
+    def __getitem__(self, key: bytes) -> V:
+        return self.parts[key[0]][key]
+
+    def __setitem__(self, key: bytes, value: V) -> None:
+        self.parts[key[0]][key] = value
+
+    def __delitem__(self, key: bytes) -> None:
+        del self.parts[key[0]][key]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain.from_iterable(self.parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __bool__(self) -> bool:
+        return any(self.parts)
+
+    def popitem(self) -> tuple[bytes, V]:
+        """Takes any one out: not the first, which would be looked for behind all that went."""
+        for part in self.parts:
+            if part:
+                return part.popitem()
+        raise KeyError("it is empty")

@@ -1,0 +1,132 @@
+"""Directories that no server can start on: said in a line, and nothing in them is changed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+from jobline_server import memory
+from jobline_server.config import load_settings
+from jobline_server.serving import EXIT_CANNOT_START, run
+from jobline_server.testing import running_server
+from jobline_server.testing.embedded import FOR_TESTS
+
+
+def foreign(file: Path) -> None:
+    """A database of another program, in a WAL mode as ours is."""
+    made = file.parent.parent / "made"
+    database = sqlite3.connect(made)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("CREATE TABLE mine (number)")
+    database.close()
+    # Opened where it belongs, it would take away the write-ahead log that lies there.
+    copy(made, file)
+
+
+def foreign_beside_a_short_wal(data: Path) -> None:
+    """What is left if one file of ours was overwritten, and one copied in part."""
+    foreign(data / "jobline.db")
+    (data / "jobline.db-wal").write_bytes((data / "wal").read_bytes()[:200])
+
+
+def of_text(file: Path) -> None:
+    file.write_text("not a database " * 1_000)
+
+
+def directory(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    file.mkdir()
+
+
+CASES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a database of something else": (lambda data: foreign(data / "jobline.db"), "something else"),
+    "the same beside a short log": (foreign_beside_a_short_wal, "something else"),
+    "finished.db is something else": (lambda data: foreign(data / "finished.db"), "something else"),
+    "jobline.db is text": (lambda data: of_text(data / "jobline.db"), "not a database"),
+    "finished.db is text": (lambda data: of_text(data / "finished.db"), "finished.db"),
+    "jobline.db is a directory": (lambda data: directory(data / "jobline.db"), "jobline.db"),
+    "finished.db is a directory": (lambda data: directory(data / "finished.db"), "finished.db"),
+    "its log is a directory": (lambda data: directory(data / "jobline.db-wal"), "jobline.db"),
+    "promise is a directory": (lambda data: directory(data / "promise"), "promise: is a directory"),
+    "lock is a directory": (lambda data: directory(data / "lock"), "lock: is a directory"),
+}
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The collector and the log stay as they are."""
+    monkeypatch.setattr(memory, "tune", lambda: None)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def start(data: Path, capfd: pytest.CaptureFixture[str]) -> str:
+    """Why a server cannot start, which is all that it says."""
+    settings = load_settings({**FOR_TESTS, "data": data, "log_format": "json"})
+    assert run(settings, lambda _: None) == EXIT_CANNOT_START
+    out, said = capfd.readouterr()
+    (line,) = said.splitlines()
+    told = json.loads(line)
+    assert (out, told["event"], told["level"]) == ("", "cannot start", "critical")
+    return str(told["why"])
+
+
+@pytest.fixture(scope="module")
+async def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that a server has used; `wal` is what its log was."""
+    data = tmp_path_factory.mktemp("used") / "data"
+    async with running_server(data=data):
+        log = (data / "jobline.db-wal").read_bytes()
+    (data / "wal").write_bytes(log)
+    return data
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_what_is_no_store_is_said_in_a_line(
+    used: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], what: str
+) -> None:
+    """Trial E9: "cannot start", one line, code 2, no traceback of any thread; files stay."""
+    spoil, why = CASES[what]
+    data = tmp_path / "data"
+    data.mkdir()
+    for file in used.iterdir():
+        copy(file, data)
+    spoil(data)
+    before = {file: file.stat().st_size for file in data.glob("*.db")}
+
+    assert why in start(data, capfd)
+
+    assert {file: file.stat().st_size for file in before} == before
+
+
+def test_a_file_in_the_directorys_place_is_said_in_a_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Trial E9: so is a directory that is none."""
+    (tmp_path / "data").write_text("not a directory")
+    assert "cannot be made a directory" in start(tmp_path / "data", capfd)
+
+
+async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """Payloads are private, whatever the umask."""
+    before = os.umask(0o022)
+    try:
+        async with running_server(data=tmp_path / "data"):
+            modes = {
+                file.name: oct(file.stat().st_mode & 0o777)
+                for file in (tmp_path / "data").iterdir()
+            }
+    finally:
+        os.umask(before)
+    assert set(modes.values()) == {"0o600"}, modes
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700

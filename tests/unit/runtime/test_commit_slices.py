@@ -1,0 +1,64 @@
+"""A commit of much is made ready in slices, and is one commit all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from jobline_server.engine.values import AckLevel
+from jobline_server.runtime import cuts
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.storage.codec import encode_batch
+from jobline_server.storage.store import JournalRow
+from tests.unit.runtime.conftest import opened
+from tests.unit.runtime.test_turn import a_push
+
+PUSHES = 100
+
+
+async def pushed(runtime: Runtime, count: int) -> None:
+    """So many facts."""
+    before = len(runtime.core.shards[0].entries)
+    for _ in range(count):
+        task = asyncio.ensure_future(runtime.push(a_push(b"x", level=AckLevel.BUFFERED)))
+        while not task.done():  # noqa: ASYNC110  # a decision is no event
+            await asyncio.sleep(0)
+    assert len(runtime.core.shards[0].entries) >= before + count
+
+
+async def test_a_commit_is_encoded_in_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: what came in during one fsync was encoded in one step of 27 ms. What comes in
+    meanwhile belongs to the next commit, and all of it is there after a restart.
+    """
+    monkeypatch.setattr(cuts, "SLICE_SECONDS", 0.0)
+    async with opened(tmp_path, ManualClock()) as runtime:
+        await pushed(runtime, PUSHES)
+        shard = runtime.core.shards[0]
+        rows: list[JournalRow] = []
+        facts = list(shard.entries)
+        write = runtime.core.store.commit
+
+        async def seen(some: list[JournalRow], ceilings: dict[int, int]) -> None:
+            rows.extend(some)
+            await write(some, ceilings)
+
+        monkeypatch.setattr(runtime.core.store, "commit", seen)
+        task, rounds = asyncio.ensure_future(runtime.core.commits.commit_once()), 0
+        await asyncio.sleep(0)
+        await pushed(runtime, 1)
+        while not rows:
+            await asyncio.sleep(0)
+            rounds += 1
+        await task
+        assert rounds >= PUSHES // cuts.PART_FACTS - 3
+        assert [row.blob for row in rows] == [encode_batch(facts)]
+        assert (shard.committed, len(shard.entries)) == (rows[0].offset, 1)
+        await runtime.core.commits.commit_once()
+        assert rows[1].chain_before == rows[0].chain
+    async with opened(tmp_path, ManualClock()) as runtime:
+        assert runtime.get_queue("mail").ready == PUSHES + 1
