@@ -20,26 +20,8 @@ from jobline_server.testing import ServerProcess, running_server
 from jobline_server.testing.embedded import FOR_TESTS
 from tests.server.calling import refusal_of
 from tests.server.conftest import connect, until
+from tests.server.streaming import OPEN, next_with, opened
 from tests.server.world import make
-
-OPEN = {"open": {"queues": [{"queue": "q"}]}, "window": {"max_in_flight": 10}}
-
-
-async def opened(stub: Any, **frame: Any) -> Any:
-    """An open stream; its first frame has been read."""
-    stream = stub.Stream()
-    await stream.write(make(job_service_pb2.StreamRequest, **(OPEN | frame)))
-    assert (await stream.read()).opened.session
-    return stream
-
-
-async def next_with(stream: Any, field: str) -> Any:
-    """The next frame that has this field set."""
-    while True:
-        frame = await stream.read()
-        assert frame is not aio.EOF
-        if field in {descriptor.name for descriptor, _ in frame.ListFields()}:
-            return frame
 
 
 async def test_a_worker_is_asked_to_go_and_may_finish(transport: str) -> None:
