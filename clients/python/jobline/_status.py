@@ -9,7 +9,7 @@ copy of googleapis.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -183,3 +183,14 @@ def outcome_unknown(
     )
     unknown.__cause__ = error
     return unknown
+
+
+def raise_unknown(
+    error: JoblineError, *, request_id: str | None = None, tries: int = 1
+) -> NoReturn:
+    """Raises what `outcome_unknown` makes of an error, with the cause that it has."""
+    told = outcome_unknown(error, request_id=request_id, tries=tries)
+    try:
+        raise told from told.__cause__
+    finally:
+        del error, told  # an error that its own traceback holds is freed late, with its request

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 import jobline
 from jobline import errors
 from jobline._enums import EndReason, JobState
-from jobline._status import DETAILS_KEY, error_from_rpc, error_from_status, outcome_unknown
+from jobline._status import (
+    DETAILS_KEY,
+    error_from_rpc,
+    error_from_status,
+    outcome_unknown,
+    raise_unknown,
+)
 from jobline._values import JobEnd
 from jobline.v1 import errors_pb2
 
@@ -115,6 +121,17 @@ def test_outcome_unknown_keeps_definite_errors():
     unknown = outcome_unknown(lost, request_id="r1")
     assert isinstance(unknown, jobline.OutcomeUnknown)
     assert (unknown.request_id, unknown.__cause__) == ("r1", lost)
+
+
+def test_raise_unknown_raises_what_outcome_unknown_makes():
+    """A definite error as it is, without itself as its cause; any other as the cause."""
+    refused, lost = errors.QueueFull("full"), errors.Unavailable("gone")
+    with pytest.raises(errors.QueueFull) as raised:
+        raise_unknown(refused)
+    assert (raised.value, raised.value.__cause__) == (refused, None)
+    with pytest.raises(jobline.OutcomeUnknown) as unknown:
+        raise_unknown(lost, request_id="r1")
+    assert (unknown.value.request_id, unknown.value.__cause__) == ("r1", lost)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from jobline._forks import PerProcess
 from jobline._producing import PushCalls
 from jobline._pushing import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
-from jobline._status import error_from_rpc, outcome_unknown
+from jobline._status import error_from_rpc, raise_unknown
 from jobline._times import Seconds, seconds_of
 from jobline.errors import ClientClosed, JoblineError
 from jobline.v1 import job_service_pb2 as pb
@@ -150,8 +150,7 @@ class Connection:
         try:
             return self.read(method, request)
         except JoblineError as error:
-            unknown = outcome_unknown(error)
-            raise unknown from unknown.__cause__
+            raise_unknown(error)
 
     def pull(self, request: pb.PullRequest, wait: float) -> pb.PullResponse:
         """A pull that waits so many seconds. If it brings no reply, for whatever reason, the server
@@ -200,7 +199,6 @@ class Connection:
                 pause = RETRY.after(tries, random.random)
                 is_late = time.monotonic() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
-                    unknown = outcome_unknown(error, request_id=request_id, tries=tries)
-                    raise unknown from unknown.__cause__
+                    raise_unknown(error, request_id=request_id, tries=tries)
                 self.trouble.began(error)
             time.sleep(pause)
