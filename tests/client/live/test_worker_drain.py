@@ -15,7 +15,7 @@ from jobline._worker.desk import Desk
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import ACTIVE, COMPLETED, READY
-from tests.client.live.working import working
+from tests.client.live.working import holding, working
 
 INTERRUPTED = pb.RELEASE_REASON_INTERRUPTED
 
@@ -173,13 +173,7 @@ async def test_a_job_that_starts_in_the_moment_of_its_release_is_stopped(tiny, m
 async def test_stopping_twice_does_not_wait(tiny):
     """The second call goes to the next stage."""
     worker = Worker(tiny.address, soft_stop=3600)
-    started = asyncio.Event()
-
-    @worker.handler("q")
-    async def handle(payload):
-        started.set()
-        await asyncio.Event().wait()
-
+    started = holding(worker, "q")
     tiny.push("q", b"")
     async with working(worker) as serving:
         await started.wait()
@@ -192,13 +186,7 @@ async def test_stopping_twice_does_not_wait(tiny):
 async def test_cancelling_serve_cancels_handlers_and_gives_their_jobs_back(tiny):
     """A task group that ends does not leave leases behind."""
     worker = Worker(tiny.address)
-    started = asyncio.Event()
-
-    @worker.handler("q")
-    async def handle(payload):
-        started.set()
-        await asyncio.Event().wait()
-
+    started = holding(worker, "q")
     tiny.push("q", b"")
     serving = asyncio.create_task(worker.serve())
     await started.wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import traceback
 
@@ -12,7 +11,7 @@ from jobline import Dead, JobError, Retry, Worker
 from jobline._worker import log
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.tiny_store import COMPLETED, DEAD, SCHEDULED
-from tests.client.live.working import program, said, working
+from tests.client.live.working import holding, program, said, working
 
 FAILS = """
 import sys
@@ -162,13 +161,7 @@ async def test_an_idle_worker_stops_in_two_lines(tiny, caplog):
 async def test_a_stop_logs_what_running_handlers_are_given(tiny, caplog):
     """Trial B8: for how long they may finish, and that they were told to end."""
     worker = Worker(tiny.address, soft_stop=60, hard_stop=60)
-    started = asyncio.Event()
-
-    @worker.handler("mail")
-    async def hold(_payload):
-        started.set()
-        await asyncio.Event().wait()
-
+    started = holding(worker, "mail")
     tiny.push("mail", b"x")
     async with working(worker) as serving:
         await started.wait()

@@ -9,7 +9,7 @@ import pytest
 
 from jobline import AsyncClient, JobOptions, JobState, Retry, Worker
 from jobline_server.testing import ServerProcess, running_server
-from tests.client.live.working import working
+from tests.client.live.working import holding, working
 
 
 class Runs:
@@ -124,14 +124,8 @@ async def test_a_server_that_drains_loses_no_outcome():
 async def test_a_drained_worker_leaves_nothing_behind():
     """What waited goes to the next worker at once, with its attempts untouched."""
     async with running_server() as server, AsyncClient(server.address) as client:
-        started = asyncio.Event()
         first = Worker(server.address, concurrency=1, window=10, soft_stop=0)
-
-        @first.handler("q")
-        async def stuck(payload):
-            started.set()
-            await asyncio.Event().wait()
-
+        started = holding(first, "q")
         seen = []
         second = Worker(server.address)
 

@@ -33,6 +33,18 @@ async def working(worker: Worker) -> AsyncIterator[asyncio.Task[None]]:
     await serving
 
 
+def holding(worker: Worker, queue: str) -> asyncio.Event:
+    """Gives a worker a handler that never ends by itself; the event says that it has begun."""
+    started = asyncio.Event()
+
+    @worker.handler(queue)
+    async def hold(payload):
+        started.set()
+        await asyncio.Event().wait()
+
+    return started
+
+
 @asynccontextmanager
 async def program(text: str, *arguments: str) -> AsyncIterator[Any]:
     """A Python program in a process of its own; killed at the end if it still runs."""
