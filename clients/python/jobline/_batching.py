@@ -21,7 +21,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from jobline._arguments import number_given
 from jobline._backoff import RETRY, Pauses
+from jobline._calls import REPEAT_SECONDS_MAX
 from jobline.errors import BufferFull
 
 K = TypeVar("K", bound=Hashable)
@@ -41,6 +43,15 @@ class GatherLimits:
     batch_bytes: int = 4 << 20
     flights: int = 32
     give_up_after: float = 30.0
+
+
+def limits_given(buffer_jobs: int, buffer_bytes: int, timeout: float) -> GatherLimits:
+    """The limits of a client. Raises InvalidArgument for a buffer that would hold nothing."""
+    return GatherLimits(
+        jobs=number_given("buffer_jobs", buffer_jobs, least=1),
+        payload_bytes=number_given("buffer_bytes", buffer_bytes, least=1),
+        give_up_after=min(timeout, REPEAT_SECONDS_MAX),
+    )
 
 
 @dataclass(slots=True, eq=False)

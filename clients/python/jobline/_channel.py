@@ -13,6 +13,7 @@ from weakref import WeakSet
 import grpc
 from grpc import aio
 
+from jobline._arguments import refuse
 from jobline._requests import MESSAGE_BYTES_MAX
 from jobline.errors import ErrorFacts, FailedPrecondition, InvalidArgument
 
@@ -181,6 +182,21 @@ def _is_ipv6(host: str) -> bool:
     except AddressValueError:
         return False
     return host.startswith("[") and host.endswith("]")
+
+
+def credentials_of(
+    credentials: grpc.ChannelCredentials | None,
+) -> grpc.ChannelCredentials | None:
+    """Credentials as gRPC wants them. Raises InvalidArgument for anything else, such as a token."""
+    given: object = credentials
+    if given is not None and not isinstance(given, grpc.ChannelCredentials):
+        kind = type(given).__name__  # not the value, which may be a secret
+        refuse(
+            "credentials",
+            f"must be those of a channel, not of type {kind}: write "
+            "grpc.ssl_channel_credentials(); a token goes into metadata=",
+        )
+    return credentials
 
 
 def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypedDict, TypeVar
 
 from jobline import _filter_words as filter_words
+from jobline._arguments import message_of
 from jobline._enums import (
     EndReason,
     EndReasonName,
@@ -96,7 +97,8 @@ class JobFilter:
     def to_message(self) -> job_admin_service_pb2.JobFilter:
         """The message of the protocol."""
         states = all_named(JobState, self.state)
-        return job_admin_service_pb2.JobFilter(
+        return message_of(
+            job_admin_service_pb2.JobFilter,
             queue=self.queue,
             name=self.name,
             states=[job_pb2.JobState.ValueType(state) for state in states],
@@ -143,7 +145,8 @@ class DeadFilter:
     def to_message(self) -> dead_letter_service_pb2.DeadFilter:
         """The message of the protocol."""
         reasons = all_named(EndReason, self.end_reason)
-        return dead_letter_service_pb2.DeadFilter(
+        return message_of(
+            dead_letter_service_pb2.DeadFilter,
             queue=self.queue,
             name=self.name,
             reasons=[job_pb2.EndReason.ValueType(reason) for reason in reasons],

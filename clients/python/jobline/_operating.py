@@ -7,6 +7,7 @@ from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from jobline._arguments import message_of
 from jobline._enums import JobState, JobStateName, all_named
 from jobline._filters import DeadFilter, JobFilter, chosen
 from jobline._keywords import refuse_unknown
@@ -49,20 +50,26 @@ def selection(
 
 def get_job(id_: int) -> job_admin_service_pb2.GetJobRequest:
     """Asks for a job by id."""
-    return job_admin_service_pb2.GetJobRequest(id=id_)
+    return message_of(job_admin_service_pb2.GetJobRequest, id=id_)
+
+
+def explain_job(id_: int) -> job_admin_service_pb2.ExplainJobRequest:
+    """Asks why a job is not running."""
+    return message_of(job_admin_service_pb2.ExplainJobRequest, id=id_)
 
 
 def get_job_by_key(queue: str, job_key: str) -> job_admin_service_pb2.GetJobRequest:
     """Asks for a job by its idempotency key."""
-    key = job_admin_service_pb2.JobKey(queue=queue, key=job_key)
-    return job_admin_service_pb2.GetJobRequest(job_key=key)
+    key = message_of(job_admin_service_pb2.JobKey, queue=queue, key=job_key)
+    return message_of(job_admin_service_pb2.GetJobRequest, job_key=key)
 
 
 def list_jobs(
     where: JobFilter | None, *, page_size: int, page_token: str, include_payloads: bool
 ) -> job_admin_service_pb2.ListJobsRequest:
     """Asks for a page of jobs."""
-    return job_admin_service_pb2.ListJobsRequest(
+    return message_of(
+        job_admin_service_pb2.ListJobsRequest,
         filter=None if where is None else where.to_message(),
         page_size=page_size,
         page_token=page_token,
@@ -74,7 +81,8 @@ def list_dead_jobs(
     where: DeadFilter | None, *, page_size: int, page_token: str, include_payloads: bool
 ) -> dead_letter_service_pb2.ListDeadJobsRequest:
     """Asks for a page of dead jobs."""
-    return dead_letter_service_pb2.ListDeadJobsRequest(
+    return message_of(
+        dead_letter_service_pb2.ListDeadJobsRequest,
         filter=None if where is None else where.to_message(),
         page_size=page_size,
         page_token=page_token,
@@ -86,7 +94,8 @@ def purge_dead_jobs(
     where: DeadFilter | None, *, everything: bool, dry_run: bool, reason: str
 ) -> dead_letter_service_pb2.PurgeDeadJobsRequest:
     """Asks to delete dead jobs."""
-    return dead_letter_service_pb2.PurgeDeadJobsRequest(
+    return message_of(
+        dead_letter_service_pb2.PurgeDeadJobsRequest,
         filter=None if where is None else where.to_message(),
         all=everything,
         dry_run=dry_run,
@@ -103,7 +112,9 @@ def update_queue(
         raise InvalidArgument("update() takes a QueueSettings, or settings as keywords")
     mask = FieldMask(paths=sorted(changes)) if changes else None
     message = (settings or QueueSettings(**changes)).to_message()
-    return queues.UpdateQueueRequest(queue=queue, settings=message, update_mask=mask, reason=reason)
+    return message_of(
+        queues.UpdateQueueRequest, queue=queue, settings=message, update_mask=mask, reason=reason
+    )
 
 
 def clean_queue(
@@ -115,7 +126,8 @@ def clean_queue(
     reason: str,
 ) -> queues.CleanQueueRequest:
     """Asks to delete ended jobs."""
-    return queues.CleanQueueRequest(
+    return message_of(
+        queues.CleanQueueRequest,
         queue=queue,
         states=[job_pb2.JobState.ValueType(one) for one in all_named(JobState, state)],
         older_than=None if older is None else to_duration(older),
@@ -128,6 +140,11 @@ def delete_queue(
     queue: str, *, force: bool, dry_run: bool, reason: str
 ) -> queues.DeleteQueueRequest:
     """Asks to delete a queue; the client has its name twice, because the caller has said it."""
-    return queues.DeleteQueueRequest(
-        queue=queue, confirm_queue=queue, force=force, dry_run=dry_run, reason=reason
+    return message_of(
+        queues.DeleteQueueRequest,
+        queue=queue,
+        confirm_queue=queue,
+        force=force,
+        dry_run=dry_run,
+        reason=reason,
     )

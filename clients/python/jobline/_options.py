@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Self, TypedDict, Unpack
 
+from jobline._arguments import refuse_field
 from jobline._enums import BackoffKind, BackoffKindName, named
 from jobline._keywords import refuse_unknown, spelled_out
 from jobline._times import Seconds, from_duration, to_duration
@@ -234,7 +235,8 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
     try:
         message = job_pb2.JobOptions(**said)
     except (TypeError, ValueError):
-        raise _misfit(said) from None
+        refuse_field(job_pb2.JobOptions, said, path="options.")
+        raise
     if options.lease is not None:
         message.lease.CopyFrom(to_duration(options.lease))
     if options.backoff is not None:
@@ -242,18 +244,6 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
     if options.retention is not None:
         message.retention.CopyFrom(options.retention.to_message())
     return message
-
-
-def _misfit(said: dict[str, Any]) -> InvalidArgument:
-    """The error that names the field at fault; the library that noticed it does not."""
-    for name, value in said.items():
-        try:
-            job_pb2.JobOptions(**{name: value})
-        except (TypeError, ValueError) as error:
-            field = f"options.{name}"
-            facts = ErrorFacts(fields={field: str(error)})
-            return InvalidArgument(f"{field}: {value!r} does not fit: {error}", facts)
-    return InvalidArgument("these options do not fit into a message")
 
 
 def key_of(job_key: str | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypedDict
 
+from jobline._arguments import message_of
 from jobline._enums import AckLevel, AckLevelName, known, named
 from jobline._options import Backoff, Retention
 from jobline._reading import read
@@ -70,7 +71,8 @@ class QueueSettings:
     def to_message(self) -> queue_pb2.QueueSettings:
         """The message of the protocol. Raises InvalidArgument for text that says nothing."""
         level = 0 if self.min_ack_level is None else named(AckLevel, self.min_ack_level)
-        return queue_pb2.QueueSettings(
+        return message_of(
+            queue_pb2.QueueSettings,
             lease=None if self.lease is None else to_duration(self.lease),
             max_attempts=self.max_attempts,
             backoff=None if self.backoff is None else self.backoff.to_message(),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import index
 from typing import Any
 
 from jobline import _codec as codec
+from jobline._arguments import list_given, message_of
 from jobline._enums import (
     EventKind,
     EventKindName,
@@ -24,7 +26,7 @@ from jobline._server_values import WatchedEvent
 from jobline._times import Seconds, from_timestamp, seconds_of, to_duration
 from jobline._values import Failed, JobEnd, JobError, QueueWeight
 from jobline._watched import watched_events
-from jobline.errors import WaitTimeout
+from jobline.errors import InvalidArgument, WaitTimeout
 from jobline.v1 import event_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -37,7 +39,16 @@ Lease = LeasedJob | tuple[int, int]
 
 def lease_of(job: Lease) -> tuple[int, int]:
     """The (id, delivery) of a job."""
-    return (job.id, job.delivery) if isinstance(job, LeasedJob) else job
+    if isinstance(job, LeasedJob):
+        return job.id, job.delivery
+    try:
+        id_, delivery = map(index, job)
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"a job in hand is what pull() has given, or its (id, delivery), not {job!r}; several "
+            "are given one by one: ack(*jobs)"
+        ) from None
+    return id_, delivery
 
 
 def pull_request(
@@ -51,13 +62,14 @@ def pull_request(
     request_id: str,
 ) -> pb.PullRequest:
     """Asks for jobs; the request id lets gRPC repeat the call when an answer is lost."""
-    return pb.PullRequest(
+    return message_of(
+        pb.PullRequest,
         queues=[_weight(queue) for queue in queues],
         max_jobs=max_jobs,
         wait=to_duration(wait),
         lease=None if lease is None else to_duration(lease),
         worker=worker,
-        names=names,
+        names=list_given("names", names),
         request_id=request_id,
         accepts_runs=True,
         max_message_bytes=MESSAGE_BYTES_MAX,
@@ -65,9 +77,14 @@ def pull_request(
 
 
 def _weight(queue: str | QueueWeight) -> pb.QueueWeight:
-    if isinstance(queue, str):
-        return pb.QueueWeight(queue=queue)
-    return pb.QueueWeight(queue=queue.queue, weight=queue.weight)
+    if isinstance(queue, QueueWeight):
+        return message_of(pb.QueueWeight, queue=queue.queue, weight=queue.weight)
+    given: object = queue
+    if isinstance(given, (list, tuple)):
+        raise InvalidArgument(
+            f"queue: pull() takes queues one by one, not {given!r}: pull(*queues)"
+        )
+    return message_of(pb.QueueWeight, queue=queue)
 
 
 def jobs_of(response: pb.PullResponse) -> list[LeasedJob]:
@@ -174,7 +191,8 @@ class Waiting:
         """
         if not self.remaining:
             return None
-        return pb.WaitRequest(ids=self.remaining, timeout=to_duration(max(0.0, self.until - now)))
+        left = to_duration(max(0.0, self.until - now))
+        return message_of(pb.WaitRequest, ids=self.remaining, timeout=left)
 
     def take(self, response: pb.WaitResponse) -> JobEnd:
         """Takes an answer in."""
@@ -198,8 +216,9 @@ class Watching:
         kinds: Iterable[EventKindName],
         resume_token: str,
     ) -> None:
-        self._request = pb.WatchRequest(
-            queues=queues,
+        self._request = message_of(
+            pb.WatchRequest,
+            queues=list_given("queues", queues),
             job_id=job_id or 0,
             kinds=[event_pb2.EventKind.ValueType(kind) for kind in all_named(EventKind, kinds)],
             resume_token=resume_token,

@@ -55,7 +55,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def seconds_of(span: Seconds) -> float:
-    """The span in seconds. Raises InvalidArgument for text that is no span."""
+    """The span in seconds. Raises InvalidArgument for what is no span."""
     if isinstance(span, timedelta):
         return span.total_seconds()
     if isinstance(span, str):
@@ -63,7 +63,12 @@ def seconds_of(span: Seconds) -> float:
             return parse_span(span)
         except ValueError as error:
             raise InvalidArgument(str(error)) from None
-    return float(span)
+    try:
+        return float(span)
+    except TypeError:
+        raise InvalidArgument(
+            f"{span!r} is not a time span; write seconds, a timedelta, or text such as '90s'"
+        ) from None
 
 
 def moment_of(moment: Moment) -> datetime:

@@ -290,9 +290,9 @@ async def test_a_run_is_worked_off_in_parallel_up_to_the_concurrency(tiny):
 
 def test_a_worker_says_at_once_what_it_cannot_do():
     """Before it connects anywhere."""
-    with pytest.raises(InvalidArgument, match="at least 1"):
+    with pytest.raises(InvalidArgument, match="concurrency: must be 1 or more"):
         Worker(concurrency=0)
-    with pytest.raises(InvalidArgument, match="size of a batch"):
+    with pytest.raises(InvalidArgument, match="size: must be 1 or more"):
         Worker().batch_handler("q", size=0)
     with pytest.raises(InvalidArgument, match="at least one handler"):
         asyncio.run(Worker().serve())

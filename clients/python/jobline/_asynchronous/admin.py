@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Unpack, overload
 
 from jobline import _operating as operating
+from jobline._arguments import message_of
 from jobline._asynchronous.pages import Link, pages_of
 from jobline._enums import JobStateName
 from jobline._filters import DeadConditions, DeadFilter, chosen
@@ -48,8 +49,11 @@ class QueueApi:
         async for page in pages_of(
             lambda token: self._link().read(
                 self._stub.ListQueues,
-                queue_service_pb2.ListQueuesRequest(
-                    page_size=page_size, page_token=token, name_prefix=prefix
+                message_of(
+                    queue_service_pb2.ListQueuesRequest,
+                    page_size=page_size,
+                    page_token=token,
+                    name_prefix=prefix,
                 ),
             )
         ):
@@ -58,7 +62,7 @@ class QueueApi:
 
     async def get(self, queue: str) -> Queue:
         """One queue with its settings and counts. Raises QueueNotFound."""
-        request = queue_service_pb2.GetQueueRequest(queue=queue)
+        request = message_of(queue_service_pb2.GetQueueRequest, queue=queue)
         return Queue.from_message((await self._link().read(self._stub.GetQueue, request)).queue)
 
     @overload
@@ -85,17 +89,19 @@ class QueueApi:
 
     async def pause(self, queue: str, *, reason: str = "") -> Queue:
         """Stops handing out; pushes go on. Raises QueueNotFound."""
-        request = queue_service_pb2.PauseQueueRequest(queue=queue, reason=reason)
+        request = message_of(queue_service_pb2.PauseQueueRequest, queue=queue, reason=reason)
         return Queue.from_message((await self._link().write(self._stub.PauseQueue, request)).queue)
 
     async def resume(self, queue: str, *, reason: str = "") -> Queue:
         """Hands out again. Raises QueueNotFound."""
-        request = queue_service_pb2.ResumeQueueRequest(queue=queue, reason=reason)
+        request = message_of(queue_service_pb2.ResumeQueueRequest, queue=queue, reason=reason)
         return Queue.from_message((await self._link().write(self._stub.ResumeQueue, request)).queue)
 
     async def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:
         """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
-        request = queue_service_pb2.DrainQueueRequest(queue=queue, dry_run=dry_run, reason=reason)
+        request = message_of(
+            queue_service_pb2.DrainQueueRequest, queue=queue, dry_run=dry_run, reason=reason
+        )
         return BulkResult.from_message(await self._link().write(self._stub.DrainQueue, request))
 
     async def clean(
@@ -189,7 +195,7 @@ class DeadLetterApi:
 
     async def stats(self, queue: str = "") -> DeadStats:
         """Counts by queue, name, reason and error type, most first."""
-        request = dead_letter_service_pb2.GetDeadLetterStatsRequest(queue=queue)
+        request = message_of(dead_letter_service_pb2.GetDeadLetterStatsRequest, queue=queue)
         return read(DeadStats, await self._link().read(self._stub.GetDeadLetterStats, request))
 
     @spelled_out(DeadConditions)
@@ -234,8 +240,11 @@ class AdminApi:
         async for page in pages_of(
             lambda token: self._link().read(
                 self._stub.ListWorkers,
-                admin_service_pb2.ListWorkersRequest(
-                    page_size=page_size, page_token=token, queue=queue
+                message_of(
+                    admin_service_pb2.ListWorkersRequest,
+                    page_size=page_size,
+                    page_token=token,
+                    queue=queue,
                 ),
             )
         ):

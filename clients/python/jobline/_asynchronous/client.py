@@ -10,14 +10,14 @@ from typing import Self
 import grpc
 from grpc import aio
 
+from jobline._arguments import list_given, timeout_given
 from jobline._asynchronous.admin import AdminApi, DeadLetterApi, QueueApi
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.job_admin import JobApi
 from jobline._asynchronous.leases import Leases
 from jobline._asynchronous.producer import Producer
-from jobline._batching import GatherLimits
-from jobline._calls import REPEAT_SECONDS_MAX
-from jobline._channel import metadata_of, target_of
+from jobline._batching import limits_given
+from jobline._channel import credentials_of, metadata_of, target_of
 from jobline._forks import PerProcess
 from jobline._ids import RequestIds
 from jobline._outgoing import PushMiddleware
@@ -62,15 +62,11 @@ class AsyncClient(Producer, Leases):
         self.queues = QueueApi(self._link)
         self.dead = DeadLetterApi(self._link)
         self.admin = AdminApi(self._link)
-        self._credentials = credentials
+        self._credentials = credentials_of(credentials)
         self._metadata = metadata_of(metadata)
-        self._timeout = timeout
-        self._limits = GatherLimits(
-            jobs=buffer_jobs,
-            payload_bytes=buffer_bytes,
-            give_up_after=min(seconds_of(timeout), REPEAT_SECONDS_MAX),
-        )
-        self._push_middleware = tuple(middleware)
+        self._timeout = timeout_given(timeout)
+        self._limits = limits_given(buffer_jobs, buffer_bytes, self._timeout)
+        self._push_middleware = list_given("middleware", middleware)
         self._new_id = RequestIds()
         self._connections = PerProcess(self._connect)
         self._pushers = PerProcess(self._make_pusher)

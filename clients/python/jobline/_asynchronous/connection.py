@@ -20,7 +20,6 @@ from jobline._producing import PushCalls
 from jobline._pushing import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline._status import error_from_rpc, raise_unknown
-from jobline._times import Seconds, seconds_of
 from jobline.errors import ClientClosed, JoblineError, Unavailable
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
@@ -63,12 +62,12 @@ class Connection:
         target: str,
         credentials: grpc.ChannelCredentials | None,
         metadata: tuple[tuple[str, str], ...],
-        timeout: Seconds,
+        timeout: float,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.channel = open_aio_channel(target, credentials)
         self.metadata = aio.Metadata(*metadata)
-        self.timeout = seconds_of(timeout)
+        self.timeout = timeout
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
         self.calls = PushCalls()

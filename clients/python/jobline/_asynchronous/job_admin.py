@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Unpack
 
 from jobline import _operating as operating
+from jobline._arguments import message_of
 from jobline._asynchronous.pages import Link, pages_of
 from jobline._filters import JobConditions, JobFilter, chosen
 from jobline._job_values import BulkResult, Explanation, Job, JobPage
@@ -99,7 +100,7 @@ class JobApi:
 
     async def explain(self, id_: int) -> Explanation:
         """Why a job is not running, the first obstacle first. Raises JobNotFound."""
-        request = job_admin_service_pb2.ExplainJobRequest(id=id_)
+        request = operating.explain_job(id_)
         return read(Explanation, await self._link().read(self._stub.ExplainJob, request))
 
     @spelled_out(JobConditions)
@@ -113,8 +114,8 @@ class JobApi:
     ) -> BulkResult:
         """Makes scheduled jobs ready now."""
         jobs = operating.selection(which, conditions, everything=everything, function="promote")
-        request = job_admin_service_pb2.PromoteJobsRequest(
-            jobs=jobs, dry_run=dry_run, reason=reason
+        request = message_of(
+            job_admin_service_pb2.PromoteJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
         return BulkResult.from_message(await self._link().write(self._stub.PromoteJobs, request))
 
@@ -129,7 +130,9 @@ class JobApi:
     ) -> BulkResult:
         """Cancels jobs: waiting ones at once, active ones when their worker settles them."""
         jobs = operating.selection(which, conditions, everything=everything, function="cancel")
-        request = job_admin_service_pb2.CancelJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        request = message_of(
+            job_admin_service_pb2.CancelJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
+        )
         return BulkResult.from_message(await self._link().write(self._stub.CancelJobs, request))
 
     @spelled_out(JobConditions)
@@ -143,7 +146,9 @@ class JobApi:
     ) -> BulkResult:
         """Puts ended jobs back, dead, cancelled, expired and completed ones alike."""
         jobs = operating.selection(which, conditions, everything=everything, function="retry")
-        request = job_admin_service_pb2.RetryJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        request = message_of(
+            job_admin_service_pb2.RetryJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
+        )
         return BulkResult.from_message(await self._link().write(self._stub.RetryJobs, request))
 
     @spelled_out(JobConditions)
@@ -157,5 +162,7 @@ class JobApi:
     ) -> BulkResult:
         """Deletes jobs that wait or have ended."""
         jobs = operating.selection(which, conditions, everything=everything, function="delete")
-        request = job_admin_service_pb2.DeleteJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        request = message_of(
+            job_admin_service_pb2.DeleteJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
+        )
         return BulkResult.from_message(await self._link().write(self._stub.DeleteJobs, request))

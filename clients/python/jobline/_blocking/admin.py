@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Unpack, overload
 
 from jobline import _operating as operating
+from jobline._arguments import message_of
 from jobline._blocking.connection import Connection
 from jobline._blocking.pages import pages_of
 from jobline._enums import JobStateName
@@ -45,8 +46,11 @@ class QueueApi:
         for page in pages_of(
             lambda token: self._connection.read(
                 self._stub.ListQueues,
-                queue_service_pb2.ListQueuesRequest(
-                    page_size=page_size, page_token=token, name_prefix=prefix
+                message_of(
+                    queue_service_pb2.ListQueuesRequest,
+                    page_size=page_size,
+                    page_token=token,
+                    name_prefix=prefix,
                 ),
             )
         ):
@@ -55,7 +59,7 @@ class QueueApi:
 
     def get(self, queue: str) -> Queue:
         """One queue with its settings and counts. Raises QueueNotFound."""
-        request = queue_service_pb2.GetQueueRequest(queue=queue)
+        request = message_of(queue_service_pb2.GetQueueRequest, queue=queue)
         return Queue.from_message((self._connection.read(self._stub.GetQueue, request)).queue)
 
     @overload
@@ -80,17 +84,19 @@ class QueueApi:
 
     def pause(self, queue: str, *, reason: str = "") -> Queue:
         """Stops handing out; pushes go on. Raises QueueNotFound."""
-        request = queue_service_pb2.PauseQueueRequest(queue=queue, reason=reason)
+        request = message_of(queue_service_pb2.PauseQueueRequest, queue=queue, reason=reason)
         return Queue.from_message((self._connection.write(self._stub.PauseQueue, request)).queue)
 
     def resume(self, queue: str, *, reason: str = "") -> Queue:
         """Hands out again. Raises QueueNotFound."""
-        request = queue_service_pb2.ResumeQueueRequest(queue=queue, reason=reason)
+        request = message_of(queue_service_pb2.ResumeQueueRequest, queue=queue, reason=reason)
         return Queue.from_message((self._connection.write(self._stub.ResumeQueue, request)).queue)
 
     def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:
         """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
-        request = queue_service_pb2.DrainQueueRequest(queue=queue, dry_run=dry_run, reason=reason)
+        request = message_of(
+            queue_service_pb2.DrainQueueRequest, queue=queue, dry_run=dry_run, reason=reason
+        )
         return BulkResult.from_message(self._connection.write(self._stub.DrainQueue, request))
 
     def clean(
@@ -180,7 +186,7 @@ class DeadLetterApi:
 
     def stats(self, queue: str = "") -> DeadStats:
         """Counts by queue, name, reason and error type, most first."""
-        request = dead_letter_service_pb2.GetDeadLetterStatsRequest(queue=queue)
+        request = message_of(dead_letter_service_pb2.GetDeadLetterStatsRequest, queue=queue)
         return read(DeadStats, self._connection.read(self._stub.GetDeadLetterStats, request))
 
     @spelled_out(DeadConditions)
@@ -220,8 +226,11 @@ class AdminApi:
         for page in pages_of(
             lambda token: self._connection.read(
                 self._stub.ListWorkers,
-                admin_service_pb2.ListWorkersRequest(
-                    page_size=page_size, page_token=token, queue=queue
+                message_of(
+                    admin_service_pb2.ListWorkersRequest,
+                    page_size=page_size,
+                    page_token=token,
+                    queue=queue,
                 ),
             )
         ):

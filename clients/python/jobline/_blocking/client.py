@@ -8,14 +8,14 @@ from typing import Self
 
 import grpc
 
-from jobline._batching import GatherLimits
+from jobline._arguments import list_given, timeout_given
+from jobline._batching import limits_given
 from jobline._blocking.admin import AdminApi, DeadLetterApi, QueueApi
 from jobline._blocking.connection import Connection
 from jobline._blocking.job_admin import JobApi
 from jobline._blocking.leases import Leases
 from jobline._blocking.producer import Producer
-from jobline._calls import REPEAT_SECONDS_MAX
-from jobline._channel import target_of
+from jobline._channel import credentials_of, target_of
 from jobline._outgoing import PushMiddleware
 from jobline._reaching import CONNECT_SECONDS
 from jobline._times import Seconds, seconds_of
@@ -50,15 +50,11 @@ class Client(Producer, Leases):
         buffer_bytes: int = 64 << 20,
         middleware: Sequence[PushMiddleware] = (),
     ) -> None:
-        limits = GatherLimits(
-            jobs=buffer_jobs,
-            payload_bytes=buffer_bytes,
-            give_up_after=min(seconds_of(timeout), REPEAT_SECONDS_MAX),
-        )
+        seconds = timeout_given(timeout)
+        limits = limits_given(buffer_jobs, buffer_bytes, seconds)
         self.target = target_of(target)
-        super().__init__(
-            Connection(self.target, credentials, metadata, timeout), limits, middleware
-        )
+        connection = Connection(self.target, credentials_of(credentials), metadata, seconds)
+        super().__init__(connection, limits, list_given("middleware", middleware))
         self.jobs = JobApi(self._connection)
         self.queues = QueueApi(self._connection)
         self.dead = DeadLetterApi(self._connection)

@@ -18,7 +18,6 @@ from jobline._producing import PushCalls
 from jobline._pushing import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline._status import error_from_rpc, raise_unknown
-from jobline._times import Seconds, seconds_of
 from jobline.errors import ClientClosed, JoblineError
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
@@ -63,7 +62,7 @@ class Connection:
         target: str,
         credentials: grpc.ChannelCredentials | None,
         metadata: Mapping[str, str] | None,
-        timeout: Seconds,
+        timeout: float,
     ) -> None:
         self._target = target
         self._credentials = credentials
@@ -71,7 +70,7 @@ class Connection:
         self._closed = False
         self._giving_back: set[object] = set()
         self.metadata = metadata_of(metadata)
-        self.timeout = seconds_of(timeout)
+        self.timeout = timeout
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from jobline import _operating as operating
+from jobline._arguments import message_of
 from jobline._blocking.connection import Connection
 from jobline._blocking.pages import pages_of
 from jobline._filters import JobConditions, JobFilter, chosen
@@ -95,7 +96,7 @@ class JobApi:
 
     def explain(self, id_: int) -> Explanation:
         """Why a job is not running, the first obstacle first. Raises JobNotFound."""
-        request = job_admin_service_pb2.ExplainJobRequest(id=id_)
+        request = operating.explain_job(id_)
         return read(Explanation, self._connection.read(self._stub.ExplainJob, request))
 
     @spelled_out(JobConditions)
@@ -109,8 +110,8 @@ class JobApi:
     ) -> BulkResult:
         """Makes scheduled jobs ready now."""
         jobs = operating.selection(which, conditions, everything=everything, function="promote")
-        request = job_admin_service_pb2.PromoteJobsRequest(
-            jobs=jobs, dry_run=dry_run, reason=reason
+        request = message_of(
+            job_admin_service_pb2.PromoteJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
         return BulkResult.from_message(self._connection.write(self._stub.PromoteJobs, request))
 
@@ -125,7 +126,9 @@ class JobApi:
     ) -> BulkResult:
         """Cancels jobs: waiting ones at once, active ones when their worker settles them."""
         jobs = operating.selection(which, conditions, everything=everything, function="cancel")
-        request = job_admin_service_pb2.CancelJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        request = message_of(
+            job_admin_service_pb2.CancelJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
+        )
         return BulkResult.from_message(self._connection.write(self._stub.CancelJobs, request))
 
     @spelled_out(JobConditions)
@@ -139,7 +142,9 @@ class JobApi:
     ) -> BulkResult:
         """Puts ended jobs back, dead, cancelled, expired and completed ones alike."""
         jobs = operating.selection(which, conditions, everything=everything, function="retry")
-        request = job_admin_service_pb2.RetryJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        request = message_of(
+            job_admin_service_pb2.RetryJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
+        )
         return BulkResult.from_message(self._connection.write(self._stub.RetryJobs, request))
 
     @spelled_out(JobConditions)
@@ -153,5 +158,7 @@ class JobApi:
     ) -> BulkResult:
         """Deletes jobs that wait or have ended."""
         jobs = operating.selection(which, conditions, everything=everything, function="delete")
-        request = job_admin_service_pb2.DeleteJobsRequest(jobs=jobs, dry_run=dry_run, reason=reason)
+        request = message_of(
+            job_admin_service_pb2.DeleteJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
+        )
         return BulkResult.from_message(self._connection.write(self._stub.DeleteJobs, request))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobline import _shapes as shapes
+from jobline._arguments import TEXT, number_given, refuse
 from jobline._handlers import (
     UNSAID,
     items_hint,
@@ -99,6 +100,8 @@ def route_of(
     """The route of a function, which is looked at once: async or plain, with a context or
     without, and of which payloads. Raises InvalidArgument for one that cannot be called.
     """
+    if not isinstance(name, str):
+        refuse("name", f"must be {TEXT}, not {name!r}: a type is given as payload=")
     if size < 0 or (size and seconds_of(wait) < 0):
         raise InvalidArgument("a batch handler needs a size of at least 1 and a wait of at least 0")
     if size:
@@ -121,6 +124,12 @@ def route_of(
 
 def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) -> Route:
     """The route of a declared job; `function` runs instead of the declared one."""
+    given: object = job_type
+    if not isinstance(given, JobType):
+        raise InvalidArgument(
+            f"a worker runs declared jobs, not {given!r}: declare it with @job, or use "
+            "@worker.handler"
+        )
     runs = function or job_type.function
     if runs is None:
         raise InvalidArgument(f"{job_type!r} has no function: give add() a handler for it")
@@ -129,9 +138,14 @@ def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) 
 
 def weights_given(queues: Mapping[str, int] | Sequence[str] | None) -> dict[str, int]:
     """The queues that a worker was told to take from, with their weights."""
-    if isinstance(queues, str):
+    if isinstance(queues, str) or not isinstance(queues, Iterable | None):
         raise InvalidArgument(f"queues is a list of names, or weights by name: [{queues!r}]")
-    return dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues or (), 1)
+    if not isinstance(queues, Mapping):
+        return dict.fromkeys(queues or (), 1)
+    return {
+        queue: number_given(f"queues[{queue!r}]", weight, least=1, most=1_000)
+        for queue, weight in queues.items()
+    }
 
 
 def weights_of(queues: Iterable[str], weights: dict[str, int]) -> list[tuple[str, int]]:

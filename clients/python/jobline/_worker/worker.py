@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
@@ -12,14 +10,15 @@ from typing import Any, TypeVar
 
 import grpc
 
-from jobline._channel import metadata_of, target_of
+from jobline._arguments import list_given, number_given, span_given
+from jobline._channel import credentials_of, metadata_of, target_of
 from jobline._frames import opening_of
 from jobline._handlers import UNSAID, refuse_bare
 from jobline._job_type import JobType
 from jobline._times import Seconds, seconds_of, to_duration
-from jobline._version import __version__
 from jobline._worker.drain import Drain
-from jobline._worker.house import House, Settings, WorkerStats
+from jobline._worker.given import describe, lease_given, lifespan_given, settings_given
+from jobline._worker.house import House, WorkerStats
 from jobline._worker.log import plain_log
 from jobline._worker.middleware import Middleware
 from jobline._worker.program import is_main_thread, run_to_its_end, stopped_by_signals
@@ -98,29 +97,31 @@ class Worker:
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        if concurrency < 1 or (threads is not None and threads < 1):
-            raise InvalidArgument("concurrency and threads are at least 1")
-        self._settings = Settings(
-            address=Address(target_of(target), credentials, metadata_of(metadata)),
+        self._settings = settings_given(
+            Address(target_of(target), credentials_of(credentials), metadata_of(metadata)),
             concurrency=concurrency,
-            threads=threads if threads is not None else concurrency,
+            threads=threads,
             window=window,
             window_bytes=window_bytes,
-            cancel_grace=seconds_of(cancel_grace),
-            middleware=tuple(middleware),
+            cancel_grace=cancel_grace,
+            middleware=middleware,
         )
-        self._drain = Drain(soft_stop=seconds_of(soft_stop), hard_stop=seconds_of(hard_stop))
+        self._drain = Drain(
+            soft_stop=span_given("soft_stop", soft_stop),
+            hard_stop=span_given("hard_stop", hard_stop),
+        )
         self._routes = Routes()
-        self._lease = lease
+        self._lease = lease_given(lease)
         self._weights = weights_given(queues)
         # Said when it runs: that may be in a child of this process.
-        self._describe = partial(_describe, id, version, labels)
-        self._lifespan = lifespan
+        self._describe = partial(describe, id, version, labels)
+        self._describe()  # refuses what cannot be said
+        self._lifespan = lifespan_given(lifespan)
         self._house: House | None = None
         self._has_served = False
         self._is_reached = False
         self._reached_or_over = asyncio.Event()
-        for job_type in jobs:
+        for job_type in list_given("jobs", jobs):
             self.add(job_type)
 
     # ------------------------------------------------------------------ handlers
@@ -172,8 +173,8 @@ class Worker:
         `list[BatchItem[int]]`.
         """
         refuse_bare(queue, "@worker.batch_handler")
-        if size < 1:
-            raise InvalidArgument("the size of a batch is at least 1")
+        number_given("size", size, least=1)
+        span_given("wait", wait)
 
         def declare(function: F) -> F:
             self._add(route_of(queue, name, function, payload=payload, size=size, wait=wait))
@@ -275,17 +276,3 @@ class Worker:
         if self._lease is not None:
             opening.lease.CopyFrom(to_duration(self._lease))
         return opening
-
-
-def _describe(
-    worker_id: str | None, version: str, labels: Mapping[str, str] | None
-) -> pb.WorkerDescription:
-    host, pid = socket.gethostname(), os.getpid()
-    return pb.WorkerDescription(
-        id=worker_id or f"{host}:{pid}",
-        host=host,
-        pid=pid,
-        version=version,
-        labels=labels or {},
-        language=f"python/{__version__}",
-    )

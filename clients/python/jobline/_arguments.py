@@ -1,0 +1,129 @@
+"""Arguments of the wrong type or out of bounds: refused by name, with what to write instead.
+
+Settings are checked once, where a client or a worker is made. What goes into a message is looked at
+when protobuf has refused it: a call that is written well pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+from operator import index
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from jobline._times import Seconds, seconds_of
+from jobline.errors import ErrorFacts, InvalidArgument
+
+P = ParamSpec("P")
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
+
+WHOLE_NUMBER = "a whole number"
+TEXT = "text"
+
+TIMEOUT_SECONDS_MAX = 31_536_000  # a year
+
+
+def refuse(field: str, why: str) -> NoReturn:
+    """Raises InvalidArgument for a field, as a server would."""
+    raise InvalidArgument(f"{field}: {why}", ErrorFacts(fields={field: why}))
+
+
+def span_given(field: str, span: Seconds, *, least: float = 0.0, most: float = inf) -> float:
+    """A setting that is a span of time, in seconds."""
+    try:
+        seconds = seconds_of(span)
+    except InvalidArgument as error:
+        refuse(field, error.message)
+    if not least <= seconds <= most:  # true for NaN too
+        bounds = f"{least:g} s or more" if most == inf else f"{least:g} s to {most:,.0f} s"
+        refuse(field, f"must be {bounds}, not {span!r}")
+    return seconds
+
+
+def timeout_given(timeout: Seconds) -> float:
+    """How long a call may take, in seconds: gRPC ends a call at once that may take none, or that
+    may take for ever.
+    """
+    return span_given("timeout", timeout, least=0.001, most=TIMEOUT_SECONDS_MAX)
+
+
+def number_given(field: str, number: int, *, least: int, most: float = inf) -> int:
+    """A setting that is a whole number."""
+    try:
+        whole = index(number)
+    except TypeError:
+        refuse(field, f"must be {WHOLE_NUMBER}, {_not(number, WHOLE_NUMBER)}")
+    if not least <= whole <= most:
+        bounds = f"{least:,} or more" if most == inf else f"{least:,} to {most:,}"
+        refuse(field, f"must be {bounds}, not {whole:,}")
+    return whole
+
+
+def list_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
+    """A setting that is a list: one alone is none, and text would be taken letter by letter."""
+    if isinstance(entries, (str, bytes)) or not isinstance(entries, Iterable):
+        refuse(field, f"must be a list, not {entries!r}: write [{_written(entries)}]")
+    return tuple(entries)
+
+
+def message_of(kind: Callable[P, M], /, *args: P.args, **fields: P.kwargs) -> M:
+    """Makes a message. Raises InvalidArgument for a field of another type, which protobuf calls a
+    'bad argument type for built-in operation'.
+    """
+    try:
+        return kind(*args, **fields)
+    except (TypeError, ValueError):
+        refuse_field(kind, fields)
+        raise
+
+
+def refuse_field(kind: Any, fields: dict[str, Any], *, path: str = "") -> None:
+    """Raises InvalidArgument for the first of these fields that the message does not take; the
+    library that has noticed it names none.
+    """
+    for name, value in fields.items():
+        try:
+            kind(**{name: value})
+        except (TypeError, ValueError):
+            wanted = _wanted(kind.DESCRIPTOR.fields_by_name[name])
+            refuse(f"{path}{name}", f"must be {wanted}, {_not(value, wanted)}")
+
+
+_SCALARS = {
+    FieldDescriptor.CPPTYPE_STRING: TEXT,
+    FieldDescriptor.CPPTYPE_BOOL: "True or False",
+    FieldDescriptor.CPPTYPE_DOUBLE: "a number",
+    FieldDescriptor.CPPTYPE_FLOAT: "a number",
+}
+
+
+def _wanted(field: FieldDescriptor) -> str:
+    kind = field.message_type
+    if kind is not None and kind.GetOptions().map_entry:
+        return f"a mapping of {TEXT} to {TEXT}"
+    wanted = "bytes" if field.type == field.TYPE_BYTES else _SCALARS.get(field.cpp_type)
+    wanted = wanted or (WHOLE_NUMBER if kind is None else kind.name)
+    return f"a list of {wanted}" if field.default_value == [] else wanted
+
+
+def _not(value: Any, wanted: str) -> str:
+    """What was given instead; and what was meant, where that is plain."""
+    if wanted == WHOLE_NUMBER and isinstance(value, int):
+        return f"not {value:,}, which is out of all bounds"
+    meant: object = None
+    if wanted == TEXT and isinstance(value, (int, float)):
+        meant = str(value)
+    if wanted == WHOLE_NUMBER and isinstance(value, float) and value.is_integer():
+        meant = int(value)
+    if wanted == WHOLE_NUMBER and isinstance(value, str) and value.strip().isdecimal():
+        meant = int(value)
+    return f"not {value!r}" if meant is None else f"not {value!r}: write {meant!r}"
+
+
+def _written(value: Any) -> str:
+    """A value as it stands in a program, where `repr` is that."""
+    return repr(value) if isinstance(value, (str, bytes, int, float)) else "…"

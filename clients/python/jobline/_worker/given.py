@@ -1,0 +1,83 @@
+"""What a worker is told where it is made: refused there, and not only when it runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from jobline._arguments import list_given, message_of, number_given, refuse, span_given
+from jobline._times import Seconds
+from jobline._version import __version__
+from jobline._worker.house import Settings
+from jobline._worker.middleware import Middleware
+from jobline._worker.stream import Address
+from jobline._worker.window import WINDOW_MAX
+from jobline.v1 import job_service_pb2 as pb
+
+# The protocol's limits; `WINDOW_MAX` is another one.
+WINDOW_BYTES_MAX = 1 << 40
+LEASE_SECONDS_MIN = 1
+LEASE_SECONDS_MAX = 43_200
+
+T = TypeVar("T")
+
+
+def settings_given(
+    address: Address,
+    *,
+    concurrency: int,
+    threads: int | None,
+    window: int | None,
+    window_bytes: int,
+    cancel_grace: Seconds,
+    middleware: Iterable[Middleware],
+) -> Settings:
+    """The settings of a worker. Raises InvalidArgument for what is out of bounds."""
+    concurrency = number_given("concurrency", concurrency, least=1)
+    if window is not None:
+        window = number_given("window", window, least=0, most=WINDOW_MAX)
+    return Settings(
+        address=address,
+        concurrency=concurrency,
+        threads=concurrency if threads is None else number_given("threads", threads, least=1),
+        window=window,
+        window_bytes=number_given("window_bytes", window_bytes, least=0, most=WINDOW_BYTES_MAX),
+        cancel_grace=span_given("cancel_grace", cancel_grace),
+        middleware=list_given("middleware", middleware),
+    )
+
+
+def lease_given(lease: Seconds | None) -> float | None:
+    """The lease that overrides the jobs' own, in seconds, or None."""
+    if lease is None:
+        return None
+    return span_given("lease", lease, least=LEASE_SECONDS_MIN, most=LEASE_SECONDS_MAX)
+
+
+def lifespan_given(lifespan: T) -> T:
+    """What makes the context of a run, which is called when it begins."""
+    if not callable(lifespan):
+        refuse(
+            "lifespan",
+            f"must be a function that makes an async context manager, not {lifespan!r}: "
+            "write its name, without ()",
+        )
+    return lifespan
+
+
+def describe(
+    worker_id: str | None, version: str, labels: Mapping[str, str] | None
+) -> pb.WorkerDescription:
+    """What operators see of a worker in this process."""
+    host, pid = socket.gethostname(), os.getpid()
+    return message_of(
+        pb.WorkerDescription,
+        id=worker_id or f"{host}:{pid}",
+        host=host,
+        pid=pid,
+        version=version,
+        labels=labels or {},
+        language=f"python/{__version__}",
+    )
