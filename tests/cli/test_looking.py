@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -75,6 +76,30 @@ def test_top_fits_a_narrow_terminal(jobline, queue, served):
     (row,) = [line for line in screen.getvalue().splitlines() if line.startswith("q-")]
     assert queue in row
     assert "paused" not in row
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_head_of_top_breaks_between_facts(jobline, queue, served, width):
+    """None of them is cut in two, whatever stands in it, and the screen still has its rows."""
+    with Client(served["grpc"]) as client:
+        cli: Any = SimpleNamespace(client=client)
+        look = top.look_at(cli, queue)
+    large = replace(look.stats, ready=1_234_567, scheduled=765_432, active=12_345, disk_full=True)
+    look = replace(look, stats=large, is_silent=True)
+    before = replace(look, at=look.at - 1)
+    screen = io.StringIO()
+    Console(width=width, file=screen).print(
+        top.view(before, look, datetime.now(UTC), rows_max=10, width=width)
+    )
+    head = screen.getvalue().partition("\n\n")[0].splitlines()
+    assert all(line == line.strip() for line in head)
+    facts = [fact for line in head for fact in line.split("  ")]
+    assert [fact for fact in facts if fact.isupper() or fact[0].isdigit()][:3] == [
+        "1,234,567 ready",
+        "765,432 scheduled",
+        "12,345 active",
+    ]
+    assert facts[-2:] == ["DISK FULL", "NO ANSWER, asking again"]
 
 
 def test_an_error_of_many_lines_is_one_line_of_a_list(jobline, queue, served):

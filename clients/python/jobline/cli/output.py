@@ -143,6 +143,17 @@ def table(items: Iterable[T], columns: list[Column[T]], width: int = PIPE_WIDTH)
     return shown
 
 
+def in_lines(facts: Iterable[Text], width: int) -> list[Text]:
+    """Facts beside each other, as many as fit into each line; none is broken."""
+    lines: list[Text] = []
+    for fact in facts:
+        if lines and lines[-1].cell_len + _GAP + fact.cell_len <= width:
+            lines[-1].append(" " * _GAP).append_text(fact)
+        else:
+            lines.append(fact.copy())
+    return lines
+
+
 def pairs(rows: Iterable[tuple[str, str]]) -> Table:
     """Names and values, a line each; those without a value are left out."""
     shown = Table(box=None, show_header=False, pad_edge=False)

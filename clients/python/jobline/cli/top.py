@@ -17,7 +17,7 @@ from jobline._server_values import ConnectedWorker, ServerStats
 from jobline.cli import options as option
 from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.job_view import span_text
-from jobline.cli.output import PIPE_WIDTH, Column, table
+from jobline.cli.output import PIPE_WIDTH, Column, in_lines, table
 from jobline.cli.plain import plain
 from jobline.cli.queues import remarks
 from jobline.cli.server import worker_columns
@@ -137,25 +137,10 @@ def view(
     before: Look, look: Look, now: datetime, *, rows_max: int, width: int = PIPE_WIDTH
 ) -> RenderableType:
     """A look as a screen."""
-    stats = look.stats
-    seconds = look.at - before.at
-    pushed = max(stats.pushed_total - before.stats.pushed_total, 0)
-    completed = max(stats.completed_total - before.stats.completed_total, 0)
-    rates = ""
-    if seconds > 0:
-        rates = f"{pushed / seconds:,.0f} pushed/s  {completed / seconds:,.0f} completed/s"
-    head = Text.assemble(
-        (f"jobline {stats.version}", "bold"),
-        f"  started {show_ago(stats.started_at, now)}"
-        f"  commit {span_text(stats.commit_time)}  loop lag {span_text(stats.loop_lag)}\n",
-        f"{stats.ready:,} ready  {stats.scheduled:,} scheduled  {stats.active:,} active  "
-        f"{stats.dead:,} dead  {stats.workers:,} workers   ",
-        rates,
-        ("  DISK FULL" if stats.disk_full else "", "bold red"),
-        ("  NO ANSWER, asking again" if look.is_silent else "", "bold red"),
-    )
+    head = _head(before, look, now, width)
+    rows_max = max(rows_max - len(head) + 2, 3)
     shown = rows(before, look)
-    parts: list[RenderableType] = [head, "", table(shown[:rows_max], _columns(now), width)]
+    parts: list[RenderableType] = [*head, "", table(shown[:rows_max], _columns(now), width)]
     if len(shown) > rows_max:
         parts.append(Text(f"… and {len(shown) - rows_max:,} queues", style="dim"))
     room = rows_max - len(shown) - 2
@@ -164,9 +149,35 @@ def view(
     return Group(*parts)
 
 
+def _head(before: Look, look: Look, now: datetime, width: int) -> list[Text]:
+    """The server as a whole, in two lines or, on a narrow screen, a few more."""
+    stats, seconds = look.stats, look.at - before.at
+    server = [
+        Text(f"jobline {stats.version}", "bold"),
+        Text(f"started {show_ago(stats.started_at, now)}"),
+        Text(f"commit {span_text(stats.commit_time)}"),
+        Text(f"loop lag {span_text(stats.loop_lag)}"),
+    ]
+    counts = [
+        Text(f"{getattr(stats, field):,} {field}")
+        for field in ("ready", "scheduled", "active", "dead", "workers")
+    ]
+    if seconds > 0:
+        pushed = max(stats.pushed_total - before.stats.pushed_total, 0)
+        completed = max(stats.completed_total - before.stats.completed_total, 0)
+        counts.append(
+            Text(f"{pushed / seconds:,.0f} pushed/s  {completed / seconds:,.0f} completed/s")
+        )
+    if stats.disk_full:
+        counts.append(Text("DISK FULL", "bold red"))
+    if look.is_silent:
+        counts.append(Text("NO ANSWER, asking again", "bold red"))
+    return [*in_lines(server, width), *in_lines(counts, width)]
+
+
 def _columns(now: datetime) -> list[Column[Row]]:
     return [
-        Column("queue", lambda row: row.queue.name, style="bold"),
+        Column("queue", lambda row: row.queue.name, style="bold", yields=True),
         Column("ready", lambda row: f"{row.queue.counts.ready:,}", right=True),
         Column(
             "scheduled", lambda row: f"{row.queue.counts.scheduled:,}", right=True, from_width=80
