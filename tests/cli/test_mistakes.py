@@ -198,9 +198,39 @@ def test_full_disk_behind_stdout_is_said_in_a_sentence(served):
 
 
 def test_reader_that_has_enough_is_no_failure(served):
+    assert ended_unread("stats", "--server", served["grpc"]) == (Exit.OK, b"")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["job", "ls", "--help"],
+        ["serve", "--help"],
+        ["--version"],
+        [],
+        ["job", "ls", "--json", "-h"],
+    ],
+)
+def test_help_that_nobody_reads_on_is_no_failure(words):
+    """As `jobline --help | head -3`: typer and rich would end with 1."""
+    code, told = ended_unread(*words)
+    assert told == b""
+    assert code == Exit.OK
+
+
+def test_a_mistake_is_one_whoever_reads():
+    """Only what was cut short ends as if all had been read."""
+    code, told = ended_unread("no-such-command")
+    assert code == Exit.USAGE
+    assert b"No such command" in told
+
+
+def ended_unread(*words: str) -> tuple[int, bytes]:
+    """How a command ends whose stdout nobody reads, and what it has said to stderr."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "jobline.cli", "stats", "--server", served["grpc"]]
+    command = [sys.executable, "-m", "jobline.cli", *words]
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
-    assert (ended.returncode, ended.stderr) == (Exit.OK, b"")
+    return ended.returncode, ended.stderr

@@ -11,7 +11,7 @@ import typer
 
 from jobline.cli import dead, doctor, exits, jobs, push, queues, server, tail, top, work
 from jobline.cli.command import SERVER, error_line
-from jobline.cli.output import speak_narrow
+from jobline.cli.output import fall_silent, speak_narrow
 
 GROUP = "jobline.commands"
 # What a server distribution brings; without one these say how to get it.
@@ -41,6 +41,12 @@ def run() -> None:
     as_json = "--json" in sys.argv
     try:
         code = build()(prog_name="jobline", standalone_mode=not as_json)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        fall_silent()
+        sys.exit(exits.Exit.OK)
+    except SystemExit as ended:
+        sys.exit(_code_of(ended))
     except Exception as error:
         # Of click's own exceptions: typer brings a click of its own or not, by its version.
         if not hasattr(error, "format_message"):
@@ -48,6 +54,22 @@ def run() -> None:
         sys.stderr.write(error_line(error.format_message(), "See --help.", error))
         sys.exit(exits.Exit.USAGE)
     sys.exit(code)
+
+
+def _code_of(ended: SystemExit) -> str | int | None:
+    """The exit code, 0 if a pipe that nobody reads any more has ended it: typer and rich, which
+    print the help, then end with 1. The last of the output is written here, while there is somebody
+    who heeds that it fails.
+    """
+    is_cut = isinstance(ended.__context__, BrokenPipeError)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        is_cut = True
+    if not is_cut:
+        return ended.code
+    fall_silent()
+    return exits.Exit.OK
 
 
 def _show_version(asked: bool) -> None:
