@@ -24,10 +24,12 @@ def is_switch(info: FieldInfo) -> bool:
     return info.annotation is bool
 
 
-def help_of(info: FieldInfo) -> str:
-    """What `--help` says of a setting: meaning, choices, default."""
+def help_of(info: FieldInfo, default: str = "") -> str:
+    """What `--help` says of a setting: meaning, choices, default; `default` where a command has one
+    of its own.
+    """
     words = f" One of {', '.join(choices(info))}." if choices(info) else ""
-    return f"{info.description}{words} Default: {shown_default(info)}."
+    return f"{info.description}{words} Default: {default or shown_default(info)}."
 
 
 def metavar_of(name: str, info: FieldInfo) -> str:

@@ -25,12 +25,24 @@ if TYPE_CHECKING:
 _DRAIN_SECONDS = 2
 _DEFAULT_TARGET = "127.0.0.1:7070"
 
+_OWN: dict[str, Any] = {
+    "log_level": "warning",
+    "log_format": "console",
+    "drain_seconds": _DRAIN_SECONDS,
+}
+# What is the default here and not of `serve`, as `--help` says it.
+OWN_DEFAULTS = {name: str(value) for name, value in _OWN.items()} | {
+    "data": "a directory of its own, removed at the end",
+    "listen": f"{Settings.model_fields['listen'].default}, with another port if it is taken",
+    "http": f"{Settings.model_fields['http'].default}, with another port if it is taken",
+}
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds `dev`."""
-    app.command("dev", cls=PlainHelp)(with_settings(dev))
+    app.command("dev", cls=PlainHelp)(with_settings(dev, defaults=OWN_DEFAULTS))
 
 
 def dev(*, config: ConfigFile = None, as_json: AsJson = False, given: dict[str, Any]) -> None:
@@ -42,10 +54,7 @@ def dev(*, config: ConfigFile = None, as_json: AsJson = False, given: dict[str, 
     from jobline_server.serving import print_ready, run
 
     chosen = settings_of(given, config).model_fields_set
-    usual: dict[str, Any] = {
-        "log_level": "warning",
-        "log_format": "console",
-        "drain_seconds": _DRAIN_SECONDS,
+    usual: dict[str, Any] = _OWN | {
         "listen": free_address(Settings.model_fields["listen"].default),
         "http": free_address(Settings.model_fields["http"].default),
     }

@@ -26,10 +26,14 @@ class PlainHelp(TyperCommand):
 
 
 def with_settings(
-    function: Callable[..., None], *, fixed: Mapping[str, Any] | None = None
+    function: Callable[..., None],
+    *,
+    fixed: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> Callable[..., None]:
     """A command that takes every setting as a flag beside the function's own parameters, and calls
     it with `given`: those flags that were given, by field name. `fixed` settings have no flag.
+    `defaults`: those that the command has of its own, as `--help` says them.
     """
     own = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -39,7 +43,7 @@ def with_settings(
     fields = {
         name: info for name, info in Settings.model_fields.items() if name not in (fixed or {})
     }
-    flags = [_flag(name, info) for name, info in fields.items()]
+    flags = [_flag(name, info, (defaults or {}).get(name, "")) for name, info in fields.items()]
 
     def command(**values: Any) -> None:
         given = {name: values.pop(name) for name in fields}
@@ -53,11 +57,11 @@ def with_settings(
     return command
 
 
-def _flag(name: str, info: FieldInfo) -> inspect.Parameter:
+def _flag(name: str, info: FieldInfo, default: str) -> inspect.Parameter:
     flag = flag_of(name)
     option = typer.Option(
         f"{flag}/--no-{flag[2:]}" if is_switch(info) else flag,
-        help=help_of(info),
+        help=help_of(info, default),
         metavar="" if is_switch(info) else metavar_of(name, info),
         show_default=False,
     )
