@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
 
@@ -39,3 +39,17 @@ class PerProcess(Generic[T]):
     def made(self) -> T | None:
         """This process's value if it was made already."""
         return self._made.get(os.getpid())
+
+
+class NeverPickled:
+    """What is not sent to another process: connections, threads and handlers stay where they are.
+    `multiprocessing` pickles what it gives to processes that it starts without a fork.
+    """
+
+    def __reduce__(self) -> NoReturn:
+        """Raises TypeError, as Python does for what cannot be pickled."""
+        kind = type(self).__name__
+        raise TypeError(
+            f"cannot pickle a {kind}: make one in each process, at the top of a module or in a "
+            'function that runs there, or fork: multiprocessing.get_context("fork")'
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import re
 import sys
 from contextlib import redirect_stdout
@@ -17,7 +18,9 @@ from jobline_server.testing import running_server
 from tests.client.live.either import in_thread
 
 PAGE = Path(__file__).parents[3] / "docs" / "python.md"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ALONE = "<!-- a program of its own -->\n"
+BLOCK = re.compile(rf"(?<!{ALONE})^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROGRAM = re.compile(rf"{ALONE}```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN_ADDRESS = "localhost:7070"
 
 WAITING = [JobState.READY, JobState.SCHEDULED, JobState.ACTIVE]
@@ -63,3 +66,25 @@ async def test_every_block_works_as_it_stands_there():
     results = {job.queue: job.result for job in ended}
     assert results["images"] == b'{"pixels":4096}'
     assert results["numbers"] == b"4"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+async def test_the_prefork_program_works_in_its_own_process(method: str, tmp_path: Path):
+    """Trial A1: each child pushes with the client of the parent, or, where nothing forks, with the
+    one that it makes where it imports the module.
+    """
+    (text,) = PROGRAM.findall(PAGE.read_text(encoding="utf-8"))
+    path = tmp_path / "prefork.py"
+    async with running_server() as server, AsyncClient(server.address) as client:
+        text = text.replace(SHOWN_ADDRESS, server.address).replace('"fork"', f'"{method}"')
+        path.write_text(text, encoding="utf-8")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, path),
+            stdout=asyncio.subprocess.PIPE,
+            # The benchmarks switch gRPC's fork support off where they are imported.
+            env={name: value for name, value in os.environ.items() if not name.startswith("GRPC_")},
+        )
+        out, _ = await process.communicate()
+        assert out.split() == [b"CREATED"] * 2
+        assert (await client.queues.get("prefork")).pushed_total == 3

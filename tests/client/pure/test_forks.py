@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import pickle
+from typing import Any
 
+import pytest
+
+from jobline import AsyncClient, Client, Worker
 from jobline._forks import PerProcess
 from jobline._ids import RequestIds
 
@@ -31,3 +36,10 @@ def test_a_child_draws_no_request_id_of_its_parent(monkeypatch):
         monkeypatch.setattr(os, "getpid", lambda pid=child: pid)
         drawn += [new_id(), new_id()]
     assert len(set(drawn)) == len(drawn)
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient, Worker])
+def test_what_is_connected_is_not_sent_to_another_process(kind: Any):
+    """`multiprocessing` without a fork would say that a lock cannot be pickled."""
+    with pytest.raises(TypeError, match=f"cannot pickle a {kind.__name__}: make one in each"):
+        pickle.dumps(kind("localhost:1"))

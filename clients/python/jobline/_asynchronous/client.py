@@ -18,7 +18,7 @@ from jobline._asynchronous.leases import Leases
 from jobline._asynchronous.producer import Producer
 from jobline._batching import limits_given
 from jobline._channel import credentials_of, metadata_of, target_of
-from jobline._forks import PerProcess
+from jobline._forks import NeverPickled, PerProcess
 from jobline._ids import RequestIds
 from jobline._outgoing import PushMiddleware
 from jobline._pushing_aio import AioPusher
@@ -27,7 +27,7 @@ from jobline._times import Seconds, seconds_of
 from jobline.errors import ClientClosed, FailedPrecondition
 
 
-class AsyncClient(Producer, Leases):
+class AsyncClient(Producer, Leases, NeverPickled):
     """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
 
     It connects at its first use; where no server answers, that call raises NotConnected within two

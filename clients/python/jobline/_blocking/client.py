@@ -16,12 +16,13 @@ from jobline._blocking.job_admin import JobApi
 from jobline._blocking.leases import Leases
 from jobline._blocking.producer import Producer
 from jobline._channel import credentials_of, target_of
+from jobline._forks import NeverPickled
 from jobline._outgoing import PushMiddleware
 from jobline._reaching import CONNECT_SECONDS
 from jobline._times import Seconds, seconds_of
 
 
-class Client(Producer, Leases):
+class Client(Producer, Leases, NeverPickled):
     """A connection to a server, to push jobs, work on them by hand, wait, watch, and operate.
 
     It connects at its first use; where no server answers, that call raises NotConnected within two

@@ -12,6 +12,7 @@ import grpc
 
 from jobline._arguments import list_given, number_given, span_given
 from jobline._channel import credentials_of, metadata_of, target_of
+from jobline._forks import NeverPickled
 from jobline._frames import opening_of
 from jobline._handlers import UNSAID, refuse_bare
 from jobline._job_type import JobType
@@ -48,7 +49,7 @@ async def _no_lifespan() -> AsyncIterator[None]:
     yield None
 
 
-class Worker:
+class Worker(NeverPickled):
     """Runs jobs: handlers by queue and name, fed by one stream.
 
     - `target` (default: JOBLINE_SERVER, else `localhost:7070`), `credentials`, `metadata`: as for
