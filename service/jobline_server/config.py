@@ -286,5 +286,5 @@ def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     known.add(FILE_VARIABLE)
     for name, value in environment.items():
         if name.startswith(PREFIX) and name not in known and not is_of_others(name, value):
-            meant = nearest(name, known)
+            meant = nearest(name, known, prefix=PREFIX)
             raise ConfigurationError(f"{name}: no such setting{meant}; {SEE_HELP}")

@@ -40,10 +40,12 @@ def explain(
     return "\n".join(lines)
 
 
-def nearest(name: str, known: Collection[str]) -> str:
-    """What may have been meant by a name that is not known, as the end of a sentence."""
-    near = get_close_matches(name, known, n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
+def nearest(name: str, known: Collection[str], *, prefix: str = "") -> str:
+    """What may have been meant by a name that is not known, as the end of a sentence. A `prefix`
+    that all of them have makes none of them like another.
+    """
+    near = get_close_matches(name.removeprefix(prefix), [one[len(prefix) :] for one in known], n=1)
+    return f" (did you mean {prefix}{near[0]}?)" if near else ""
 
 
 def in_file(name: str, value: object, file: object) -> str:

@@ -155,6 +155,13 @@ def test_the_name_that_was_meant_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         load_settings()
 
 
+def test_a_variable_like_no_setting_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That all of them begin alike makes nothing near."""
+    monkeypatch.setenv("JOBLINE_SERVICE_HOSTS", "x")
+    with pytest.raises(ConfigurationError, match="JOBLINE_SERVICE_HOSTS: no such setting; see"):
+        load_settings()
+
+
 @pytest.mark.parametrize("service", ["JOBLINE", "JOBLINE_SERVER", "JOBLINE_HTTP"])
 def test_variables_of_kubernetes_are_left_alone(
     service: str, monkeypatch: pytest.MonkeyPatch
