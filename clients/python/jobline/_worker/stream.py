@@ -60,7 +60,9 @@ class Address:
 
 
 class Writer:
-    """The frames of one call, for gRPC's thread to pull; its end half-closes the call."""
+    """The frames of one call, for gRPC's thread to pull; its end half-closes the call. `failure` is
+    what went wrong here, which gRPC would tell as a call that nobody has answered.
+    """
 
     def __init__(self, desk: Desk, bell: Bell) -> None:
         self._desk = desk
@@ -68,6 +70,7 @@ class Writer:
         self._frames: deque[pb.StreamRequest] = deque()
         self._is_last = False
         self._is_closed = False
+        self.failure: Exception | None = None
 
     def __iter__(self) -> Self:
         return self
@@ -78,7 +81,11 @@ class Writer:
                 return self._frames.popleft()
             if self._is_last:
                 break
-            frames, pause = self._desk.frames_to_send(self._bell)
+            try:
+                frames, pause = self._desk.frames_to_send(self._bell)
+            except Exception as error:
+                self.failure = error
+                raise
             self._frames.extend(frames)
             if pause is None:
                 self._is_last = True
@@ -190,6 +197,8 @@ class Stream:
                 self._call = call
             self._read(call)
         except grpc.RpcError as error:
+            if writer.failure is not None:
+                raise writer.failure from None
             return error_from_rpc(error)
         finally:
             writer.close()
