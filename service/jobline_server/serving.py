@@ -24,7 +24,7 @@ from jobline_server import memory
 from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.notify import READY, STOPPING, notify
-from jobline_server.rpc.transport import CannotServe
+from jobline_server.rpc.listening import CannotServe
 from jobline_server.storage.store import DataLoss, DiskFull, StoreRefused
 from jobline_server.telemetry.log import configure_logging, logger
 from jobline_server.web.server import CannotListen

@@ -20,12 +20,9 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS
 from jobline_server.rpc import transport as transport_module
-from jobline_server.rpc.transport import (
-    CannotServe,
-    channel_options,
-    check_address,
-    choose_transport,
-)
+from jobline_server.rpc.listening import CannotServe, check_address
+from jobline_server.rpc.native import clear_leftovers
+from jobline_server.rpc.transport import channel_options, choose_transport
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import all_rpcs, method_of, refusal_of
 from tests.server.conftest import connect, until
@@ -263,7 +260,7 @@ def test_sockets_of_killed_servers_are_removed(tmp_path: Path) -> None:
     """A native server has one for its streams; one that is killed leaves it behind."""
     sockets = {}
     for name in ("dead", "alive", "new"):
-        path = tmp_path / f"pygrpc-native-{name}" / "fallback.sock"
+        path = tmp_path / f"jobline-native-{name}" / "streams.sock"
         path.parent.mkdir()
         sockets[name] = socket.socket(socket.AF_UNIX)
         sockets[name].bind(str(path))
@@ -273,8 +270,8 @@ def test_sockets_of_killed_servers_are_removed(tmp_path: Path) -> None:
     sockets["dead"].close()
     sockets["new"].close()
 
-    transport_module.clear_leftovers(tmp_path)
+    clear_leftovers(tmp_path)
 
     left = {folder.name for folder in tmp_path.iterdir()}
-    assert left == {"pygrpc-native-alive", "pygrpc-native-new"}
+    assert left == {"jobline-native-alive", "jobline-native-new"}
     sockets["alive"].close()

@@ -44,6 +44,8 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Unary = Callable[[Any, Context], Awaitable[Reply]]
 ServerStream = Callable[[Any, Context], AsyncGenerator[Reply, None]]
 Decode = Callable[[bytes], Any]
+UnaryAnswer = Callable[[bytes, Any], Awaitable[bytes]]
+"""A unary call under guard: from its bytes, and gRPC's context, to the bytes of its reply."""
 
 # Their conversion counts lists and looks for mistyped fields itself, in the loop that reads the
 # rows anyway.

@@ -7,23 +7,18 @@ Handlers know neither. What a transport cannot do is said at the start, and neve
 
 from __future__ import annotations
 
-import errno
-import socket
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, cast
 
 import grpc
 from grpc import aio
 
-from jobline_server.addresses import split_address
 from jobline_server.rpc.admission import Admission
-from jobline_server.rpc.delivery import listen_to_front, with_written_replies
-from jobline_server.rpc.guard import Handler
+from jobline_server.rpc.delivery import with_written_replies
+from jobline_server.rpc.guard import Handler, UnaryAnswer
 from jobline_server.rpc.limits import (
     CONNECTION_CALLS_MAX,
     MESSAGE_SLACK_BYTES,
@@ -31,21 +26,19 @@ from jobline_server.rpc.limits import (
     UNTAKEN_CALLS_MAX,
     UNTAKEN_SECONDS_MAX,
 )
+from jobline_server.rpc.listening import UNIX, CannotServe, check_address, check_can_listen
 from jobline_server.rpc.one_message import reading
 
 TransportName = Literal["grpcio", "native"]
 
 NATIVE_MODULE = "pygrpc_native"
-# What it makes for the streams behind it, in the folder for temporary files.
-LEFTOVERS = "pygrpc-native-*/fallback.sock"
-LEFTOVER_SECONDS = 60.0
-UNIX = "unix:"
-# The kernel's limit on the path of a socket.
-UNIX_PATH_BYTES_MAX = 107
 
 
-class CannotServe(Exception):
-    """The server cannot be reached in the way it was told to; it does not start."""
+class Server(Protocol):
+    """What serves, on one address or several."""
+
+    async def stop(self, grace_seconds: float, /) -> None:
+        """Takes no more calls, gives those in flight so long, then cancels them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +47,11 @@ class Serving:
 
     transport: TransportName
     addresses: list[str]
-    servers: list[aio.Server] = field(repr=False)
+    server: Server = field(repr=False)
 
     async def stop(self, grace_seconds: float) -> None:
         """Takes no more calls, gives those in flight so long, then cancels them."""
-        for server in self.servers:
-            await server.stop(grace_seconds)
+        await self.server.stop(grace_seconds)
 
 
 def choose_transport(wanted: Literal["grpcio", "native", "auto"]) -> TransportName:
@@ -97,9 +89,9 @@ async def serve_grpcio(
     """One grpc.aio server for all addresses."""
     server = aio.server(options=[*options, ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX)])
     server.add_generic_rpc_handlers([HandlerTable(with_written_replies(handlers))])
-    addresses = [_bind(server, address) for address in listen]
+    addresses = [_bound(address, server.add_insecure_port) for address in listen]
     await server.start()
-    return Serving("grpcio", addresses, [server])
+    return Serving("grpcio", addresses, server)
 
 
 async def serve_native(
@@ -108,41 +100,23 @@ async def serve_native(
     options: list[tuple[str, int]],
     admission: Admission,
 ) -> Serving:
-    """One native server an address: it takes one port each."""
+    """A native port for each address, and one grpc.aio server for the streams of all."""
     # Imported here because it is an extra.
-    import pygrpc_native.aio as native  # noqa: PLC0415
+    from jobline_server.rpc.native import NativePort, NativeServer  # noqa: PLC0415
 
-    unary, streams = split(handlers)
-    servers: list[aio.Server] = []
-    addresses = []
-    for address in listen:
-        made = native.server(options=options)
-        made._front_args["metrics"] = True  # noqa: SLF001  # `unread` asks for them
-        server: aio.Server = made
-        for service, methods in unary.items():
-            server.add_registered_method_handlers(service, methods)
-        server.add_generic_rpc_handlers([HandlerTable(streams)])
-        addresses.append(_bind(server, address))
-        listen_to_front(server, admission)
-        servers.append(server)
-    for server in servers:
-        await server.start()
-    clear_leftovers(Path(tempfile.gettempdir()))
-    return Serving("native", addresses, servers)
+    unary, others = split(handlers)
+    ports: list[NativePort] = []
 
+    def listened(address: str) -> int:
+        ports.append(NativePort(address, unary, dict(options), admission))
+        return ports[-1].number
 
-def clear_leftovers(directory: Path) -> None:
-    """Removes the sockets that native servers which were killed have left, each in a folder of its
-    own: where nobody listens, and long enough for somebody who has only just begun.
-    """
-    with suppress(OSError):
-        newest = max((path.stat().st_mtime for path in directory.glob(LEFTOVERS)), default=0.0)
-        for path in directory.glob(LEFTOVERS):
-            with suppress(OSError):
-                is_old = path.stat().st_mtime < newest - LEFTOVER_SECONDS
-                if is_old and path.is_socket() and not _somebody_listens(path):
-                    path.unlink()
-                    path.parent.rmdir()
+    addresses = [_bound(address, listened) for address in listen]
+    streams = aio.server(options=options)
+    streams.add_generic_rpc_handlers([HandlerTable(others)])
+    server = NativeServer(ports, streams)
+    await server.start()
+    return Serving("native", addresses, server)
 
 
 class HandlerTable(grpc.GenericRpcHandler):
@@ -159,17 +133,16 @@ class HandlerTable(grpc.GenericRpcHandler):
 
 def split(
     handlers: Mapping[str, Handler],
-) -> tuple[dict[str, dict[str, Handler]], dict[str, Handler]]:
-    """Unary handlers by service and method, and all others by path. Server streams are among the
-    others: on the native server a caller that does not read would hold a thread."""
-    unary: dict[str, dict[str, Handler]] = {}
+) -> tuple[dict[str, UnaryAnswer], dict[str, Handler]]:
+    """What answers unary calls, by path, and all other handlers. Server streams are among the
+    others: on a native port a caller that does not read would hold a thread."""
+    unary: dict[str, UnaryAnswer] = {}
     streams: dict[str, Handler] = {}
     for path, handler in handlers.items():
         if handler.request_streaming or handler.response_streaming:
             streams[path] = handler
         else:
-            _, service, method = path.split("/")
-            unary.setdefault(service, {})[method] = handler
+            unary[path] = cast("UnaryAnswer", handler.unary_unary)
     return unary, streams
 
 
@@ -198,72 +171,13 @@ def message_bytes_max(payload_bytes_max: int) -> int:
     return max(PUSH_BYTES_MAX, payload_bytes_max) + MESSAGE_SLACK_BYTES
 
 
-def check_address(address: str) -> None:
-    """Refuse an address that cannot be listened at."""
-    if address.startswith(UNIX):
-        path = Path(address.removeprefix(UNIX))
-        if len(str(path).encode()) > UNIX_PATH_BYTES_MAX:
-            raise CannotServe(f"{address}: a socket's path is at most {UNIX_PATH_BYTES_MAX} bytes")
-        if not path.parent.is_dir():
-            raise CannotServe(f"{address}: there is no folder {path.parent}")
-        if path.exists() and not path.is_socket():
-            raise CannotServe(f"{address}: there is a file that is not a socket")
-        if _somebody_listens(path):
-            raise CannotServe(f"{address}: another server listens there")
-        return
-    try:
-        split_address(address)
-    except ValueError as error:
-        raise CannotServe(f"{address}: {error}; or unix:PATH") from None
-
-
-def _somebody_listens(path: Path) -> bool:
-    """Whether a socket belongs to a live server. Both transports would put one of their own in its
-    place, and nobody would reach that server any more; what a killed one left may be replaced.
-    """
-    with socket.socket(socket.AF_UNIX) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(str(path))
-        except BlockingIOError:  # its queue of connections is full
-            return True
-        except OSError:
-            return False
-    return True
-
-
-def _check_can_listen(address: str) -> None:
-    """Refuses a port that cannot be had, with the system's reason. gRPC would write lines of its
-    own to stderr, past the log, and tell no reason.
-    """
-    host, port = split_address(address)
-    failure: OSError | None = None
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        found, failure = [], error
-    for family, kind, protocol, _, place in found:
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(place)
-            except OSError as error:
-                failure = error
-            else:
-                return
-    why = (failure.strerror or str(failure)).lower() if failure else "no such host"
-    is_taken = failure is not None and failure.errno == errno.EADDRINUSE
-    advice = "; is another server on it?" if is_taken else ""
-    raise CannotServe(f"{address}: cannot listen there ({why}){advice}")
-
-
-def _bind(server: aio.Server, address: str) -> str:
+def _bound(address: str, listen: Callable[[str], int]) -> str:
+    """The address that `listen` was had at; it returns the port."""
     if not address.startswith(UNIX):
-        _check_can_listen(address)
-    try:
-        port = server.add_insecure_port(address)
-    except RuntimeError:
-        port = 0
+        check_can_listen(address)
+    port = 0
+    with suppress(RuntimeError, OSError):
+        port = listen(address)
     if port == 0:
         raise CannotServe(f"{address}: cannot listen there; is another server on it?")
     if address.startswith(UNIX):

@@ -9,19 +9,30 @@ takes a tenth of a millisecond, so it is asked only where the bounds seem to be 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from typing import Protocol
+
+from pygrpc_native import NativeGrpcFront
 
 from jobline_server.rpc.admission import Admission
 
 
+class InHand(Protocol):
+    """A call that is not answered yet."""
+
+    path: str
+
+
 class UnreadReplies:
-    """Those of one native server. It is made when the server has its front, before that starts."""
+    """Those of one port: `in_hand` are its calls that are not answered yet."""
 
-    __slots__ = ("_admission", "_bytes", "_calls", "_front", "_given", "_server")
+    __slots__ = ("_admission", "_bytes", "_calls", "_front", "_given", "_in_hand")
 
-    def __init__(self, server: Any, admission: Admission) -> None:
-        self._server = server
-        self._front = server._front  # noqa: SLF001  # nothing public tells of replies
+    def __init__(
+        self, front: NativeGrpcFront, in_hand: Mapping[int, InHand], admission: Admission
+    ) -> None:
+        self._front = front
+        self._in_hand = in_hand
         self._admission = admission
         self._calls = 0
         self._bytes = 0
@@ -29,18 +40,18 @@ class UnreadReplies:
         self._given: Counter[str] = Counter()
         admission.recounts.append(self.recount)
 
-    def add(self, call_id: int, size: int) -> None:
+    def add(self, path: str, size: int) -> None:
         """The front has taken a reply, which waits until the next count shows that it does not."""
-        self._given[self._server._calls[call_id].method] += size  # noqa: SLF001  # as above
+        self._given[path] += size
         self._calls += 1
         self._bytes += size
         self._admission.add_unread(1, size)
 
     def recount(self) -> None:
         """Counts what waits now."""
-        in_hand = Counter(call.method for call in self._server._calls.values())  # noqa: SLF001  # as above
+        in_hand = Counter(call.path for call in self._in_hand.values())
         calls = size = 0
-        for path, told in self._front.metrics()["methods"].items():
+        for path, told in (self._front.metrics() or {})["methods"].items():
             ended = told["status"].values()
             sent = sum(of_code["sent"]["sum"] for of_code in ended)
             waiting = told["started"] - in_hand[path] - sum(of_code["count"] for of_code in ended)

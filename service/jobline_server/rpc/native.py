@@ -1,0 +1,192 @@
+"""The native transport: unary calls through HTTP/2 in Rust, by pygrpc-native's `NativeGrpcFront`.
+
+Streams go through a grpc.aio server that stands behind the ports, on a socket in a folder of its
+own. pygrpc-native can serve any handler of grpc.aio's; what is here serves ours alone, which are
+coroutines from bytes to bytes and want nothing of a call but to end it: a call costs one task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+import grpc
+from grpc import aio
+from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
+
+from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.delivery import handle_untaken
+from jobline_server.rpc.guard import UnaryAnswer
+from jobline_server.rpc.listening import somebody_listens
+from jobline_server.rpc.unread import UnreadReplies
+
+# Calls that are taken from the front at once.
+TAKEN_AT_ONCE = 64
+FOLDER = "jobline-native-"
+SOCKET = "streams.sock"
+LEFTOVER_SECONDS = 60.0
+
+
+class NativeCall:
+    """A unary call in hand; its handler sees it in the place of gRPC's context."""
+
+    __slots__ = ("is_cancelled", "path", "status", "task")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.task: asyncio.Task[None] | None = None
+        # Its caller left, or its deadline has passed.
+        self.is_cancelled = False
+        self.status: tuple[int, str, list[tuple[str, str | bytes]]] | None = None
+
+    async def abort(
+        self,
+        code: grpc.StatusCode,
+        details: str = "",
+        trailing_metadata: Sequence[tuple[str, str | bytes]] = (),
+    ) -> NoReturn:
+        """Ends the call with a status, as `ServicerContext.abort` does."""
+        self.status = (code.value[0], details, list(trailing_metadata))
+        raise aio.AbortError("Locally aborted.")
+
+
+class NativePort:
+    """One address. Raises OSError where it cannot be listened at."""
+
+    def __init__(
+        self,
+        address: str,
+        answers: Mapping[str, UnaryAnswer],
+        options: Mapping[str, int],
+        admission: Admission,
+    ) -> None:
+        self._front = NativeGrpcFront(
+            address,
+            [],
+            call_details=True,  # or it would not tell of calls that were cancelled
+            metrics=True,  # `unread` asks for them
+            keepalive_time_ms=options["grpc.keepalive_time_ms"],
+            keepalive_timeout_ms=options["grpc.keepalive_timeout_ms"],
+            keepalive_permit_without_calls=bool(options["grpc.keepalive_permit_without_calls"]),
+            reuse_port=bool(options["grpc.so_reuseport"]),
+        )
+        self._answers = list(answers.items())
+        self._message_bytes_max = options["grpc.max_receive_message_length"]
+        self._calls: dict[int, NativeCall] = {}
+        self._unread = UnreadReplies(self._front, self._calls, admission)
+        self._loop = asyncio.get_running_loop()
+        self._is_ending = False
+        self.number: int = self._front.bound_port
+        """Of the port; 0 of a socket."""
+
+    def start(self, streams: Path) -> None:
+        """Takes calls; those that are no unary ones go to the socket `streams`."""
+        self._front.set_fallback(str(streams))
+        self._front.add_methods([(path, False) for path, _ in self._answers])
+        self._front.start()
+        threading.Thread(target=self._receive, name="jobline-native", daemon=True).start()
+
+    def _receive(self) -> None:
+        """In a thread: hands calls to the loop."""
+        while (events := self._front.recv_batch(TAKEN_AT_ONCE)) is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._take, events)
+            except RuntimeError:  # the loop was closed
+                self._front.close()
+                return
+
+    def _take(self, events: Sequence[tuple[Any, ...]]) -> None:
+        calls, answers, create_task = self._calls, self._answers, self._loop.create_task
+        for kind, number, method, raw, _ in events:
+            if kind == EVENT_CANCEL:
+                call = calls.get(number)
+                if call is not None and call.task is not None:
+                    call.is_cancelled = True
+                    call.task.cancel()
+            elif self._is_ending:
+                self._fail(number, grpc.StatusCode.UNAVAILABLE, "the server stops")
+            elif len(raw) > self._message_bytes_max:
+                said = f"a message has at most {self._message_bytes_max} bytes, not {len(raw)}"
+                self._fail(number, grpc.StatusCode.RESOURCE_EXHAUSTED, said)
+            else:
+                path, answer = answers[method]
+                calls[number] = call = NativeCall(path)
+                call.task = create_task(self._serve(number, call, answer, raw))
+
+    async def _serve(self, number: int, call: NativeCall, answer: UnaryAnswer, raw: bytes) -> None:
+        try:
+            reply = await answer(raw, call)
+            if call.status is not None:
+                self._front.fail(number, *call.status)
+            elif self._front.respond(number, reply):
+                self._unread.add(call.path, len(reply))
+                return
+            handle_untaken()
+        except asyncio.CancelledError:
+            if not call.is_cancelled and not self._is_ending:
+                self._fail(number, grpc.StatusCode.CANCELLED, "the call was given up")
+        finally:
+            del self._calls[number]
+
+    def _fail(self, number: int, code: grpc.StatusCode, said: str) -> None:
+        self._front.fail(number, code.value[0], said)
+
+    async def end_calls(self, grace_seconds: float) -> None:
+        """Takes no more calls, gives those in hand so long, then cancels them."""
+        self._is_ending = True
+        tasks = [call.task for call in self._calls.values() if call.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace_seconds)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Its connections end."""
+        await self._loop.run_in_executor(None, self._front.close)
+
+
+class NativeServer:
+    """Ports, and the server of streams behind them."""
+
+    def __init__(self, ports: Sequence[NativePort], streams: aio.Server) -> None:
+        self._ports = ports
+        self._streams = streams
+        self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
+
+    async def start(self) -> None:
+        """Serves."""
+        path = self._folder / SOCKET
+        self._streams.add_insecure_port(f"unix:{path}")
+        await self._streams.start()
+        for port in self._ports:
+            port.start(path)
+        clear_leftovers(self._folder.parent)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Takes no more calls, gives those in flight so long, then cancels them."""
+        ending = [port.end_calls(grace_seconds) for port in self._ports]
+        await asyncio.gather(self._streams.stop(grace_seconds), *ending)
+        for port in self._ports:
+            await port.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def clear_leftovers(directory: Path) -> None:
+    """Removes the sockets that servers which were killed have left, each in a folder of its own:
+    where nobody listens, and long enough for somebody who has only just begun.
+    """
+    with suppress(OSError):
+        made_at = {path: path.stat().st_mtime for path in directory.glob(f"{FOLDER}*/{SOCKET}")}
+        newest = max(made_at.values(), default=0.0)
+        for path, at in made_at.items():
+            if at < newest - LEFTOVER_SECONDS and path.is_socket() and not somebody_listens(path):
+                with suppress(OSError):
+                    path.unlink()
+                    path.parent.rmdir()
