@@ -170,8 +170,10 @@ def _unknown(settle: Settle, exceptions: Exceptions) -> Leases | None:
 
 
 def _parts(settle: Settle) -> Iterator[tuple[int, Settle]]:
-    """A settle in slices, each with the index of its first item."""
-    if _items_of(settle) <= SETTLES_AT_ONCE:
+    """A settle in slices, each with the index of its first item. Acks in order stay together: they
+    are looked up by the stretch, and told by it, so that many cost little more than few.
+    """
+    if _items_of(settle) <= SETTLES_AT_ONCE or _acks_in_order(settle):
         yield 0, settle
         return
     for start in range(0, len(settle.ack_ids), SETTLES_AT_ONCE):
@@ -184,6 +186,14 @@ def _parts(settle: Settle) -> Iterator[tuple[int, Settle]]:
     offset += len(settle.fails)
     for start in range(0, len(settle.releases), SETTLES_AT_ONCE):
         yield offset + start, Settle(releases=settle.releases[start : start + SETTLES_AT_ONCE])
+
+
+def _acks_in_order(settle: Settle) -> bool:
+    """Whether a settle seems to have acks of neighbours alone; a look at its ends tells enough."""
+    ids = settle.ack_ids
+    if not ids or settle.fails or settle.releases:
+        return False
+    return ids[-1] - ids[0] == len(ids) - 1
 
 
 def _items_of(settle: Settle) -> int:

@@ -6,7 +6,8 @@ comes at once: from then on nothing is missed, and a connection that breaks befo
 is resumed from there.
 
 What a turn did is made into runs of events once, and all watchers share them. Over a restart the
-feed begins with what the journal still told.
+feed begins with what the journal still told. Where nobody has watched for an hour, and nobody since
+the store was made, nothing is made or kept: nobody holds a token that it would serve.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from jobline_server.runtime.watch_filter import WatchFilter
 
 # How often a watcher without news hears that its call is alive.
 HEARTBEAT_SECONDS = 15.0
+# What happens is kept for so long after the last watcher went, and after a restart.
+KEPT_SECONDS = 3_600.0
+# Of turns that nobody wants any more so many go with each that comes.
+DROPPED_AT_ONCE = 100
 # A busy feed is read so often: each answer costs a call of the transport, whatever is in it.
 GATHER_SECONDS = 0.010
 
@@ -46,12 +51,21 @@ class Feed:
         # Whether anything that no offset names is no longer kept.
         self._volatile_gone = False
         self._news = asyncio.Event()
+        self._watchers = 0
+        self._time = asyncio.get_running_loop().time
+        self._wanted_until = 0.0
         for turn in kept:
             self._gone[turn.shard] = min(self._gone[turn.shard], turn.offset - 1)
             self._keep(turn)
+            self._wanted_until = self._time() + KEPT_SECONDS
 
     def told(self, turns: Sequence[Turn]) -> None:
         """Keeps committed turns, drops the oldest over the limit, and wakes the watchers."""
+        if not self._watchers and self._time() >= self._wanted_until:
+            self._drop(DROPPED_AT_ONCE)
+            if not self._turns:
+                self._pass_over(turns)
+                return
         before = self.end
         for turn in turns:
             if turn.happened or turn.volatile:
@@ -59,12 +73,25 @@ class Feed:
         if self.end != before:
             self._news.set()
 
+    def _pass_over(self, turns: Sequence[Turn]) -> None:
+        """Numbers turns that nobody will be told of."""
+        for turn in turns:
+            if turn.happened or turn.volatile:
+                self._first += 1
+                self._gone[turn.shard.number] = turn.offset
+                self._volatile_gone |= not turn.happened
+
     def _keep(self, turn: KeptTurn) -> None:
         self._turns.append(turn)
         self._bytes += turn.size
         while (
             len(self._turns) > kept_turns.TURNS_KEPT_MAX or self._bytes > kept_turns.BYTES_KEPT_MAX
         ):
+            self._drop(1)
+
+    def _drop(self, most: int) -> None:
+        """Lets go of the oldest turns."""
+        for _ in range(min(most, len(self._turns))):
             oldest = self._turns.popleft()
             self._first += 1
             self._bytes -= oldest.size
@@ -90,20 +117,25 @@ class Feed:
         holds. Raises `Refused` with OFFSET_GONE when the events to go on with are gone.
         """
         reader = Reader(self, wanted, self._begin(resume_token), room)
-        time = asyncio.get_running_loop().time
-        yield Answer((), reader.token())
-        told = time()
-        while True:
-            looked = time()
-            answer = reader.read()
-            if answer.parts or looked >= told + HEARTBEAT_SECONDS:
-                yield answer
-                told = time()
-            elif not reader.is_at_end:
-                # What nobody wants is passed over in pieces, too.
-                await asyncio.sleep(0)
-            elif await self._news_by(told + HEARTBEAT_SECONDS):
-                await asyncio.sleep(max(looked + GATHER_SECONDS - time(), 0))
+        time = self._time
+        self._watchers += 1
+        try:
+            yield Answer((), reader.token())
+            told = time()
+            while True:
+                looked = time()
+                answer = reader.read()
+                if answer.parts or looked >= told + HEARTBEAT_SECONDS:
+                    yield answer
+                    told = time()
+                elif not reader.is_at_end:
+                    # What nobody wants is passed over in pieces, too.
+                    await asyncio.sleep(0)
+                elif await self._news_by(told + HEARTBEAT_SECONDS):
+                    await asyncio.sleep(max(looked + GATHER_SECONDS - time(), 0))
+        finally:
+            self._watchers -= 1
+            self._wanted_until = time() + KEPT_SECONDS
 
     async def _news_by(self, deadline: float) -> bool:
         """Waits for news, not beyond a moment."""

@@ -246,6 +246,49 @@ async def test_events_are_kept_no_longer_than_their_bytes_allow(
     assert refused.value.kind is RefusalKind.OFFSET_GONE
 
 
+async def test_what_nobody_watches_is_not_kept(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C3: events cost nothing where nobody has watched for an hour, or ever; who comes later
+    is told that they are gone, and never that there were none.
+    """
+    time = Clockwork()
+    monkeypatch.setattr(runtime.feed, "_time", time)
+    await push(runtime, 1, turns=3)
+    assert (runtime.feed.end, len(runtime.feed._turns)) == (3, 0)
+    begun = await now_of(runtime)
+    await push(runtime, 1, turns=300)
+    assert len(runtime.feed._turns) == 300
+    time.now += feed.KEPT_SECONDS
+    assert len(await told_since(runtime, begun)) == 300
+
+    time.now += feed.KEPT_SECONDS - 1
+    late = await now_of(runtime)
+    await push(runtime, 1)
+    assert len(await told_since(runtime, late)) == 1
+
+    time.now += feed.KEPT_SECONDS
+    await push(runtime, 1, turns=10)
+    assert not runtime.feed._turns
+    for token in (begun, late):
+        with pytest.raises(Refused) as refused:
+            await anext(runtime.watch(EVERYTHING, token, room=Room.RUNS))
+        assert refused.value.kind is RefusalKind.OFFSET_GONE
+    quiet = await now_of(runtime)
+    time.now += 9 * feed.KEPT_SECONDS
+    assert await told_since(runtime, quiet) == []
+
+
+class Clockwork:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 async def test_how_many_may_watch_is_not_for_the_feed_to_say(runtime: Runtime) -> None:
     """The server's setting max_watchers does."""
     watches = [runtime.watch(EVERYTHING, "", room=Room.RUNS) for _ in range(1_100)]
