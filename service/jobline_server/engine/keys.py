@@ -48,11 +48,10 @@ class KeyTable:
     here is no state of the shard, so `forget` sweeps it without a fact, a slice at a time.
     """
 
-    __slots__ = ("_minutes", "_parts", "forgotten_ms", "records", "unsaved", "volatile")
+    __slots__ = ("_minutes", "forgotten_ms", "records", "unsaved", "volatile")
 
     def __init__(self) -> None:
         self.records: SplitDict[KeyRecord] = SplitDict()
-        self._parts = self.records.parts
         self._minutes: dict[int, list[bytes]] = {}
         self.forgotten_ms = 0
         """Nothing lies here any more whose window ended before this moment."""
@@ -61,7 +60,7 @@ class KeyTable:
 
     def find(self, key_hash: bytes, aged_ms: int) -> KeyRecord | None:
         """The record of a key whose window has not ended."""
-        record = self._parts[key_hash[0]].get(key_hash)
+        record = self.records.parts[key_hash[0]].get(key_hash)
         return record if record is not None and record.expires_ms > aged_ms else None
 
     def add(
@@ -70,7 +69,7 @@ class KeyTable:
         """Remembers a key, and returns by how many there are more now. A key whose window had ended
         is taken over.
         """
-        part = self._parts[key_hash[0]]
+        part = self.records.parts[key_hash[0]]
         is_new = key_hash not in part
         part[key_hash] = record
         _file(self._minutes, record.expires_ms // limits.MINUTE_MS, key_hash)
@@ -104,7 +103,7 @@ class KeyTable:
             hashes = self._minutes[oldest]
             slice_ = hashes[-limit:]
             for key_hash in slice_:
-                part = self._parts[key_hash[0]]
+                part = self.records.parts[key_hash[0]]
                 record = part.get(key_hash)
                 if record is not None and record.expires_ms <= aged_ms:
                     del part[key_hash]

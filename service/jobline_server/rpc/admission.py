@@ -166,13 +166,9 @@ class Admission:
     def check_room(self, reply_bytes: int = 0) -> None:
         """Refuse a call where too many are open. `reply_bytes`: what it may have to say, if that
         cannot be dropped once it is there."""
-        limits = self.limits
-        if self.call_bytes > limits.call_bytes or (
-            self.calls + self.unread_calls > limits.calls and self._has_too_many_calls()
-        ):
+        if self.call_bytes > self.limits.call_bytes or self._has_too_many_calls():
             raise too_many("calls")
-        waiting = self.reply_bytes + self.unread_bytes + reply_bytes
-        if waiting > limits.reply_bytes and self.is_over_with(reply_bytes):
+        if self.is_over_with(reply_bytes):
             raise too_many("replies")
 
     @property

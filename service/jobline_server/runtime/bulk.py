@@ -204,7 +204,7 @@ class Bulk:
             result.count += await self._ended.delete(await walk.next_spans())
 
     async def _retry_page(self, walk: EndedWalk, result: BulkResult) -> None:
-        """A commit is shared by some looks: it encodes all that was decided, in one step."""
+        """A commit is shared by some looks: each alone would cost as much as what it puts back."""
         async with self._ended.changing:
             decided = 0
             async for look in walk.next_looks():

@@ -51,9 +51,8 @@ class SystemClock:
 
     def now(self) -> Now:
         """Wall time, and monotonic time without what was lost standing still."""
-        # Each push reads it twice, so this is `_mono_ns` without its calls.
-        passed_ns = time.monotonic_ns() - self._beat_ns
-        passed_ns = min(passed_ns, _STEP_NS)
+        # Each push reads it twice: this is `_mono_ns` without its call.
+        passed_ns = min(time.monotonic_ns() - self._beat_ns, _STEP_NS)
         return Now(time.time_ns() // 1_000_000, (self._beat_at_ns + passed_ns) // 1_000_000)
 
     def wall_at(self, mono_ms: int) -> int:

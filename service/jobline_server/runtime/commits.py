@@ -19,15 +19,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.endings import Ending, Happened
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Shard
+from jobline_server.runtime.answers import Answer, give, give_up
 from jobline_server.runtime.cuts import Cut, rows_of
 from jobline_server.runtime.disk import Disk, make_room
 from jobline_server.storage.gather import BUFFERED_MS_MAX, WAIT_MS_MAX, Gather
@@ -39,9 +38,6 @@ from jobline_server.telemetry.calls import Histogram
 FULL_RETRY_SECONDS = 0.2
 # The loop's timers tick by the millisecond: what is due so soon is due.
 TICK_MS = 1
-
-Answer = tuple[asyncio.Future[Any], object]
-"""Who waits for a commit, and what it is told then."""
 
 
 @dataclass(slots=True)
@@ -98,6 +94,7 @@ class Commits:
         self._closing = False
         self.collect: Callable[[], None] = lambda: None
         """Decides what waits for the cut; see `expect`."""
+        self._collecting = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._disk = Disk(store)
         self._writing: list[Sequence[Fact]] = []
@@ -125,7 +122,7 @@ class Commits:
 
     def expect(self) -> None:
         """Somebody has come whose call `collect` will decide: with those of others, when the commit
-        is cut that it would have to wait for in any case. Its answer is `counted` then.
+        is cut that it would have to wait for in any case.
         """
         if self._gather.note_callers(_now_ms()):
             self._wake.set()
@@ -140,19 +137,20 @@ class Commits:
             self.answer([(future, None)])
             await future
 
-    def answer(self, answers: Sequence[Answer], *, counted: bool = False) -> None:
-        """Gives callers their answers when `wait` would return; `counted`: they were expected."""
+    def answer(self, answers: Sequence[Answer]) -> None:
+        """Gives callers their answers when `wait` would return."""
         if self._noted:
             waiters = self._gathering
-            if not counted and self._gather.note_callers(_now_ms(), len(answers)):
+            # Those who were expected are counted already.
+            if not self._collecting and self._gather.note_callers(_now_ms(), len(answers)):
                 self._wake.set()
         elif self._flying is not None:
             waiters = self._flying
         else:
-            _give(answers)
+            give(answers)
             return
         if self.failed.done():
-            _give_up(answers)
+            give_up(answers)
         else:
             waiters += answers
 
@@ -192,7 +190,7 @@ class Commits:
         """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called
         in the same turn as the cut: what it sees is the state at the offsets that were cut.
         """
-        self.collect()
+        self._collect()
         self._gather.go()
         self._noted = False
         self._flying, self._gathering = self._gathering, []
@@ -218,7 +216,7 @@ class Commits:
         self._gather.landed()
         self._told(turns)
         answers, self._flying = self._flying, None
-        _give(answers)
+        give(answers)
 
     def _cut(self) -> tuple[list[Cut], dict[int, int]]:
         cuts: list[Cut] = []
@@ -247,7 +245,7 @@ class Commits:
                     raise
                 self.disk_full = True
                 # Who waits for the next cut is refused now, and not when there is room.
-                self.collect()
+                self._collect()
                 # A delete that waits behind this commit needs it out of its way.
                 helps = make_room([*self._writing, *(shard.entries for shard in self._shards)])
                 if not (helps and await self._store.give_up_ballast(last=True)):
@@ -268,29 +266,17 @@ class Commits:
 
     def fail(self, error: Exception) -> None:
         """Nobody is answered from memory that the disk may not have."""
-        _give_up([*(self._flying or []), *self._gathering])
+        give_up([*(self._flying or []), *self._gathering])
         if not self.failed.done():
             self.failed.set_exception(error)
-        self.collect()
+        self._collect()
 
-
-def storage_failed() -> Refused:
-    """What a call is told whose outcome nobody knows."""
-    return Refused(
-        RefusalKind.STORAGE_FAILED, "the disk failed while this was written; the server stops"
-    )
-
-
-def _give(answers: Iterable[Answer]) -> None:
-    for future, answer in answers:
-        if not future.done():
-            future.set_result(answer)
-
-
-def _give_up(answers: Iterable[Answer]) -> None:
-    for future, _ in answers:
-        if not future.done():
-            future.set_exception(storage_failed())
+    def _collect(self) -> None:
+        self._collecting = True
+        try:
+            self.collect()
+        finally:
+            self._collecting = False
 
 
 def _now_ms() -> float:

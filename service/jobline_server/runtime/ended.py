@@ -159,10 +159,7 @@ def _kept_later(waiting: Mapping[int, EndedRow | None], looked: Sequence[int]) -
 
 def kept_of_part(part: EndedPart, ids: Iterable[int]) -> dict[int, Kept]:
     """Some jobs of a part, by id."""
-    row = part.row
-    state = JobState(row.state)
-    outcome = JobState(row.former_state or row.state)
-    return {one.id: Kept(state, outcome, one) for one in records_of(row, ids)}
+    return {one.id: kept_of(part.row, one) for one in records_of(part.row, ids)}
 
 
 def kept_of(row: EndedRow, record: JobRecord) -> Kept:

@@ -22,35 +22,25 @@ def event_runs(shard: int, offset: int, happened: Iterable[Happened]) -> list[Ev
     """What happened to a shard, in order."""
     place = Place(shard, offset)
     runs: list[EventRun] = []
-    lots: list[entries.LotPushed] = []
-    for fact, endings in happened:
-        if isinstance(fact, entries.LotPushed):
-            if lots and not _are_alike(lots[-1], fact):
-                runs += _lots_pushed(place, lots)
-                lots = []
-            lots.append(fact)
+    for common, alike in groupby(happened, _in_common):
+        if common is not None:
+            runs += _lots_pushed(place, [fact for fact, _ in alike])
             continue
-        if lots:
-            runs += _lots_pushed(place, lots)
-            lots = []
-        for ending in endings:
-            runs += ended_runs(place, ending)
-        tell = _FACTS.get(type(fact))
-        if tell is not None:
-            runs += tell(place, fact)
-    if lots:
-        runs += _lots_pushed(place, lots)
+        for fact, endings in alike:
+            for ending in endings:
+                runs += ended_runs(place, ending)
+            tell = _FACTS.get(type(fact))
+            if tell is not None:
+                runs += tell(place, fact)
     return runs
 
 
-def _are_alike(lot: entries.LotPushed, other: entries.LotPushed) -> bool:
-    """Whether the same is told of both: of many small pushes at the same time, mostly."""
-    return (
-        lot.at_ms == other.at_ms
-        and lot.queue == other.queue
-        and lot.run_at_ms == other.run_at_ms
-        and lot.options.name == other.options.name
-    )
+def _in_common(happened: Happened) -> tuple[object, ...] | None:
+    """What is told of a lot that was pushed: the same of many small pushes at a time, mostly."""
+    fact, _ = happened
+    if not isinstance(fact, entries.LotPushed):
+        return None
+    return fact.at_ms, fact.queue, fact.run_at_ms, fact.options.name
 
 
 def _by_moment(
@@ -69,7 +59,7 @@ def _by_moment(
         yield from singles(later if waits else view, ids[part], columns)
 
 
-def _lots_pushed(place: Place, lots: Sequence[entries.LotPushed]) -> Iterator[EventRun]:
+def _lots_pushed(place: Place, lots: Sequence[Any]) -> Iterator[EventRun]:
     """Lots that are alike, each a run of ids."""
     fact = lots[0]
     view = place.view(
@@ -80,11 +70,7 @@ def _lots_pushed(place: Place, lots: Sequence[entries.LotPushed]) -> Iterator[Ev
         state=JobState.SCHEDULED if fact.run_at_ms else JobState.READY,
         run_at_ms=fact.run_at_ms,
     )
-    if len(lots) == 1:
-        count = len(fact.payloads)
-        yield EventRun(view, (fact.first_id,), (count,), total=count)
-    else:
-        yield from cut(view, [lot.first_id for lot in lots], [len(lot.payloads) for lot in lots])
+    yield from cut(view, [lot.first_id for lot in lots], [len(lot.payloads) for lot in lots])
 
 
 def _jobs_pushed(place: Place, fact: entries.JobsPushed) -> Iterator[EventRun]:

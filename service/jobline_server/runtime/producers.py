@@ -34,7 +34,6 @@ _WAITING = (None, AckLevel.FSYNCED)
 
 Caller = tuple[Push, asyncio.Future[Pushed]]
 
-
 Arrived = dict[object, list[Caller]]
 """Pushes by what they have in common."""
 
@@ -104,19 +103,19 @@ class Producers:
         arrived, self._arrived = self._arrived, {}
         if sum(map(len, arrived.values())) < BURST_MIN:
             self._alone_left = LOOK_EVERY - 1
-        self._decide_all(arrived, is_counted=False)
+        self._decide_all(arrived)
 
     def _decide_expected(self) -> None:
         expected, self._expected = self._expected, {}
-        self._decide_all(expected, is_counted=True)
+        self._decide_all(expected)
 
-    def _decide_all(self, arrived: Arrived, *, is_counted: bool) -> None:
+    def _decide_all(self, arrived: Arrived) -> None:
         for alike in arrived.values():
             callers = [caller for caller in alike if not caller[1].done()]
             for start in range(0, len(callers), TOGETHER_MAX):
-                self._decide_together(callers[start : start + TOGETHER_MAX], is_counted)
+                self._decide_together(callers[start : start + TOGETHER_MAX])
 
-    def _decide_together(self, callers: Sequence[Caller], is_counted: bool) -> None:
+    def _decide_together(self, callers: Sequence[Caller]) -> None:
         commands = [command for command, _ in callers]
         together = commands[0]
         if len(commands) > 1:
@@ -134,15 +133,15 @@ class Producers:
                 future.set_exception(error)
             return
         else:
-            self._answer(callers, pushed, is_counted)
+            self._answer(callers, pushed)
             return
         if len(callers) == 1:
             callers[0][1].set_exception(refusal)
             return
         for caller in callers:
-            self._decide_together([caller], is_counted)
+            self._decide_together([caller])
 
-    def _answer(self, callers: Sequence[Caller], pushed: Pushed, is_counted: bool) -> None:
+    def _answer(self, callers: Sequence[Caller], pushed: Pushed) -> None:
         """Each hears of its share of the ids, at once or after the commit."""
         answers: list[tuple[asyncio.Future[Pushed], Pushed]] = []
         first_id = pushed.first_id
@@ -151,7 +150,7 @@ class Producers:
             answers.append((future, Pushed(first_id, count, pushed.level)))
             first_id += count
         if pushed.level is AckLevel.FSYNCED:
-            self._core.commits.answer(answers, counted=is_counted)
+            self._core.commits.answer(answers)
             return
         for future, share in answers:
             future.set_result(share)

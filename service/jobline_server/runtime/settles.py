@@ -45,8 +45,8 @@ NEVER = Repeated(frozenset(), frozenset())
 
 Item = TypeVar("Item", ReleaseItem, ExtendItem)
 
-# Settles and extends that are decided at a time: ten milliseconds or so. Acks in
-# order on one lease cost next to nothing, those of single jobs and small lots as much as fails do.
+# Settles and extends that are decided at a time: ten milliseconds or so. Acks in order on one lease
+# cost next to nothing, those of single jobs and small lots as much as fails do.
 SETTLES_AT_ONCE = 1_000
 
 

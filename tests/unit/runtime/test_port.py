@@ -21,8 +21,8 @@ from jobline_server.engine.values import (
 )
 from jobline_server.runtime import confirms
 from jobline_server.runtime import port as port_module
+from jobline_server.runtime.answers import Answer
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.commits import Answer
 from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.test_turn import a_push

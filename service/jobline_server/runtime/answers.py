@@ -1,0 +1,33 @@
+"""Answers that wait for a commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from jobline_server.engine.commands import RefusalKind, Refused
+
+Answer = tuple[asyncio.Future[Any], object]
+"""Who waits for a commit, and what it is told then."""
+
+
+def storage_failed() -> Refused:
+    """What a call is told whose outcome nobody knows."""
+    return Refused(
+        RefusalKind.STORAGE_FAILED, "the disk failed while this was written; the server stops"
+    )
+
+
+def give(answers: Iterable[Answer]) -> None:
+    """Tells callers what they waited for; some have gone."""
+    for future, answer in answers:
+        if not future.done():
+            future.set_result(answer)
+
+
+def give_up(answers: Iterable[Answer]) -> None:
+    """Tells callers that nobody knows."""
+    for future, _ in answers:
+        if not future.done():
+            future.set_exception(storage_failed())
