@@ -90,6 +90,11 @@ class KeyTable:
         found = [(one, self.records[one]) for one in lasting if one in self.records]
         return [pair for pair in found if pair[1].expires_ms // limits.KEY_BUCKET_MS == hour]
 
+    @property
+    def has_any(self) -> bool:
+        """Whether anything lies here."""
+        return bool(self._minutes)
+
     def is_due(self, aged_ms: int) -> bool:
         """Whether `forget` has something to do."""
         oldest = min(self._minutes, default=None)

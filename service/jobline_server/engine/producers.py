@@ -120,6 +120,11 @@ class ProducerTable:
             self.unsaved[call.producer] = None
         return grown
 
+    @property
+    def has_any(self) -> bool:
+        """Whether anything lies here."""
+        return bool(self._minutes)
+
     def is_due(self, aged_ms: int) -> bool:
         """Whether `forget` has something to do."""
         oldest = min(self._minutes, default=None)

@@ -182,7 +182,7 @@ class Shard:
     def holds_keys(self) -> bool:
         """Whether anything is known by a key or from a producer, whose window may end."""
         tables = (self.keys, self.requests, self.producers, self.volatile_producers)
-        return any(table.records for table in tables)
+        return any(table.has_any for table in tables)
 
     def forget_keys(self, aged_ms: int, limit: int) -> bool:
         """Sweeps up to `limit` keys and calls of each kind whose window has ended, and says whether
