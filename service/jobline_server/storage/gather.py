@@ -47,14 +47,14 @@ class Gather:
             return True
         if before:
             return False
-        due_ms = now_ms + (WAIT_MS_MAX if self._seen >= CROWD else 0)
+        due_ms = now_ms + (WAIT_MS_MAX if self.has_crowd else 0)
         self._due_ms = due_ms if self._due_ms is None else min(due_ms, self._due_ms)
         return True
 
     @property
     def has_crowd(self) -> bool:
-        """Whether commits wait for more callers."""
-        return self._seen >= CROWD
+        """Whether commits wait for more callers. One that was a caller short ends no crowd."""
+        return round(self._seen) >= CROWD
 
     def due_ms(self) -> float | None:
         """When to go: a moment that may have passed; None while there is nothing to write."""

@@ -67,6 +67,16 @@ def test_those_who_come_while_a_commit_flies_are_part_of_the_crowd() -> None:
     assert gather.due_ms() == 10.0 + WAIT_MS_MAX
 
 
+def test_a_crowd_that_is_one_short_once_is_still_one() -> None:
+    """Else commits of one or two would follow, whose callers come apart."""
+    gather = after_commits_of(CROWD)
+    gathered(gather, CROWD - 1, 10.0)
+    gather.go()
+    gather.landed()
+    gather.note_callers(20.0)
+    assert gather.due_ms() == 20.0 + WAIT_MS_MAX
+
+
 def test_the_loop_is_told_only_of_a_new_moment() -> None:
     """The first caller and the last change something, those between them do not."""
     gather = after_commits_of(8)
