@@ -23,7 +23,7 @@ from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.guard import UnaryAnswer
-from jobline_server.rpc.listening import somebody_listens
+from jobline_server.rpc.listening import UNIX, check_address, somebody_listens
 from jobline_server.rpc.unread import UnreadReplies
 
 # Calls that are taken from the front at once.
@@ -161,9 +161,10 @@ class NativeServer:
         self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
 
     async def start(self) -> None:
-        """Serves."""
+        """Serves. Raises `CannotServe` where no socket can be had."""
         path = self._folder / SOCKET
-        self._streams.add_insecure_port(f"unix:{path}")
+        check_address(f"{UNIX}{path}")
+        self._streams.add_insecure_port(f"{UNIX}{path}")
         await self._streams.start()
         for port in self._ports:
             port.start(path)
