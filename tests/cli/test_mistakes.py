@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from jobline.cli.exits import Exit
+from jobline.cli.root import build
 
 # The last id of shard 0: as many jobs are never pushed.
 NO_JOB = str((1 << 43) - 1)
@@ -107,6 +110,16 @@ def test_help_keeps_the_lines_of_words_and_settings(jobline):
     assert any("queue:mail" in line and "error:" not in line for line in words)
     settings = jobline("queue", "set", "--help").out.splitlines()
     assert any("lease:" in line and "max_attempts" not in line for line in settings)
+
+
+@pytest.mark.parametrize("words", [["work"], ["top"], ["job", "wait"]])
+def test_help_flows_to_the_width_of_the_terminal(words):
+    """Lines of the docstring broke within the lines of the terminal."""
+    shown = CliRunner(env={"COLUMNS": "80"}).invoke(build(), [*words, "--help"]).stdout
+    about = shown.partition("Usage:")[2].partition("╭")[0].splitlines()
+    for line, following in pairwise(about):
+        if line.strip() and following.strip():
+            assert len(line.rstrip()) + len(following.split()[0]) + 2 >= 79, line
 
 
 def test_help_shows_flags_without_a_type(jobline):
