@@ -175,7 +175,8 @@ def _show(cli: Cli, queue: Queue) -> None:
 def _full(queue: Queue, now: datetime) -> RenderableType:
     counts = [(name, f"{count:,}") for name in _COUNTS if (count := getattr(queue.counts, name))]
     priorities = ", ".join(f"{one.priority}: {one.ready:,}" for one in queue.counts.priorities)
-    paused = " ".join(filter(None, ["yes", queue.paused_by, queue.pause_reason]))
+    by = f"by {queue.paused_by}" if queue.paused_by else "yes"
+    paused = ": ".join(filter(None, [by, queue.pause_reason]))
     failed = f"{queue.failed_total:,} failed"
     head = [
         ("queue", queue.name),
