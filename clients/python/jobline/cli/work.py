@@ -66,7 +66,7 @@ def work(  # noqa: PLR0913  # one argument an option of the command
         worker.handler(queue, name or ANY, payload=bytes)(run)
         if not quiet:  # the report has a line for each job already, and a command no traceback
             logging.getLogger("jobline.worker.jobs").setLevel(logging.CRITICAL)
-    cli.out.note(f"working on {queue} at {cli.server} as {os.getpid()}; ^C to finish and end")
+    cli.out.note(f"working on {queue} at {cli.server}; ^C to finish and end")
     worker.run(exit_when_idle=patience)
     stats = worker.stats
     cli.out.note(f"{stats.done:,} done, {stats.failed:,} failed, {stats.released:,} given back")
