@@ -35,7 +35,7 @@ async def check_refused_then_accepted(place: Place, case: int, kept: list[bytes]
     for _ in range(2):
         with pytest.raises((DataLoss, StoreRefused), match=f"recovery case {case}, ") as refusal:
             await place.read()
-        assert "accept_loss" in str(refusal.value), "the way out is told"
+        assert "--accept-loss" in str(refusal.value), "the way out is told"
         await place.close()
     writer, blobs = await place.read(ACCEPTING)
     assert blobs == kept

@@ -29,7 +29,7 @@ async def check_finished_refused_then_accepted(place: Place, case: int, kept: li
     for _ in range(2):
         with pytest.raises(StoreRefused, match=f"recovery case {case}, ") as refusal:
             await place.ended()
-        assert "accept_loss" in str(refusal.value), "the way out is told"
+        assert "--accept-loss" in str(refusal.value), "the way out is told"
     assert await place.ended(ACCEPTING) == kept
     assert await place.ended() == kept, "from now on it belongs to the store"
 

@@ -12,9 +12,10 @@ from jobline_server.cli.flags import PlainHelp, with_settings
 from jobline_server.config import ConfigurationError, Settings, load_settings
 
 EPILOG = (
-    "The ready line on stdout is JSON: grpc, http, addresses, transport, version, pid. The log goes"
-    " to stderr.\n\nExit codes: 0 stopped by SIGTERM or SIGINT (a second one hastens) · 1 the disk "
-    "failed · 2 cannot start: the log says why."
+    "The ready line on stdout is JSON (grpc, http, addresses, transport, version, pid), or on a "
+    "terminal words. The log goes to stderr.\n\n"
+    "Exit codes: 0 stopped by SIGTERM or SIGINT (a second one hastens) · 1 the disk failed · "
+    "2 cannot start: the log says why."
 )
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]

@@ -52,7 +52,7 @@ SHARDS_DEFAULT = 8
 SHARDS_MAX = 1_024
 
 _SQL = load("items.sql")
-WAY_OUT = "to go on without what is lost, start once with accept_loss"
+WAY_OUT = "to go on without what is lost, start once with --accept-loss"
 
 
 def prepare(connection: sqlite3.Connection, shards: int) -> int:
