@@ -31,6 +31,7 @@ from jobline_server.runtime.room import Room
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
@@ -130,15 +131,16 @@ class Server:
 
     async def _open_runtime(self) -> None:
         settings = self.settings
+        losses = Losses(settings.accept_loss, _report_loss)
         store = SqliteStore(
             settings.data,
             SqliteSettings(
                 ballast_bytes=settings.ballast_bytes,
                 low_space_bytes=settings.low_space_bytes,
-                accept_loss=settings.accept_loss,
+                losses=losses,
             ),
         )
-        finished = SqliteFinished(settings.data, accept_loss=settings.accept_loss)
+        finished = SqliteFinished(settings.data, losses=losses)
         try:
             self._runtime = await open_runtime(
                 store,
@@ -273,6 +275,10 @@ def _started(part: T | None) -> T:
 def new_name() -> str:
     """A name that nobody else has: of sessions, operations, incidents."""
     return urandom(8).hex()
+
+
+def _report_loss(what: str) -> None:
+    LOG.error("loss accepted", what=what)
 
 
 def _report_damage(damage: SetApart) -> None:

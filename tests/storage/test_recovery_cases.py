@@ -1,7 +1,7 @@
 """Recovery as a table: each numbered case has its test here, against files that are really so.
 
 A store is written, closed, and its file changed as the case says; then it is opened. A refusal must
-leave everything as it was, and `accept_loss` must go on with all that is good.
+leave everything as it was, and losses that are accepted must go on with all that is good.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobline_server.storage.sqlite.items import checkpoint_checksum_of
 from jobline_server.storage.store import DataLoss, StoreRefused
 from tests.storage import test_recovery_finished
 from tests.storage.rows import blobs_of, items_of, opened
-from tests.storage.written_place import ACCEPTING, BLOBS, TAIL, Place
+from tests.storage.written_place import ACCEPTED, ACCEPTING, BLOBS, TAIL, Place
 
 
 @pytest.fixture
@@ -37,8 +37,10 @@ async def check_refused_then_accepted(place: Place, case: int, kept: list[bytes]
             await place.read()
         assert "--accept-loss" in str(refusal.value), "the way out is told"
         await place.close()
+    ACCEPTED.clear()
     writer, blobs = await place.read(ACCEPTING)
     assert blobs == kept
+    assert f"recovery case {case}, " in "".join(ACCEPTED), "nothing is given up in silence"
     await place._stores[-1].commit([writer.row(b"after")])
     await place.close()
     _, blobs = await place.read()

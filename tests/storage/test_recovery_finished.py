@@ -14,7 +14,7 @@ import pytest
 
 from jobline_server.storage.sqlite.finished import FINISHED_FILE
 from jobline_server.storage.store import StoreRefused
-from tests.storage.written_place import ACCEPTING, Place
+from tests.storage.written_place import ACCEPTED, ACCEPTING, Place
 
 
 @pytest.fixture
@@ -30,7 +30,9 @@ async def check_finished_refused_then_accepted(place: Place, case: int, kept: li
         with pytest.raises(StoreRefused, match=f"recovery case {case}, ") as refusal:
             await place.ended()
         assert "--accept-loss" in str(refusal.value), "the way out is told"
+    ACCEPTED.clear()
     assert await place.ended(ACCEPTING) == kept
+    assert f"recovery case {case}, " in "".join(ACCEPTED), "nothing is given up in silence"
     assert await place.ended() == kept, "from now on it belongs to the store"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobline_server.storage.sqlite import statements
+from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.store import BadRow, DataLoss, ItemRow, StoreRefused
 from tests.storage.rows import bad_of, blobs_of, checkpoint, items_of, job, opened
 from tests.storage.sqlite_stores import SMALL, Make
@@ -106,7 +107,7 @@ async def test_index_that_lost_a_row_is_found_and_made_anew(make: Make, tmp_path
     )
     with pytest.raises(StoreRefused, match="is damaged"):
         await make().open(0)
-    store = make(replace(SMALL, accept_loss=True))
+    store = make(replace(SMALL, losses=Losses(accepted=True)))
     await opened(store)
     assert set(await items_of(store)) == {(3, 4), (3, 5), (3, 6)}
 

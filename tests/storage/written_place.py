@@ -10,12 +10,15 @@ from pathlib import Path
 from jobline_server.storage.finished import EndedQuery
 from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.items import shard_row
+from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from tests.storage.ended_reference import ids_of, put
 from tests.storage.rows import Writer, blobs_of, checkpoint, job, opened, truncate_all
 
 SMALL = SqliteSettings(ballast_bytes=0, low_space_bytes=0)
-ACCEPTING = replace(SMALL, accept_loss=True)
+# The losses that were accepted, as they are reported.
+ACCEPTED: list[str] = []
+ACCEPTING = replace(SMALL, losses=Losses(accepted=True, report=ACCEPTED.append))
 # Five commits of shard 0, the first two of which are in a checkpoint: the journal's tail is 3, 4,
 # 5.
 BLOBS = [b"one", b"two", b"three", b"four", b"five"]
@@ -67,7 +70,7 @@ class Place:
     async def ended(self, settings: SqliteSettings = SMALL) -> list[int]:
         """Opens both files, and returns the jobs in the finished file."""
         store = self.store(settings)
-        finished = SqliteFinished(self.directory, accept_loss=settings.accept_loss)
+        finished = SqliteFinished(self.directory, losses=settings.losses)
         try:
             await store.open(2)
             await finished.open()

@@ -23,7 +23,7 @@ from jobline_server.storage.recovery_cases import (
 )
 from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database
 from jobline_server.storage.sqlite.failures import transact
-from jobline_server.storage.sqlite.opening import WAY_OUT
+from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.statements import load
 from jobline_server.storage.store import StoreRefused
 
@@ -32,11 +32,11 @@ _PRIMARY = 0xFF
 _UNREADABLE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def check_promise(connection: sqlite3.Connection, file: Path, *, accept_loss: bool) -> None:
+def check_promise(connection: sqlite3.Connection, file: Path, losses: Losses) -> None:
     """Refuses a store whose promise file is gone."""
     _, promised, _ = connection.execute(_SQL["note"]).fetchone()
-    if promised and not file.exists() and not accept_loss:
-        raise StoreRefused(f"{file.name}: {PROMISE_MISSING}; {WAY_OUT}")
+    if promised and not file.exists():
+        losses.meet(f"{file.name}: {PROMISE_MISSING}")
 
 
 def note_promise(connection: sqlite3.Connection) -> None:
@@ -59,14 +59,14 @@ def belong_to(connection: sqlite3.Connection, identity: int) -> None:
     connection.execute(_SQL["belong_to"], {"identity": identity})
 
 
-async def join(database: Database, finished: Finished, *, accept_loss: bool) -> None:
+async def join(database: Database, finished: Finished, losses: Losses) -> None:
     """Refuses a finished file that is not the one which the store had, or takes it for good."""
     note = await database.run(lambda raw: raw.execute(_SQL["note"]).fetchone())
     identity, _, ended_syncs = note
     found = await finished.mark()
     case = _case_of(identity, ended_syncs, found)
-    if case is not None and not accept_loss:
-        raise StoreRefused(f"finished.db: {case}; {WAY_OUT}")
+    if case is not None:
+        losses.meet(f"finished.db: {case}")
     if found.identity != identity:
         await finished.belong_to(identity)
         found = await finished.mark()
@@ -84,14 +84,13 @@ def _case_of(identity: int, ended_syncs: int | None, found: FinishedMark) -> Rec
     return FINISHED_OLDER if found.syncs < ended_syncs else None
 
 
-def put_aside(file: Path, refusal: StoreRefused, *, accept_loss: bool) -> None:
+def put_aside(file: Path, refusal: StoreRefused, losses: Losses) -> None:
     """Where a finished file cannot be read and its loss was accepted: keeps it under another name.
     Raises the refusal otherwise."""
     code = getattr(refusal.__cause__, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if code & _PRIMARY not in _UNREADABLE:
         raise refusal
-    if not accept_loss:
-        raise StoreRefused(f"{refusal}: {FINISHED_UNREADABLE}; {WAY_OUT}") from refusal
+    losses.meet(f"{refusal}: {FINISHED_UNREADABLE}")
     for suffix in ("", "-wal"):
         part = file.with_name(file.name + suffix)
         if part.exists():

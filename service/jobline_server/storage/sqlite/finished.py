@@ -44,6 +44,7 @@ from jobline_server.storage.sqlite.connection import (
 )
 from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import make_directory, sync_directory
+from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.store import DataLoss, StoreRefused
 
 T = TypeVar("T")
@@ -66,9 +67,9 @@ class SqliteFinished:
         directory: Path,
         settings: DatabaseSettings | None = None,
         *,
-        accept_loss: bool = False,
+        losses: Losses | None = None,
     ) -> None:
-        self._accept_loss = accept_loss
+        self._losses = losses or Losses()
         self._directory = directory
         self._settings = replace(settings or DatabaseSettings(), synchronous="NORMAL")
         self._opened: Database | None = None
@@ -81,7 +82,7 @@ class SqliteFinished:
         try:
             self._opened = await Database.open(file, self._settings)
         except StoreRefused as refusal:
-            belonging.put_aside(file, refusal, accept_loss=self._accept_loss)
+            belonging.put_aside(file, refusal, self._losses)
             self._opened = await Database.open(file, self._settings)
         sync_directory(self._directory)
         try:

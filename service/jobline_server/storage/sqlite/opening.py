@@ -23,6 +23,7 @@ from jobline_server.storage.recovery_cases import (
 from jobline_server.storage.sqlite import journal
 from jobline_server.storage.sqlite.failures import autocommit, transact
 from jobline_server.storage.sqlite.items import checkpoint_checksum_of, shard_row
+from jobline_server.storage.sqlite.losses import WAY_OUT, Losses
 from jobline_server.storage.sqlite.promise import PromiseFile
 from jobline_server.storage.sqlite.statements import load, script
 from jobline_server.storage.store import (
@@ -52,7 +53,6 @@ SHARDS_DEFAULT = 8
 SHARDS_MAX = 1_024
 
 _SQL = load("items.sql")
-WAY_OUT = "to go on without what is lost, start once with --accept-loss"
 
 
 def prepare(connection: sqlite3.Connection, shards: int) -> int:
@@ -131,20 +131,19 @@ def _schema_as_made(name: str) -> list[tuple[object, ...]]:
         return _schema_of(example)
 
 
-def check_structure(connection: sqlite3.Connection, *, accept_loss: bool) -> None:
+def check_structure(connection: sqlite3.Connection, losses: Losses) -> None:
     """Refuses a file in which pages or indices do not fit together. Rows have checksums, but no row
     has one for a row that is not found any more. A million items take less than a second."""
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found == "ok":
         return
-    if not accept_loss:
-        raise StoreRefused(f"{DATABASE_FILE} is damaged: {found}; restore a backup, or {WAY_OUT}")
+    losses.meet(f"{DATABASE_FILE} is damaged: {found}; restore a backup")
     # The rows are right as their checksums say; an index that lost some is made anew from them.
     autocommit(connection, lambda: connection.execute("REINDEX"))
 
 
 def compare_with_promises(
-    connection: sqlite3.Connection, promises: PromiseFile, *, accept_loss: bool
+    connection: sqlite3.Connection, promises: PromiseFile, losses: Losses
 ) -> None:
     """Refuses a store that lost what was promised, or accepts the loss for good."""
     for *columns, checksum in connection.execute(_SQL["all_shard_rows"]).fetchall():
@@ -153,11 +152,8 @@ def compare_with_promises(
         case = _case_of(connection, row, promise, checksum)
         if case.decision is Decision.GO_ON:
             continue
-        if not accept_loss:
-            promised = f"; promised was {promise}" if isinstance(promise, Promise) else ""
-            raise StoreRefused(
-                f"shard {row.shard} at offset {row.offset}: {case}{promised}; {WAY_OUT}"
-            )
+        promised = f"; promised was {promise}" if isinstance(promise, Promise) else ""
+        losses.meet(f"shard {row.shard} at offset {row.offset}: {case}{promised}")
         transact(connection, partial(_believe, connection, row, promise))
         promises.renew(row.shard)
 
@@ -210,7 +206,7 @@ def take_shard(
     return transact(connection, raise_epoch)
 
 
-def cut_where_it_breaks(connection: sqlite3.Connection, shard: int) -> int:
+def cut_where_it_breaks(connection: sqlite3.Connection, shard: int, losses: Losses) -> int:
     """After a loss was accepted: verifies the whole journal of a shard, sets apart what comes after
     a break, and puts the shard row where the journal is good. Returns the rows set apart."""
     row = shard_row(connection, shard)
@@ -225,6 +221,7 @@ def cut_where_it_breaks(connection: sqlite3.Connection, shard: int) -> int:
     case = case or check.finish()
     if case.decision is Decision.GO_ON:
         return 0
+    losses.meet(f"shard {shard} after offset {check.offset}: {case}")
     return transact(
         connection, lambda: journal.cut(connection, shard, check.offset, check.chain, case.number)
     )

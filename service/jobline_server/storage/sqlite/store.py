@@ -28,6 +28,7 @@ from jobline_server.storage.sqlite.files import (
     make_directory,
     sync_directory,
 )
+from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.opening import DATABASE_FILE
 from jobline_server.storage.sqlite.promise import PromiseFile
 from jobline_server.storage.store import (
@@ -55,12 +56,12 @@ _ROW_BYTES = 2 * PAGE_BYTES
 @dataclass(frozen=True, slots=True)
 class SqliteSettings:
     """`ballast_bytes`: what is given up on a full disk, so that acks go on. `low_space_bytes`: less
-    free room than this is called low. `accept_loss`: go on without what was lost, for the one start
-    after a refusal. `database`: how the file is opened."""
+    free room than this is called low. `losses`: refused, or accepted for the one start after a
+    refusal. `database`: how the file is opened."""
 
     ballast_bytes: int = 64 << 20
     low_space_bytes: int = 256 << 20
-    accept_loss: bool = False
+    losses: Losses = field(default_factory=Losses)
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
 
 
@@ -98,17 +99,14 @@ class SqliteStore:
         sync_directory(self._directory)
         try:
             found = await self._database.run(partial(opening.prepare, shards=shards))
-            accept_loss = self._settings.accept_loss
-            await self._database.run(partial(opening.check_structure, accept_loss=accept_loss))
+            losses = self._settings.losses
+            await self._database.run(partial(opening.check_structure, losses=losses))
             promise = self._directory / "promise"
-            missing = partial(belonging.check_promise, file=promise, accept_loss=accept_loss)
+            missing = partial(belonging.check_promise, file=promise, losses=losses)
             await self._database.run(missing)
             self._promises = PromiseFile(promise, found)
-            compare = partial(
-                opening.compare_with_promises,
-                promises=self._promises,
-                accept_loss=accept_loss,
-            )
+            promises = self._promises
+            compare = partial(opening.compare_with_promises, promises=promises, losses=losses)
             await self._database.run(compare)
             await self._write_anyway(belonging.note_promise)
         except DataLoss as damage:
@@ -122,14 +120,15 @@ class SqliteStore:
 
     async def join(self, finished: Finished) -> None:
         """See `Store.join`."""
-        await belonging.join(self._database, finished, accept_loss=self._settings.accept_loss)
+        await belonging.join(self._database, finished, self._settings.losses)
         self._finished = finished
 
     async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:
         """See `Store.open_shard`."""
         apart = 0
-        if self._settings.accept_loss:
-            apart = await self._write_anyway(partial(opening.cut_where_it_breaks, shard=shard))
+        if (losses := self._settings.losses).accepted:
+            cut = partial(opening.cut_where_it_breaks, shard=shard, losses=losses)
+            apart = await self._write_anyway(cut)
         row = await self._write_anyway(
             partial(opening.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block)
         )

@@ -1,0 +1,28 @@
+"""What a start finds missing or damaged: refused, or accepted by the operator and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jobline_server.storage.store import StoreRefused
+
+WAY_OUT = "to go on without what is lost, start once with --accept-loss"
+
+
+def _nobody(what: str) -> None:
+    """No report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """`report` is called with each loss that was accepted, from the database's thread."""
+
+    accepted: bool = False
+    report: Callable[[str], None] = _nobody
+
+    def meet(self, what: str) -> None:
+        """Raises StoreRefused, or reports the loss if it was accepted."""
+        if not self.accepted:
+            raise StoreRefused(f"{what}; {WAY_OUT}")
+        self.report(what)
