@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,17 +17,20 @@ from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.rpc.admission import Admission, CallLimits
+from jobline_server.rpc.native import NativeCall
 from jobline_server.runtime.port import StreamPort
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import BytesChannel, call, encoded, refusal_of
 from tests.server.conftest import connect, until
-from tests.server.half_client import calls_unread
+from tests.server.half_client import calls_unread, request, reset
 from tests.server.world import make
 
 # What a refused call is made of: its message, its command, its errors.
-PARTS = (Message, Push, Refused, aio.AbortError)
+PARTS = (Message, Push, Refused, aio.AbortError, NativeCall)
 # grpc.aio itself still holds the state of the last call it took.
 LAST = 4
+# As long as frames need at most to the server's socket and its threads.
+ON_THEIR_WAY_SECONDS = 0.2
 REFUSED: dict[str, dict[str, Any]] = {
     "a system's queue": {"queue": "_bad", "payloads": [b"x" * 5_000]},
     "a full queue, alone": {"queue": "full", "payloads": [b"x" * 5_000]},
@@ -74,6 +78,24 @@ async def test_nothing_of_a_refused_call_outlives_it(full: BytesChannel, why: st
         await until(lambda: parts() <= before + LAST)
     finally:
         gc.enable()
+
+
+async def test_nothing_of_a_call_that_never_began_outlives_it(server: RunningServer) -> None:
+    """Calls that were reset before the loop came to them are gone."""
+    message = job_service_pb2.PushRequest(queue="q", payloads=[b"x"]).SerializeToString()
+    before = parts()
+    numbers = range(1, 200, 2)
+    async with calls_unread(server.address, "", []) as writer:
+        for number in numbers:
+            writer.write(request(number, "/jobline.v1.JobService/Push", message))
+        # The loop stands still, so only the transport can see them come, and go.
+        Event().wait(ON_THEIR_WAY_SECONDS)
+        for number in numbers:
+            writer.write(reset(number))
+        Event().wait(ON_THEIR_WAY_SECONDS)
+
+    await until(lambda: not unread(server.server.admission))
+    await until(lambda: parts() <= before + LAST)
 
 
 async def test_nothing_of_a_refused_stream_outlives_it(channel: aio.Channel) -> None:

@@ -36,11 +36,12 @@ LEFTOVER_SECONDS = 60.0
 class NativeCall:
     """A unary call in hand; its handler sees it in the place of gRPC's context."""
 
-    __slots__ = ("is_cancelled", "path", "status", "task")
+    __slots__ = ("has_begun", "is_cancelled", "path", "status", "task")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.task: asyncio.Task[None] | None = None
+        self.has_begun = False
         # Its caller left, or its deadline has passed.
         self.is_cancelled = False
         self.status: tuple[int, str, list[tuple[str, str | bytes]]] | None = None
@@ -109,6 +110,9 @@ class NativePort:
                 if call is not None and call.task is not None:
                     call.is_cancelled = True
                     call.task.cancel()
+                    if not call.has_begun:  # its task never runs, and cannot do this
+                        del calls[number]
+                        call.task = None
             elif self._is_ending:
                 self._fail(number, grpc.StatusCode.UNAVAILABLE, "the server stops")
             elif len(raw) > self._message_bytes_max:
@@ -120,6 +124,7 @@ class NativePort:
                 call.task = create_task(self._serve(number, call, answer, raw))
 
     async def _serve(self, number: int, call: NativeCall, answer: UnaryAnswer, raw: bytes) -> None:
+        call.has_begun = True
         try:
             reply = await answer(raw, call)
             if call.status is not None:
