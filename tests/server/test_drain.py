@@ -94,6 +94,22 @@ async def _after_events(stream: Any) -> None:
         pass
 
 
+async def test_what_was_answered_is_sent_before_the_connections_end(transport: str) -> None:
+    """A stop that comes between a call's answer and its arrival takes no reply away."""
+    async with running_server(transport=transport) as server, connect(server.address) as channel:
+        jobs = JobServiceStub(channel)
+        pushed = await jobs.Push(job_service_pb2.PushRequest(queue="q", payloads=[bytes(1 << 20)]))
+        request = job_admin_service_pb2.GetJobRequest(id=pushed.first_id)
+        meter = server.server.meters.of("jobline.v1.JobAdminService", "GetJob")
+        stub: Any = JobAdminServiceStub(channel)
+        calls = [asyncio.ensure_future(stub.GetJob(request)) for _ in range(20)]
+        await until(lambda: sum(meter.ended.values()) == 20)
+
+        await server.server.stop()
+
+        assert [len(reply.job.payload) for reply in await asyncio.gather(*calls)] == [1 << 20] * 20
+
+
 async def test_a_server_that_stopped_starts_with_what_it_had(
     transport: str, tmp_path: Path
 ) -> None:

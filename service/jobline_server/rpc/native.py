@@ -11,7 +11,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,6 +31,11 @@ TAKEN_AT_ONCE = 64
 FOLDER = "jobline-native-"
 SOCKET = "streams.sock"
 LEFTOVER_SECONDS = 60.0
+# At a stop: how long callers have to read what they were answered, and how often that is counted.
+READING_SECONDS_MAX = 1.0
+COUNT_SECONDS = 0.005
+# Nobody counts what is passed on from the server of streams; its threads need less than this.
+PASSING_ON_SECONDS = 0.1
 
 
 class NativeCall:
@@ -153,16 +158,26 @@ class NativePort:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Its connections end."""
+        """Its connections end, when callers have read what they were answered, or had the time:
+        the front drops what it has not sent."""
+        deadline = self._loop.time() + READING_SECONDS_MAX
+        while self._unread.count() and self._loop.time() < deadline:  # noqa: ASYNC110  # as below
+            await asyncio.sleep(COUNT_SECONDS)  # noqa: TID251  # nobody tells of it
         await self._loop.run_in_executor(None, self._front.close)
 
 
 class NativeServer:
-    """Ports, and the server of streams behind them."""
+    """Ports, and the server of streams behind them; `had_streams`: whether that was ever called."""
 
-    def __init__(self, ports: Sequence[NativePort], streams: aio.Server) -> None:
+    def __init__(
+        self,
+        ports: Sequence[NativePort],
+        streams: aio.Server,
+        had_streams: Callable[[], bool],
+    ) -> None:
         self._ports = ports
         self._streams = streams
+        self._had_streams = had_streams
         self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
 
     async def start(self) -> None:
@@ -176,11 +191,13 @@ class NativeServer:
         clear_leftovers(self._folder.parent)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Takes no more calls, gives those in flight so long, then cancels them."""
+        """Takes no more calls, gives those in flight so long, then cancels them. Callers get what
+        they were answered before the connections end."""
         ending = [port.end_calls(grace_seconds) for port in self._ports]
         await asyncio.gather(self._streams.stop(grace_seconds), *ending)
-        for port in self._ports:
-            await port.close()
+        if self._had_streams():
+            await asyncio.sleep(PASSING_ON_SECONDS)  # noqa: TID251  # nobody tells of it
+        await asyncio.gather(*(port.close() for port in self._ports))
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

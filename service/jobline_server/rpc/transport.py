@@ -113,8 +113,9 @@ async def serve_native(
 
     addresses = [_bound(address, listened) for address in listen]
     streams = aio.server(options=options)
-    streams.add_generic_rpc_handlers([HandlerTable(others)])
-    server = NativeServer(ports, streams)
+    table = HandlerTable(others)
+    streams.add_generic_rpc_handlers([table])
+    server = NativeServer(ports, streams, lambda: table.was_used)
     await server.start()
     return Serving("native", addresses, server)
 
@@ -125,9 +126,11 @@ class HandlerTable(grpc.GenericRpcHandler):
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = {path: reading(handler) for path, handler in handlers.items()}
+        self.was_used = False
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
         """The handler of a call, or None for a method that is not there."""
+        self.was_used = True
         return self._handlers.get(handler_call_details.method)
 
 

@@ -47,6 +47,11 @@ class UnreadReplies:
         self._bytes += size
         self._admission.add_unread(1, size)
 
+    def count(self) -> int:
+        """How many calls wait now for their callers to read."""
+        self.recount()
+        return self._calls
+
     def recount(self) -> None:
         """Counts what waits now."""
         in_hand = Counter(call.path for call in self._in_hand.values())
