@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobline_server.__main__ import make_parser
-from jobline_server.config import Settings
+from jobline_server.config import FILE_VARIABLE, Settings
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy" / "systemd" / "jobline.service"
@@ -51,6 +51,15 @@ def test_the_unit_starts_the_server_with_flags_that_it_knows() -> None:
     (command,) = re.findall(r"^ExecStart=\S+ -m jobline_server (.*)$", text, re.MULTILINE)
     assert make_parser().parse_args(shlex.split(command)).data == "/var/lib/jobline/data"
     assert "\nType=notify\n" in text
+
+
+def test_the_unit_names_no_settings_that_nobody_reads() -> None:
+    """Trial D13: it spoke of a settings file that the server was not told of."""
+    text = UNIT.read_text()
+    named = set(re.findall(r"/etc/jobline/[\w.]+", text))
+    read = set(re.findall(r"^EnvironmentFile=-?(\S+)$", text, re.MULTILINE))
+    read |= set(re.findall(rf"{FILE_VARIABLE}=(\S+)", text))
+    assert named == read
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
