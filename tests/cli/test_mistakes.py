@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from itertools import pairwise
@@ -34,6 +35,15 @@ def test_address_without_a_port_is_a_mistake(jobline, server, said):
     ended = jobline("stats", server=server)
     assert ended.code == Exit.USAGE
     assert said in ended.err
+
+
+def test_what_listens_and_is_no_server_is_not_told_to_be_started(jobline):
+    """Trial B7: `jobline serve` would find its port taken."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        ended = jobline("stats", server=f"127.0.0.1:{mute.getsockname()[1]}")
+    assert ended.code == Exit.UNREACHABLE
+    assert "Is it a Jobline server that listens" in ended.err
+    assert "Start one" not in ended.err
 
 
 @pytest.mark.parametrize("server", ["127.0.0.1:1", "no-such-host.invalid:7070", "unix:/no/socket"])

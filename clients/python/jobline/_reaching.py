@@ -84,6 +84,18 @@ _REASONS = {
     "http1.x server": "it does not speak gRPC; is it the HTTP port?",
 }
 _NOBODY_THERE = {"connection refused", "no route to host", "the network is unreachable"}
+_SOMEBODY_THERE = (
+    _REASONS["wrong_version_number"],
+    _REASONS["handshake failed"],
+    _REASONS["before receiving settings"],
+    _REASONS["http1.x server"],
+    "no answer",
+)
+
+
+def is_somebody_there(error: JoblineError) -> bool:
+    """Whether a server that was not reached has something in its place, or hangs."""
+    return isinstance(error, NotConnected) and error.message.endswith(_SOMEBODY_THERE)
 
 
 class Trouble:

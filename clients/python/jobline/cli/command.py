@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 import typer
 
 from jobline._channel import DEFAULT_TARGET
+from jobline._reaching import is_somebody_there
 from jobline.cli.exits import Exit, Mistake, code_of
 from jobline.cli.options import AsJson, Server
 from jobline.cli.output import Output, fall_silent, printable
@@ -157,6 +158,11 @@ def sentence_of(error: JoblineError) -> str:
 
 def advice_for(error: JoblineError, server: str) -> str:
     """What to do about an error."""
+    if is_somebody_there(error):
+        return (
+            f"Is it a Jobline server that listens at {server}, on that port, and does it hang? "
+            "Name another with --server or JOBLINE_SERVER."
+        )
     if isinstance(error, Unavailable) and not error.reason:
         return (
             f"No server answers at {server}. Start one with `jobline serve --data ./jobline-data` "
