@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,20 @@ def test_sockets_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("not a socket")
     with pytest.raises(CannotServe, match="not a socket"):
         check_address(f"unix:{tmp_path}/notes")
+
+
+async def test_a_folder_for_temporary_files_that_is_too_long_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The native transport keeps a socket there; the refusal says what to set, and leaves none."""
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+    with pytest.raises(CannotServe, match=r"107 bytes.*TMPDIR"):
+        async with running_server(tmp_path / "data", transport="native"):
+            pass
+    assert not list(folder.iterdir())
 
 
 def test_native_is_asked_for_by_name_or_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.guard import UnaryAnswer
-from jobline_server.rpc.listening import UNIX, check_address, somebody_listens
+from jobline_server.rpc.listening import UNIX, CannotServe, check_address, somebody_listens
 from jobline_server.rpc.unread import UnreadReplies
 
 # Calls that are taken from the front at once.
@@ -183,8 +183,12 @@ class NativeServer:
     async def start(self) -> None:
         """Serves. Raises `CannotServe` where no socket can be had."""
         path = self._folder / SOCKET
-        check_address(f"{UNIX}{path}")
-        self._streams.add_insecure_port(f"{UNIX}{path}")
+        try:
+            check_address(f"{UNIX}{path}")
+            self._streams.add_insecure_port(f"{UNIX}{path}")
+        except (CannotServe, RuntimeError) as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise CannotServe(f"{error}; set TMPDIR to another folder") from None
         await self._streams.start()
         for port in self._ports:
             port.start(path)
