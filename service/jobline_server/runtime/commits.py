@@ -118,7 +118,7 @@ class Commits:
     @property
     def has_crowd(self) -> bool:
         """Whether what comes now will wait a little for others before it is written."""
-        return self._gather.has_crowd and not self.disk_full
+        return self._gather.has_crowd and not self.disk_full and not self.failed.done()
 
     def expect(self) -> None:
         """Somebody has come whose call `collect` will decide: with those of others, when the commit

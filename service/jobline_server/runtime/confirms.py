@@ -69,7 +69,7 @@ class Confirms:
             self._session.handle_settle()
             exceptions: Exceptions = []
             dead: list[int] = []
-            for offset, part in _parts(settle):
+            for offset, part in _parts(settle, self._settles):
                 if due is None or perf_counter() > due:
                     if due is not None:
                         yield
@@ -169,11 +169,11 @@ def _unknown(settle: Settle, exceptions: Exceptions) -> Leases | None:
     return Leases([*acks, *fails, *releases], len(acks), len(acks) + len(fails))
 
 
-def _parts(settle: Settle) -> Iterator[tuple[int, Settle]]:
-    """A settle in slices, each with the index of its first item. Acks in order stay together: they
-    are looked up by the stretch, and told by it, so that many cost little more than few.
+def _parts(settle: Settle, settles: Settles) -> Iterator[tuple[int, Settle]]:
+    """A settle in slices, each with the index of its first item. Acks that cost little stay
+    together: what is told of them by the stretch is told once.
     """
-    if _items_of(settle) <= SETTLES_AT_ONCE or _acks_in_order(settle):
+    if _items_of(settle) <= SETTLES_AT_ONCE or _costs_little(settle, settles):
         yield 0, settle
         return
     for start in range(0, len(settle.ack_ids), SETTLES_AT_ONCE):
@@ -188,12 +188,10 @@ def _parts(settle: Settle) -> Iterator[tuple[int, Settle]]:
         yield offset + start, Settle(releases=settle.releases[start : start + SETTLES_AT_ONCE])
 
 
-def _acks_in_order(settle: Settle) -> bool:
-    """Whether a settle seems to have acks of neighbours alone; a look at its ends tells enough."""
-    ids = settle.ack_ids
-    if not ids or settle.fails or settle.releases:
+def _costs_little(settle: Settle, settles: Settles) -> bool:
+    if settle.fails or settle.releases or settle.results:
         return False
-    return ids[-1] - ids[0] == len(ids) - 1
+    return settles.cost_little(settle.ack_ids, settle.ack_deliveries)
 
 
 def _items_of(settle: Settle) -> int:

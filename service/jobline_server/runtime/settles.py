@@ -18,6 +18,7 @@ from jobline_server.engine.commands import (
 )
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
+from jobline_server.engine.lot import RunLease
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import AttemptOutcome, JobState, Now, SettleOutcome
 from jobline_server.runtime.core import Core
@@ -48,6 +49,8 @@ Item = TypeVar("Item", ReleaseItem, ExtendItem)
 # Settles and extends that are decided at a time: ten milliseconds or so. Acks in order on one lease
 # cost next to nothing, those of single jobs and small lots as much as fails do.
 SETTLES_AT_ONCE = 1_000
+# Leases that more acks may be on which are decided at a time.
+LEASES_TOGETHER = 32
 
 
 class Settles:
@@ -79,6 +82,23 @@ class Settles:
             exceptions.extend((indexes[at], outcome) for at, outcome in part)
             core.decided(shard)
         return sorted(exceptions)
+
+    def cost_little(self, ids: Sequence[int], deliveries: Sequence[int]) -> bool:
+        """Whether acks are of neighbours on a few leases: those are decided by the stretch."""
+        shard = self._core.one_shard((ids[0], ids[-1]))
+        if shard is None or ids[-1] - ids[0] != len(ids) - 1:
+            return False
+        if deliveries.count(deliveries[0]) != len(deliveries):
+            return False
+        next_id = ids[0]
+        for _ in range(LEASES_TOGETHER):
+            lease, _ = shard.find_lease(next_id)
+            if not isinstance(lease, RunLease):
+                return False
+            next_id = lease.lot.first_id + lease.start + lease.count
+            if next_id > ids[-1]:
+                return True
+        return False
 
     def fail(self, items: Sequence[FailItem]) -> list[FailResult]:
         """Settles jobs as failed."""

@@ -227,20 +227,6 @@ async def test_a_settle_that_cannot_be_answered_ends_the_stream(
         await confirmed(runtime, port, Settle(1, [job_id + 1], [delivery]))
 
 
-async def test_acks_in_order_are_decided_as_one(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They cost little however many they are, and are one entry of the journal then."""
-    monkeypatch.setattr(confirms, "SETTLES_AT_ONCE", 10)
-    monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
-    port, leases = await a_stream(runtime, jobs=25)
-    ids, deliveries = [job_id for job_id, _ in leases], [delivery for _, delivery in leases]
-    frame = WorkerFrame(settles=[Settle(1, ids, deliveries)])
-
-    assert not list(port.receive_slices(frame))
-    assert not held(port)
-
-
 @pytest.mark.parametrize("what", ["acks", "fails", "releases", "extends"])
 async def test_many_items_of_a_frame_are_taken_in_slices(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, what: str

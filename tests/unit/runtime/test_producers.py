@@ -200,7 +200,10 @@ async def test_a_failed_disk_is_told_to_what_waits_for_the_commit(runtime: Runti
     await a_crowd(runtime)
     (waits,) = await begun(runtime, fsynced(b"1"))
     runtime.core.commits.fail(OSError("the disk is gone"))
-    with pytest.raises(Refused) as refused:
-        await waits
-    assert refused.value.kind is RefusalKind.STORAGE_FAILED
+    (late,) = await begun(runtime, fsynced(b"2"))
+    for waiting in (waits, late):
+        with pytest.raises(Refused) as refused:
+            async with asyncio.timeout(5):
+                await waiting
+        assert refused.value.kind is RefusalKind.STORAGE_FAILED
     runtime.core.commits.failed.exception()
