@@ -1,7 +1,7 @@
 """Delivery: whether a reply was taken, as far as a transport knows.
 
 A handler that must know says `when_untaken` what is to be done if its call was over before the
-reply could be written. Neither transport tells by itself: both drop what the layer below says of a
+reply could be written. A native port is told by the layer below; grpc.aio drops what that says of a
 reply's end. A caller that goes after its reply was written, and before it has read it, is beyond
 any server.
 """

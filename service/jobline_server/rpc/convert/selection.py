@@ -113,7 +113,7 @@ def selection(message: job_admin_service_pb2.JobSelection) -> Selection:
                 raise fields.invalid("ids", "either ids or a filter")
             return Selection(ids=tuple(message.ids))
         if not message.HasField("filter") and not message.all:
-            raise fields.invalid("", "ids or a filter are required; an empty filter means all")
+            raise fields.invalid("", "ids, a filter or all: true are required")
         chosen = job_filter(message.filter)
         if chosen.is_empty() and not message.all:
             raise fields.invalid("all", "a filter without conditions needs all: true")
