@@ -48,7 +48,7 @@ class Background:
     def __init__(self, beats: list[Beat], core: Core) -> None:
         self.records = {beat.name: BeatRecord(core.loops.record(beat.name)) for beat in beats}
         self.beats = beats
-        self._now = core.now
+        self._now = core.clock.now
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
 

@@ -88,11 +88,11 @@ class Checkpoints:
         returns of how many.
         """
         taken = 0
-        now_ms = self._core.now().wall_ms
-        everything = everything or self._is_due_for_room(self._core.now().mono_ms)
+        now = self._core.clock.now()
+        everything = everything or self._is_due_for_room(now.mono_ms)
         async with self._taking:
             for shard, place in zip(self._core.shards, self._core.commits.places, strict=True):
-                if self.is_worth_it(place, now_ms) or (everything and place.journal_rows):
+                if self.is_worth_it(place, now.wall_ms) or (everything and place.journal_rows):
                     share = _Share(self._core, self._journal_bytes_max, self._hurried)
                     await self._take(shard, place, share)
                     taken += 1

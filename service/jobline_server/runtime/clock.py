@@ -5,7 +5,7 @@ What workers sent meanwhile lies unread, so that time must not count against the
 correction afterwards can see to that, as somebody always reads the clock before it. Instead the
 monotonic time of the engine only goes on while the loop does: from one beat of the loop to the next
 it advances by `STEP_MS_MAX` at most, whoever reads it and whenever. Of a standstill of any length a
-lease loses no more than that.
+lease loses no more than that. While there is no lease and no stream, the loop may beat less often.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Protocol
 
 from jobline_server.engine.values import Now
 
-# The loop beats this often (`runtime.heartbeat`): twenty times a second costs nothing to speak of.
+# The loop beats this often while somebody's time runs (`runtime.heartbeat`).
 BEAT_MS = 50
 # How far monotonic time advances from one beat to the next at most: a tenth of the shortest lease.
 # A loop whose every step took longer would let leases last longer; it is too busy to hear workers.
 STEP_MS_MAX = 100
 _STEP_NS = STEP_MS_MAX * 1_000_000
+_FREE_NS = 1 << 63
 # Two clocks that are read one after the other, each cut to milliseconds, seem to move by so much.
 READING_MS = 1
 
@@ -36,8 +37,10 @@ class Clock(Protocol):
         one of the clocks was set or stood still.
         """
 
-    def beat(self) -> None:
-        """The loop goes on."""
+    def beat(self, *, free: bool = False) -> None:
+        """The loop goes on. `free`: no lease and no stream depends on the time until the next beat,
+        so that it goes as the machine's does.
+        """
 
 
 class SystemClock:
@@ -47,12 +50,13 @@ class SystemClock:
         self._beat_ns = time.monotonic_ns()
         """What the machine's clock said at the last beat, and `_beat_at_ns`: the engine's time."""
         self._beat_at_ns = self._beat_ns
+        self._step_ns = _STEP_NS
         self._apart_ms = 0
 
     def now(self) -> Now:
         """Wall time, and monotonic time without what was lost standing still."""
         # Each push reads it twice: this is `_mono_ns` without its call.
-        passed_ns = min(time.monotonic_ns() - self._beat_ns, _STEP_NS)
+        passed_ns = min(time.monotonic_ns() - self._beat_ns, self._step_ns)
         return Now(time.time_ns() // 1_000_000, (self._beat_at_ns + passed_ns) // 1_000_000)
 
     def wall_at(self, mono_ms: int) -> int:
@@ -65,13 +69,14 @@ class SystemClock:
             self._apart_ms = apart_ms
         return mono_ms + self._apart_ms
 
-    def beat(self) -> None:
-        """What went by since the last beat beyond a step never counts."""
+    def beat(self, *, free: bool = False) -> None:
+        """What went by since the last beat beyond a step never counts; all does if it was free."""
         self._beat_at_ns, self._beat_ns = self._mono_ns(), time.monotonic_ns()
+        self._step_ns = _FREE_NS if free else _STEP_NS
 
     def _mono_ns(self) -> int:
         passed_ns = time.monotonic_ns() - self._beat_ns
-        return self._beat_at_ns + min(passed_ns, _STEP_NS)
+        return self._beat_at_ns + min(passed_ns, self._step_ns)
 
 
 class ManualClock:
@@ -89,7 +94,7 @@ class ManualClock:
         """As the clocks stand."""
         return mono_ms + self.wall_ms - self.mono_ms
 
-    def beat(self) -> None:
+    def beat(self, *, free: bool = False) -> None:
         """Time goes on by hand alone."""
 
     def advance(self, milliseconds: int) -> None:

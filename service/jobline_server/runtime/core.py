@@ -11,7 +11,7 @@ answer are worse off.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from zlib import crc32
 
 from jobline_server.dispatch.turns import Turns
@@ -49,7 +49,7 @@ class Core:
         self.commits = Commits(store, shards, places, self.told)
         self.started_ms = clock.now().wall_ms
         self.spans = Spans()
-        self.heartbeat = Heartbeat(clock)
+        self.heartbeat = Heartbeat(clock, self._may_rest)
         self.loops = Loops()
         self.timers = asyncio.Event()
         self.next_look_ms = 0
@@ -57,6 +57,8 @@ class Core:
         earlier.
         """
         self.draining = False
+        self.open_streams: Sized = ()
+        """Of workers, by session; set by those who keep them."""
         self.hand_out: Callable[[Shard, Queue], bool] = _nobody
         """Serves those who wait at a queue; returns whether somebody there wants more of what is
         left. Set by the dispatcher.
@@ -72,8 +74,13 @@ class Core:
         self._listeners.append((self.loops.record(name), listener))
 
     def now(self) -> Now:
-        """Both times."""
+        """Both times. Who decides reads them here, so that from then on they go with the loop."""
+        if self.heartbeat.resting:
+            self.heartbeat.wake()
         return self.clock.now()
+
+    def _may_rest(self) -> bool:
+        return not self.load.active_jobs and not self.open_streams
 
     def shard_of_queue(self, queue: str) -> Shard:
         """The shard that owns a queue, whether it exists or not."""

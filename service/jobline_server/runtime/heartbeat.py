@@ -2,24 +2,34 @@
 
 A callback and no task: it asks for the next beat before it does anything else, so there is nothing
 that could end it but `stop`.
+
+Nothing costs an idle server as much as to be woken, so its heart rests while nobody's time runs: it
+beats less often, and whoever asks for the time wakes it first (`Core.now`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from jobline_server.runtime.clock import BEAT_MS, Clock
 from jobline_server.telemetry.lag import LoopLag
 
 BEAT_SECONDS = BEAT_MS / 1_000
+# At rest: still often enough to see how late the loop is when it only reads.
+REST_SECONDS = 0.5
 
 
 class Heartbeat:
-    """Beats from `start` to `stop`; both may be called twice."""
+    """Beats from `start` to `stop`; both may be called twice. `may_rest`: no lease and no stream
+    counts on its beats.
+    """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, may_rest: Callable[[], bool]) -> None:
         self.lag = LoopLag()
+        self.resting = False
+        self._may_rest = may_rest
         self._clock = clock
         self._due_seconds = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -31,15 +41,27 @@ class Heartbeat:
             self._beat()
 
     def stop(self) -> None:
-        """Time stands still from now on."""
+        """No beat from now on."""
+        self.resting = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    def wake(self) -> None:
+        """The heart rests, and somebody is about to count on the time: a beat at once."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._go_on(rest=False)
+
     def _beat(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
-        self._clock.beat()
+        self._go_on(rest=self._may_rest())
+
+    def _go_on(self, *, rest: bool) -> None:
+        pause = REST_SECONDS if rest else BEAT_SECONDS
+        self._timer = asyncio.get_running_loop().call_later(pause, self._beat)
+        self._clock.beat(free=rest)
+        self.resting = rest
         now_seconds = time.monotonic()
         # The loop's own time is that of its last turn, and says less than this.
         self.lag.add(now_seconds, max(now_seconds - self._due_seconds, 0.0))
-        self._due_seconds = now_seconds + BEAT_SECONDS
+        self._due_seconds = now_seconds + pause

@@ -51,6 +51,7 @@ class Streams:
         self._grace_ms = grace_ms
         self._new_name = new_name
         self.ports: dict[str, StreamPort] = {}
+        core.open_streams = self.ports
         self._changed = asyncio.Event()
 
     def open_stream(self, first: Open) -> StreamPort:

@@ -31,7 +31,7 @@ class Upkeep:
         """
         core = self._core
         wait_ms = 0 if self._more else self._until_next()
-        core.next_look_ms = core.now().wall_ms + wait_ms
+        core.next_look_ms = core.clock.now().wall_ms + wait_ms
         core.timers.clear()
         try:
             async with asyncio.timeout(wait_ms / 1_000):
@@ -55,7 +55,7 @@ class Upkeep:
         other shards go on.
         """
         core = self._core
-        now = core.now()
+        now = core.clock.now()
         failures: list[Exception] = []
         self._more = False
         for shard in core.shards:
@@ -72,6 +72,6 @@ class Upkeep:
 
     def _until_next(self) -> int:
         """In how many milliseconds to look again."""
-        now = self._core.now()
+        now = self._core.clock.now()
         waits = (next_deadline(shard, now) for shard in self._core.shards)
         return min([LOOK_MS, *(wait for wait in waits if wait is not None)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -15,6 +16,7 @@ from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from tests.unit.runtime.machine import Machine
 
 
 def nothing_is_damaged(found: SetApart) -> None:
@@ -46,3 +48,11 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
     """One on a clock that is moved by hand, with one shard."""
     async with opened(tmp_path, ManualClock()) as one:
         yield one
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """The clock that `SystemClock` reads."""
+    machine = Machine()
+    monkeypatch.setattr(time, "monotonic_ns", machine.monotonic_ns)
+    return machine

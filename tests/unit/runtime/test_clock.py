@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,33 +14,9 @@ from jobline_server.engine.values import AckLevel, JobOptions, Now
 from jobline_server.runtime.clock import BEAT_MS, STEP_MS_MAX, ManualClock, SystemClock
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
+from tests.unit.runtime.machine import STANDSTILL_MS, Machine
 
-STANDSTILL_MS = 60_000
 SHARDS = 4
-
-
-class Machine:
-    """The machine's monotonic clock, set by hand. It jumps at the reading that a test chooses, as
-    if the process stood still there.
-    """
-
-    def __init__(self) -> None:
-        self.ms = 100_000
-        self.readings = 0
-        self.stands_still_at = -1
-
-    def monotonic_ns(self) -> int:
-        if self.readings == self.stands_still_at:
-            self.ms += STANDSTILL_MS
-        self.readings += 1
-        return self.ms * 1_000_000
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    machine = Machine()
-    monkeypatch.setattr(time, "monotonic_ns", machine.monotonic_ns)
-    return machine
 
 
 def test_time_goes_on_with_the_loop(machine: Machine) -> None:
@@ -69,6 +44,18 @@ def test_time_that_the_process_stood_still_does_not_count(
     assert clock.now().mono_ms - before == STEP_MS_MAX
     machine.ms += 10
     assert clock.now().mono_ms - before == STEP_MS_MAX + 10
+
+
+def test_while_the_heart_rests_time_goes_as_the_machine_s(machine: Machine) -> None:
+    """Nothing hangs on it then; the first beat that is not free binds it to the loop again."""
+    clock = SystemClock()
+    before = clock.now().mono_ms
+    clock.beat(free=True)
+    machine.ms += STANDSTILL_MS
+    assert clock.now().mono_ms - before == STANDSTILL_MS
+    clock.beat()
+    machine.ms += STANDSTILL_MS
+    assert clock.now().mono_ms - before == STANDSTILL_MS + STEP_MS_MAX
 
 
 async def worker_and_timers(runtime: Runtime, machine: Machine, milliseconds: int) -> set[int]:
