@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from jobline import _codec as codec
@@ -261,12 +262,13 @@ def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
     created = PushOutcome.CREATED
     if not exceptions:
         first = response.first_id
-        return [Pushed(id_, created, level) for id_ in range(first, first + count)]
-    ids = iter(range(response.first_id, response.first_id + response.count))
+        ids = range(first, first + count)
+        return list(map(Pushed._make, zip(ids, repeat(created), repeat(level), strict=False)))
+    created_ids = iter(range(response.first_id, response.first_id + response.count))
     return [
         Pushed(entry.id, known(PushOutcome, entry.outcome), level)
         if (entry := exceptions.get(index)) is not None
-        else Pushed(next(ids), created, level)
+        else Pushed(next(created_ids), created, level)
         for index in range(count)
     ]
 

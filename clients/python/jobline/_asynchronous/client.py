@@ -70,6 +70,7 @@ class AsyncClient(Producer, Leases, NeverPickled):
         self._new_id = RequestIds()
         self._connections = PerProcess(self._connect)
         self._pushers = PerProcess(self._make_pusher)
+        self._pusher: AioPusher | None = None
         self._closed = False
 
     @property
@@ -124,10 +125,15 @@ class AsyncClient(Producer, Leases, NeverPickled):
         return connection
 
     def _pushing(self) -> AioPusher:
-        # On the way of every push: the pusher knows its loop as well as the connection does.
-        pusher = self._pushers()
-        if pusher.loop is not asyncio.get_running_loop():
-            raise _of_another_loop()
+        # On the way of every push. No child runs the loop of its parent, so a pusher of the loop
+        # that runs is one of this process.
+        loop = asyncio.get_running_loop()
+        pusher = self._pusher
+        if pusher is None or pusher.loop is not loop:
+            pusher = self._pushers()
+            if pusher.loop is not loop:
+                raise _of_another_loop()
+            self._pusher = pusher
         return pusher
 
 

@@ -85,7 +85,7 @@ class Producer(Observer):
         """
         data, content_type = codec.encode(payload)
         key = key_of(job_key)
-        level = level_of(ack_level)
+        level = None if ack_level is None else level_of(ack_level)
         if more:
             options = with_keywords(options, more, "push")
         lane = Lane(queue, options, name, bool(content_type), delay, run_at, level, key != "")
