@@ -3,13 +3,14 @@
 A server's messages are large and gone within milliseconds, its jobs are many and stay. The defaults
 are made for neither: glibc gives the pages of each large message back to the kernel, which clears
 them again for the next one, and Python looks for cycles among jobs, which have none. This module
-knows nothing of jobs; it is called once, around the start.
+knows nothing of jobs.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+from collections.abc import Callable
 
 # Parameters of mallopt(3), with their numbers in glibc's <malloc.h>.
 _TRIM_THRESHOLD = -1
@@ -21,11 +22,15 @@ HEAP_BLOCK_BYTES = 32 << 20
 HEAP_SPARE_BYTES = 64 << 20
 HEAP_STEP_BYTES = 1 << 20
 
-# Objects made before the youngest are looked at, and rounds of that before the older ones are. The
-# loop stands still meanwhile, and a look walks the ids in each list of them: up to 99 ms in a soak
-# with (2,500, 1, …), which makes a small call 6 % cheaper, and up to 25 ms with these. All that
-# lives is looked at once for each 150 million, and only if it has grown by a quarter.
-GC_THRESHOLDS = (1_000, 5, 25_000)
+# A look for cycles stops the loop, and walks what was made since the last one and still lives. So
+# it comes between turns, when what calls made for themselves is gone, and often enough: what takes
+# this long to make takes a fraction of it to walk. What it has walked is old, and not walked again.
+LOOK_SECONDS = 0.02
+# All that lives is walked once so many objects more were made than went, between one look and the
+# next: after 50 million jobs.
+GROWN_MAX = 100_000_000
+# Where no turn ends for so long that this many were made, Python looks by itself.
+GC_THRESHOLDS = (50_000, 5, 25_000)
 
 
 def tune() -> None:
@@ -48,6 +53,27 @@ def keep_heap() -> bool:
         (_TOP_PAD, HEAP_STEP_BYTES),
     )
     return all(mallopt(parameter, value) == 1 for parameter, value in settings)
+
+
+class Looks:
+    """The looks for cycles of a server that works. `time`: in seconds, as the loop has it."""
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
+        self._due = 0.0
+        self._grown = 0
+
+    def turn_ended(self) -> None:
+        """Looks if it is time."""
+        if self._time() < self._due:
+            return
+        self._grown += gc.get_count()[0]
+        if self._grown < GROWN_MAX:
+            gc.collect(1)
+        else:
+            gc.collect()
+            self._grown = 0
+        self._due = self._time() + LOOK_SECONDS
 
 
 def freeze() -> None:

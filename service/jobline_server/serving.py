@@ -69,6 +69,8 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         return EXIT_CANNOT_START
     told_to_stop = _take_signals(server)
     memory.freeze()
+    looks = memory.Looks(asyncio.get_running_loop().time)
+    server.runtime.core.listen("memory", lambda _turns: looks.turn_ended())
     _announce(announce, server)
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)

@@ -45,3 +45,61 @@ def test_large_blocks_leave_their_pages_to_the_next_ones():
 def test_another_c_library_keeps_its_own_ways(monkeypatch):
     monkeypatch.setattr("ctypes.CDLL", lambda _name: object())
     assert memory.keep_heap() is False
+
+
+RING = """
+import gc
+from jobline_server import memory
+memory.tune()
+now = 100.0
+looks = memory.Looks(lambda: now)
+looks.turn_ended()
+kept = [[] for _ in range(5_000)]
+ring = []
+ring.append(ring)
+del ring
+gc.set_debug(gc.DEBUG_SAVEALL)
+now += 0.9 * memory.LOOK_SECONDS
+looks.turn_ended()
+print(len(gc.garbage), gc.get_count()[0])
+now += 0.2 * memory.LOOK_SECONDS
+looks.turn_ended()
+print(len(gc.garbage), gc.get_count()[0], sum(one is kept for one in gc.get_objects(2)))
+"""
+
+
+def test_a_look_finds_what_is_new_and_comes_when_it_is_time():
+    """What it has walked is old, and is not walked again."""
+    done = subprocess.run(
+        [sys.executable, "-c", RING], capture_output=True, text=True, check=True, timeout=60
+    )
+    found_early, young_before, found, young_after, old = map(int, done.stdout.split())
+    assert (found_early, found) == (0, 1)
+    assert young_before >= 5_000
+    assert young_after < 100
+    assert old == 1
+
+
+GROWTH = """
+import gc
+from jobline_server import memory
+memory.tune()
+memory.GROWN_MAX = 20_000
+full = []
+gc.callbacks.append(lambda phase, info: full.append(info["generation"]))
+now = 0.0
+looks = memory.Looks(lambda: now)
+kept = []
+for _ in range(30):
+    kept.append([[] for _ in range(1_000)])
+    now += memory.LOOK_SECONDS
+    looks.turn_ended()
+print(full.count(2) // 2, full.count(1) // 2)
+"""
+
+
+def test_all_is_walked_when_much_was_made():
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["1", "29"]
