@@ -15,7 +15,10 @@ from structlog.typing import Processor
 
 LogFormat = Literal["auto", "json", "console"]
 # Libraries that tell much at `info` which only their own developers want.
-QUIET = ("asyncio", "grpc", "grpc._cython.cygrpc", "uvicorn.error", "aiosqlite")
+GRPC_CORE = "grpc._cython.cygrpc"
+QUIET = ("asyncio", "grpc", GRPC_CORE, "uvicorn.error", "aiosqlite")
+# What gRPC's core says, as an error with its stack, when a client goes away while it is answered.
+CLIENT_WENT = "ExecuteBatchError raised in core by servicer method"
 
 
 def configure_logging(
@@ -50,6 +53,11 @@ def configure_logging(
     root.setLevel(level.upper())
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    logging.getLogger(GRPC_CORE).addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(CLIENT_WENT)
 
 
 def _renderers(form: LogFormat) -> list[Processor]:

@@ -11,7 +11,7 @@ import pytest
 
 from jobline_server.telemetry.calls import SECONDS_BOUNDS, CallMeters, Histogram
 from jobline_server.telemetry.lag import LoopLag
-from jobline_server.telemetry.log import configure_logging, logger
+from jobline_server.telemetry.log import CLIENT_WENT, GRPC_CORE, configure_logging, logger
 
 
 def test_a_histogram_counts_at_or_below_its_bounds() -> None:
@@ -94,3 +94,13 @@ def test_a_stack_shows_no_values(form: str, lines: io.StringIO) -> None:
     said = lines.getvalue()
     assert "ValueError" in said
     assert "the secret payload" not in said
+
+
+def test_a_client_that_goes_away_as_it_is_answered_is_no_error(lines: io.StringIO) -> None:
+    """Trial D9: gRPC's core would log it with a stack; what else it says is news."""
+    core = logging.getLogger(GRPC_CORE)
+    core.error(CLIENT_WENT + " [/jobline.v1.JobService/Push]")
+    core.error("something else")
+    assert [json.loads(line)["event"] for line in lines.getvalue().splitlines()] == [
+        "something else"
+    ]
