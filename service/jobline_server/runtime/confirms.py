@@ -69,14 +69,14 @@ class Confirms:
             self._session.handle_settle()
             exceptions: Exceptions = []
             dead: list[int] = []
-            for offset, part in _parts(settle, self._settles):
+            for offset, part, in_order in _parts(settle, self._settles):
                 if due is None or perf_counter() > due:
                     if due is not None:
                         yield
                     due = perf_counter() + SLICE_SECONDS
                 if self._session.phase is Phase.ENDED:
                     return
-                outcomes, died = self._decide(part)
+                outcomes, died = self._decide(part, in_order=in_order)
                 exceptions += [(offset + index, outcome) for index, outcome in outcomes]
                 dead += [offset + index for index in died]
             self.pending += entries_of(exceptions, dead)
@@ -85,12 +85,14 @@ class Confirms:
         future.add_done_callback(partial(self._handle_committed, decided))
         self._core.commits.answer([(future, None)])
 
-    def _decide(self, settle: Settle) -> tuple[Exceptions, list[int]]:
+    def _decide(self, settle: Settle, *, in_order: bool) -> tuple[Exceptions, list[int]]:
         exceptions: Exceptions = []
         dead: list[int] = []
         offset = len(settle.ack_ids)
         if settle.ack_ids:
-            exceptions += self._settles.ack(settle.ack_ids, settle.ack_deliveries, settle.results)
+            exceptions += self._settles.ack(
+                settle.ack_ids, settle.ack_deliveries, settle.results, in_order=in_order
+            )
         if settle.fails:
             results = self._settles.fail(settle.fails)
             exceptions += [
@@ -169,23 +171,26 @@ def _unknown(settle: Settle, exceptions: Exceptions) -> Leases | None:
     return Leases([*acks, *fails, *releases], len(acks), len(acks) + len(fails))
 
 
-def _parts(settle: Settle, settles: Settles) -> Iterator[tuple[int, Settle]]:
-    """A settle in slices, each with the index of its first item. Acks that cost little stay
-    together: what is told of them by the stretch is told once.
+def _parts(settle: Settle, settles: Settles) -> Iterator[tuple[int, Settle, bool]]:
+    """A settle in slices: the index of its first item, the slice, and whether its acks are known to
+    be in order. Acks that cost little stay together: what is told of them by the stretch is told
+    once.
     """
-    if _items_of(settle) <= SETTLES_AT_ONCE or _costs_little(settle, settles):
-        yield 0, settle
+    is_small = _items_of(settle) <= SETTLES_AT_ONCE
+    if is_small or _costs_little(settle, settles):
+        yield 0, settle, not is_small
         return
     for start in range(0, len(settle.ack_ids), SETTLES_AT_ONCE):
         stop = start + SETTLES_AT_ONCE
         ids, deliveries = settle.ack_ids[start:stop], settle.ack_deliveries[start:stop]
-        yield start, Settle(0, ids, deliveries, settle.results)
+        yield start, Settle(0, ids, deliveries, settle.results), False
     offset = len(settle.ack_ids)
     for start in range(0, len(settle.fails), SETTLES_AT_ONCE):
-        yield offset + start, Settle(fails=settle.fails[start : start + SETTLES_AT_ONCE])
+        yield offset + start, Settle(fails=settle.fails[start : start + SETTLES_AT_ONCE]), False
     offset += len(settle.fails)
     for start in range(0, len(settle.releases), SETTLES_AT_ONCE):
-        yield offset + start, Settle(releases=settle.releases[start : start + SETTLES_AT_ONCE])
+        releases = settle.releases[start : start + SETTLES_AT_ONCE]
+        yield offset + start, Settle(releases=releases), False
 
 
 def _costs_little(settle: Settle, settles: Settles) -> bool:

@@ -16,7 +16,7 @@ from jobline_server.engine.commands import (
     FailResult,
     ReleaseItem,
 )
-from jobline_server.engine.decide.ack import decide_ack
+from jobline_server.engine.decide.ack import are_in_order, decide_ack
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.shard import Shard
@@ -60,12 +60,19 @@ class Settles:
         self._core = core
         self._ended = ended
 
-    def ack(self, ids: list[int], deliveries: list[int], results: dict[int, bytes]) -> Exceptions:
-        """Settles jobs as done."""
+    def ack(
+        self,
+        ids: list[int],
+        deliveries: list[int],
+        results: dict[int, bytes],
+        *,
+        in_order: bool = False,
+    ) -> Exceptions:
+        """Settles jobs as done. `in_order`: it is known that they `are_in_order`."""
         core = self._core
-        only = core.one_shard(ids)
+        only = core.one_shard((ids[0], ids[-1]) if in_order else ids)
         if only is not None:
-            exceptions = decide_ack(only, core.now(), ids, deliveries, results)
+            exceptions = decide_ack(only, core.now(), ids, deliveries, results, in_order=in_order)
             core.decided(only)
             return exceptions
         owned, foreign = core.by_shard(ids)
@@ -83,12 +90,10 @@ class Settles:
             core.decided(shard)
         return sorted(exceptions)
 
-    def cost_little(self, ids: Sequence[int], deliveries: Sequence[int]) -> bool:
-        """Whether acks are of neighbours on a few leases: those are decided by the stretch."""
+    def cost_little(self, ids: list[int], deliveries: list[int]) -> bool:
+        """Whether acks `are_in_order` and on a few leases: those are decided by the stretch."""
         shard = self._core.one_shard((ids[0], ids[-1]))
         if shard is None or ids[-1] - ids[0] != len(ids) - 1:
-            return False
-        if deliveries.count(deliveries[0]) != len(deliveries):
             return False
         next_id = ids[0]
         for _ in range(LEASES_TOGETHER):
@@ -97,7 +102,7 @@ class Settles:
                 return False
             next_id = lease.lot.first_id + lease.start + lease.count
             if next_id > ids[-1]:
-                return True
+                return are_in_order(ids, deliveries)
         return False
 
     def fail(self, items: Sequence[FailItem]) -> list[FailResult]:

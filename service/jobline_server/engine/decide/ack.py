@@ -54,14 +54,18 @@ class _Batch:
         "deliveries",
         "exceptions",
         "ids",
+        "in_order",
         "parts",
         "results",
     )
 
-    def __init__(self, ids: list[int], deliveries: list[int], results: Mapping[int, bytes]) -> None:
+    def __init__(
+        self, ids: list[int], deliveries: list[int], results: Mapping[int, bytes], *, in_order: bool
+    ) -> None:
         self.ids = ids
         self.deliveries = deliveries
         self.results = results
+        self.in_order = in_order
         self.exceptions: Exceptions = []
         self.completed: tuple[list[int], list[int]] = ([], [])
         self.cancelled: tuple[list[int], list[int]] = ([], [])
@@ -83,15 +87,31 @@ class _Batch:
         return any(part.overlaps() for part in self.parts.values())
 
 
+def are_in_order(ids: list[int], deliveries: list[int]) -> bool:
+    """Whether these are neighbours, all of one delivery: compared as a whole, nothing a job."""
+    first_id, count = ids[0], len(ids)
+    return (
+        ids[-1] == first_id + count - 1
+        and ids == list(range(first_id, first_id + count))
+        and deliveries.count(deliveries[0]) == count
+    )
+
+
 def decide_ack(
-    shard: Shard, now: Now, ids: list[int], deliveries: list[int], results: Mapping[int, bytes]
+    shard: Shard,
+    now: Now,
+    ids: list[int],
+    deliveries: list[int],
+    results: Mapping[int, bytes],
+    *,
+    in_order: bool = False,
 ) -> Exceptions:
     """Settles jobs as done; `results` maps ids to what they returned. Returns outcomes that are not
     DONE, by index.
 
-    The two lists have the same length.
+    The two lists have the same length. `in_order`: it is known that they `are_in_order`.
     """
-    batch = _Batch(ids, deliveries, results)
+    batch = _Batch(ids, deliveries, results, in_order=in_order)
     index, end = 0, len(ids)
     while index < end:
         gather = _gather_singles if ids[index] in shard.jobs else _gather_members
@@ -176,7 +196,7 @@ def _stretch(lease: RunLease, batch: _Batch, index: int) -> int:
     if first_id in results:
         return 1
     most = lease.open_stretch(first_id - lease.lot.first_id, len(ids) - index)
-    if not results and _is_run(batch, index, most, lease.delivery):
+    if not results and _is_run(batch, index, most):
         return most
     count = 1
     while (
@@ -189,16 +209,16 @@ def _stretch(lease: RunLease, batch: _Batch, index: int) -> int:
     return count
 
 
-def _is_run(batch: _Batch, index: int, count: int, delivery: int) -> bool:
-    """Whether these are neighbours, all of this delivery: compared as a whole, nothing a job."""
+def _is_run(batch: _Batch, index: int, count: int) -> bool:
+    """Whether so many from `index` on are neighbours, all of one delivery."""
+    if batch.in_order:
+        return True
     ids, deliveries = batch.ids, batch.deliveries
-    first_id = ids[index]
-    if ids[index + count - 1] != first_id + count - 1:
+    if ids[index + count - 1] != ids[index] + count - 1:
         return False
     if count < len(ids):
         ids, deliveries = ids[index : index + count], deliveries[index : index + count]
-    run = list(range(first_id, first_id + count))
-    return ids == run and deliveries.count(delivery) == count
+    return are_in_order(ids, deliveries)
 
 
 def _emit(shard: Shard, now: Now, batch: _Batch) -> None:
