@@ -14,6 +14,23 @@ from typing import Generic, NoReturn, TypeVar
 T = TypeVar("T")
 
 
+class Forks:
+    """How many forks lie between this process and the first: for what is asked too often to ask
+    the system for the process id each time.
+    """
+
+    count = 0
+
+    @classmethod
+    def count_one(cls) -> None:
+        """This process is the child of a fork."""
+        cls.count += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Forks.count_one)
+
+
 class PerProcess(Generic[T]):
     """A value that is made once in each process, when it is first asked for there.
 

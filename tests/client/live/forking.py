@@ -1,10 +1,11 @@
 """A program that makes a client, forks, and has both children do the same with it.
 
-    python -m tests.client.live.forking ADDRESS idle|used|held|async|async-used|worker
+    python -m tests.client.live.forking ADDRESS idle|used|held|async|async-used|async-loop|worker
 
 prints a line of JSON for each child, and at last one of the parent. What is done with the client
 before the fork: `idle` nothing, `used` a push, `held` a push while another thread pushes and the
-locks are taken. `worker`: one runs at the fork, and the child makes its own.
+locks are taken. `async-loop`: the child runs the loop in which the parent was connected. `worker`:
+one runs at the fork, and the child makes its own.
 """
 
 from __future__ import annotations
@@ -51,17 +52,18 @@ def blocking_child(client: Client) -> dict[str, Any]:
     return {"ids": ids, "pulled": pulled.id}
 
 
-def async_child(client: AsyncClient) -> dict[str, Any]:
+async def work_async(client: AsyncClient) -> dict[str, Any]:
     """The same, awaited."""
+    ids = await push_all_async(client)
+    (pulled,) = await client.pull("given")
+    await client.jobs.get(ids[0])
+    await client.close()
+    return {"ids": ids, "pulled": pulled.id}
 
-    async def work() -> dict[str, Any]:
-        ids = await push_all_async(client)
-        (pulled,) = await client.pull("given")
-        await client.jobs.get(ids[0])
-        await client.close()
-        return {"ids": ids, "pulled": pulled.id}
 
-    return asyncio.run(work())
+def async_child(client: AsyncClient) -> dict[str, Any]:
+    """The same in a loop of its own."""
+    return asyncio.run(work_async(client))
 
 
 def fork(child: Any, client: Any) -> int:
@@ -115,6 +117,16 @@ def awaited(address: str, how: str) -> None:
         wait_for([fork(async_child, client) for _ in range(2)])
 
 
+def in_one_loop(address: str, _how: str) -> None:
+    """An asyncio client in a loop that does not run at the fork, and goes on in both processes."""
+    client = AsyncClient(address, timeout=10)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(client.push("parent", b"before"))
+    wait_for([fork(lambda client: loop.run_until_complete(work_async(client)), client)])
+    after = loop.run_until_complete(client.push("parent", b"after"))
+    print(json.dumps({"ids": [after.id]}), flush=True)
+
+
 def working(address: str, _how: str) -> None:
     """A worker that is connected when its process forks; its child does as the parent did."""
     worker = Worker(address, concurrency=1)
@@ -158,5 +170,5 @@ def in_no_loop(client: AsyncClient) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    kinds = {"async": awaited, "async-used": awaited, "worker": working}
+    kinds = {"async": awaited, "async-used": awaited, "async-loop": in_one_loop, "worker": working}
     kinds.get(sys.argv[2], blocking)(*sys.argv[1:])

@@ -48,11 +48,12 @@ async def test_each_child_of_a_fork_is_a_producer_of_its_own(server, how):
             assert (await client.jobs.get(said[2]["ids"][0])).queue == "parent"
 
 
-async def test_a_child_of_a_connected_async_client_is_refused(server):
+@pytest.mark.parametrize("how", ["async-used", "async-loop"])
+async def test_a_child_of_a_connected_async_client_is_refused(server, how):
     """Trial A1: gRPC's asyncio side does not survive a fork, so a child is told so and does not
-    hang; its parent goes on.
+    hang, in whichever loop; its parent goes on.
     """
-    child, parent = await forked(server.address, "async-used")
+    child, parent = await forked(server.address, how)
     assert child["error"] == "FailedPrecondition"
     assert "connect after the fork" in child["message"]
     assert len(parent["ids"]) == 1

@@ -18,7 +18,7 @@ from jobline._asynchronous.leases import Leases
 from jobline._asynchronous.producer import Producer
 from jobline._batching import limits_given
 from jobline._channel import credentials_of, metadata_of, target_of
-from jobline._forks import NeverPickled, PerProcess
+from jobline._forks import Forks, NeverPickled, PerProcess
 from jobline._ids import RequestIds
 from jobline._outgoing import PushMiddleware
 from jobline._pushing_aio import AioPusher
@@ -71,6 +71,7 @@ class AsyncClient(Producer, Leases, NeverPickled):
         self._connections = PerProcess(self._connect)
         self._pushers = PerProcess(self._make_pusher)
         self._pusher: AioPusher | None = None
+        self._pusher_forks = 0
         self._closed = False
 
     @property
@@ -125,15 +126,15 @@ class AsyncClient(Producer, Leases, NeverPickled):
         return connection
 
     def _pushing(self) -> AioPusher:
-        # On the way of every push. No child runs the loop of its parent, so a pusher of the loop
-        # that runs is one of this process.
+        # On the way of every push. A loop that does not run at a fork may go on in both processes:
+        # a pusher of the loop that runs may be the parent's.
         loop = asyncio.get_running_loop()
         pusher = self._pusher
-        if pusher is None or pusher.loop is not loop:
+        if pusher is None or pusher.loop is not loop or self._pusher_forks != Forks.count:
             pusher = self._pushers()
             if pusher.loop is not loop:
                 raise _of_another_loop()
-            self._pusher = pusher
+            self._pusher, self._pusher_forks = pusher, Forks.count
         return pusher
 
 
