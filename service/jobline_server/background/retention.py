@@ -15,7 +15,7 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -23,7 +23,7 @@ from jobline_server.background.beat import Counts
 from jobline_server.engine import limits
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now
-from jobline_server.runtime.ageing import Ageing, Slice
+from jobline_server.runtime.ageing import Ageing, Slice, in_steps
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended_places import Ended, Place
 
@@ -56,15 +56,13 @@ class Calendar:
         """This place is not due before it is noted again."""
         self._due.pop(place, None)
 
-    def pop_due(self, now_ms: int) -> list[Place]:
-        """Takes out the places whose time has come."""
-        taken: list[Place] = []
+    def pop_due(self, now_ms: int) -> Iterator[Place]:
+        """Takes out the places whose time has come, one at a time."""
         while self._heap and self._heap[0][0] <= now_ms:
             due_ms, place = heappop(self._heap)
             if self._due.get(place) == due_ms:
                 del self._due[place]
-                taken.append(place)
-        return taken
+                yield place
 
 
 @dataclass(slots=True)
@@ -77,6 +75,7 @@ class RetentionBeat:
     _left_some: bool = field(default=False, init=False)
     _calendar: Calendar | None = field(default=None, init=False)
     _changed: dict[Place, Ended] = field(default_factory=dict, init=False)
+    _due: dict[Place, None] = field(default_factory=dict, init=False)
     _counted: set[Place] = field(default_factory=set, init=False)
 
     @property
@@ -98,16 +97,19 @@ class RetentionBeat:
         yield "deleted", await self.ageing.delete_stale(stale_before_ms)
         yield "staled", await self.ageing.stale_by_own_age(now.wall_ms)
         calendar = await self._opened()
-        for place, ended in self.ageing.places.take().items():
+        async for place, ended in in_steps(self.ageing.places.take().items()):
             self._changed[place] = ended
             self._plan(calendar, place, ended, now)
-        for place in calendar.pop_due(now.wall_ms):
+        # A place goes off a list when its looks are over: one that fails is looked at again.
+        async for place in in_steps(calendar.pop_due(now.wall_ms)):
+            self._due[place] = None
+        async for place in in_steps(list(self._due)):
             done = await self._stale(calendar, place, now)
+            del self._due[place]
             if done is not None:
                 yield "staled", done
-        # A place goes off the list when its looks are over: one that fails is looked at again.
-        for place, ended in list(self._changed.items()):
-            if ended.is_counted:
+        async for place in in_steps(list(self._changed)):
+            if self._changed[place].is_counted:
                 self._counted.add(place)
             is_full = False
             async for done in self._evictions(place):

@@ -7,9 +7,9 @@ in the finished file. A slice is looked for and changed while nobody else change
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from jobline_server.engine.decide.admin import decide_evict
 from jobline_server.engine.values import JobState
@@ -20,10 +20,12 @@ from jobline_server.storage.finished import EndedSpan, OwnCount
 
 # Parts of runs that one slice takes.
 SLICE_PARTS = 1_000
-# Queues that are noted between two rounds of the loop.
-NOTED_QUEUES = 1_000
+# Queues and places of a step, of which the file is asked nothing: each takes some microseconds.
+STEP_PLACES = 1_000
 # More than any job says of itself.
 ABOVE_COUNTS = 1 << 40
+
+T = TypeVar("T")
 
 Look = Callable[[int], Awaitable[Sequence[EndedSpan]]]
 """Finds what is due, so many parts at most."""
@@ -72,12 +74,10 @@ class Ageing:
         return await self._slice(look, self._evict)
 
     async def note_all_queues(self) -> None:
-        """Notes that something may be due anywhere."""
-        names = [name for shard in self._core.shards for name in shard.queues]
-        for number, name in enumerate(names):
-            self.places.note_queue(name)
-            if number % NOTED_QUEUES == 0:
-                await asyncio.sleep(0)
+        """Notes that something may be due wherever jobs are kept."""
+        queues = [queue for shard in self._core.shards for queue in shard.queues.values()]
+        async for queue in in_steps(queues):
+            self.places.note_queue(queue.name, [state for state, n in queue.ended.items() if n])
 
     async def oldest_ms(self, place: Place) -> int | None:
         """When the oldest job of a place ended that has no age of its own."""
@@ -112,3 +112,11 @@ class Ageing:
             await self._ended.write()
             spans = await look(SLICE_PARTS)
             return Slice(await change(spans), is_full=len(spans) >= SLICE_PARTS)
+
+
+async def in_steps(items: Iterable[T]) -> AsyncIterator[T]:
+    """The items, with the loop free each time that some were worked off."""
+    for number, item in enumerate(items, start=1):
+        yield item
+        if number % STEP_PLACES == 0:
+            await asyncio.sleep(0)

@@ -45,11 +45,11 @@ class EndedPlaces:
                 elif row.keep_count is not None:
                     known.is_counted = True
 
-    def note_queue(self, queue: str) -> None:
-        """A queue keeps its jobs for another time or in another number, or is not known yet: the
-        file says when something is due.
+    def note_queue(self, queue: str, states: Iterable[JobState] = ENDED_STATES) -> None:
+        """A queue keeps its jobs in these states for another time or in another number, or is not
+        known yet: the file says when something is due.
         """
-        for state in ENDED_STATES:
+        for state in states:
             known = self._ended.setdefault((queue, state), Ended(None, False))
             known.first_ms = None
 

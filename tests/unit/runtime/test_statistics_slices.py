@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 import pytest
 
@@ -16,6 +14,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime import ended, queues, statistics
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.finished import DeadGroup
+from tests.unit.rounds import rounds_of
 
 GROUPS = 6_000
 QUEUES = 50
@@ -28,15 +27,6 @@ async def some_queues(runtime: Runtime) -> None:
         payloads = Payloads.of([b"x"])
         push = Push(f"q{number:02}", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
         await runtime.push(push)
-
-
-async def rounds_of(call: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
-    """What a call returns, and in how many steps."""
-    task, rounds = asyncio.ensure_future(call), 0
-    while not task.done():  # its rounds are counted
-        await asyncio.sleep(0)
-        rounds += 1
-    return await task, rounds
 
 
 async def test_statistics_of_many_queues_yield(

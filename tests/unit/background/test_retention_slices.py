@@ -1,0 +1,43 @@
+"""Retention goes over many queues in slices, and a look that fails holds up no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.engine.limits import HOUR_MS
+from jobline_server.runtime import ageing
+from tests.unit.background.conftest import Keeping
+from tests.unit.rounds import rounds_of
+
+
+async def test_run_over_many_queues_yields(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C5: a look at a hundred thousand was a step of 0.8 s, whatever was due."""
+    monkeypatch.setattr(ageing, "STEP_PLACES", 5)
+    for number in range(20):
+        await keeping.cancel(queue=f"queue-{number}")
+    await keeping.after(0)
+    for number in range(20):
+        await keeping.cancel(queue=f"queue-{number}")
+    counts, rounds = await rounds_of(keeping.after(0))
+    # Planned, and looked at whether they are too many.
+    assert (counts, rounds > 2 * 20 // 5) == ({}, True)
+
+
+async def test_places_behind_one_that_cannot_be_looked_at_stay_due(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at the first that fails put off all others until more jobs ended there."""
+
+    async def failing(*_: object) -> None:
+        raise OSError
+
+    for queue in ("one", "two", "three"):
+        await keeping.cancel(queue=queue)
+    await keeping.after(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(keeping.runtime.ended.finished, "due_for_stale", failing)
+        with pytest.raises(OSError):  # noqa: PT011  # the very one from above
+            await keeping.after(2 * HOUR_MS)
+    assert await keeping.after(1) == {"staled": 3}
