@@ -41,29 +41,28 @@ class IdBlocks:
         """How many items each block has."""
         return dict(self._counts)
 
-    def add(self, ids: list[int]) -> None:
-        """Counts items in, mostly neighbours in order of id."""
-        self._count(ids, 1)
+    def add(self, ids: list[int], *, neighbours: bool) -> None:
+        """Counts items in; `neighbours` by id mostly, as `are_neighbours` says."""
+        self._count(ids, 1, neighbours=neighbours)
 
     def add_one(self, item_id: int) -> None:
         """Counts one item in."""
-        block, counts = item_id >> _BITS, self._counts
-        counts[block] = counts.get(block, 0) + 1
+        self._change(item_id >> _BITS, 1)
 
-    def remove(self, ids: list[int]) -> None:
+    def remove(self, ids: list[int], *, neighbours: bool) -> None:
         """Counts items out."""
-        self._count(ids, -1)
+        self._count(ids, -1, neighbours=neighbours)
 
-    def _count(self, ids: list[int], sign: int) -> None:
-        if len(ids) == 1:
-            self._change(ids[0] >> _BITS, sign)
-        elif ids:
-            # Different ids in order that span so many are neighbours.
-            if ids[-1] - ids[0] == len(ids) - 1 and ids == sorted(ids):
-                self._count_run(ids[0], ids[-1], sign)
-            else:
-                for block, count in Counter([one >> _BITS for one in ids]).items():
-                    self._change(block, sign * count)
+    def remove_one(self, item_id: int) -> None:
+        """Counts one item out."""
+        self._change(item_id >> _BITS, -1)
+
+    def _count(self, ids: list[int], sign: int, *, neighbours: bool) -> None:
+        if neighbours:
+            self._count_run(ids[0], ids[-1], sign)
+        else:
+            for block, count in Counter([one >> _BITS for one in ids]).items():
+                self._change(block, sign * count)
 
     def _count_run(self, first_id: int, last_id: int, sign: int) -> None:
         for block in range(first_id >> _BITS, (last_id >> _BITS) + 1):
@@ -109,7 +108,10 @@ def items_from(
             if first_id <= job_id < end_id
         ]
         # A lot whose first member left it has the id of a single job.
-        found: list[Item | None] = [get(one) for one in ids for get in (jobs.get, lots.get)]
+        found = zip(jobs.find_between(ids), lots.find_between(ids), strict=True)
         yield [
-            item for item in found if item is not None and (queue is None or item.queue is queue)
+            item
+            for both in found
+            for item in both
+            if item is not None and (queue is None or item.queue is queue)
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.tables import IdTable
 
 # First ids in one chunk at most. To forget those that went from a chunk takes 0.1 ms.
 CHUNK_LOTS = 2_048
@@ -29,7 +30,7 @@ class LotIndex:
     __slots__ = ("_chunks", "_firsts", "_last", "lots")
 
     def __init__(self) -> None:
-        self.lots: dict[int, Lot] = {}
+        self.lots: IdTable[Lot] = IdTable()
         self._chunks: list[_Chunk] = []
         self._firsts: list[int] = []
         self._last: Lot | None = None
@@ -72,5 +73,5 @@ class LotIndex:
             if not at:
                 return None
             ids = self._chunks[at - 1].ids
-            lot = self._last = self.lots.get(ids[bisect_right(ids, job_id) - 1])
+            lot = self._last = self.lots.find(ids[bisect_right(ids, job_id) - 1])
         return lot if lot is not None and job_id < lot.end_id() else None

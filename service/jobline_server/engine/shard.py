@@ -26,6 +26,7 @@ from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.tables import IdSet, IdTable
 from jobline_server.engine.values import JobState, Now, RevokeReason
 
 # Looking a member up on its enum is dear before Python 3.12.
@@ -86,8 +87,8 @@ class Changes:
     than the time between two checkpoints is in neither.
     """
 
-    lots: set[int] = field(default_factory=set)
-    jobs: set[int] = field(default_factory=set)
+    lots: IdSet = field(default_factory=IdSet)
+    jobs: IdSet = field(default_factory=IdSet)
     queues: set[str] = field(default_factory=set)
     buried_lots: list[int] = field(default_factory=list)
     buried_jobs: list[int] = field(default_factory=list)
@@ -105,7 +106,7 @@ class Shard:
         self.next_order = 1
         self.queues: dict[str, Queue] = {}
         self.lots = LotIndex()
-        self.jobs: dict[int, Job] = {}
+        self.jobs: IdTable[Job] = IdTable()
         self.keys = KeyTable()
         self.requests = KeyTable()
         self.producers = ProducerTable(writes=True)
@@ -219,7 +220,7 @@ class Shard:
 
     def find_lease(self, job_id: int) -> tuple[Job | RunLease | None, bool]:
         """The job or the run that holds this id as ACTIVE, and whether the id is live at all."""
-        job = self.jobs.get(job_id)
+        job = self.jobs.find(job_id)
         if job is not None:
             return (job if job.state is _ACTIVE else None), True
         lot = self.lots.find(job_id)
@@ -233,7 +234,7 @@ class Shard:
 
     def state_of(self, job_id: int) -> JobState | None:
         """Where a live job stands; None if it is not live."""
-        job = self.jobs.get(job_id)
+        job = self.jobs.find(job_id)
         if job is not None:
             return job.state
         lot = self.lots.find(job_id)
@@ -259,7 +260,7 @@ class Shard:
         """The job with this id, and the lot that it is the first id of, where they become ready at
         this time.
         """
-        job, lot = self.jobs.get(first_id), self.lots.lots.get(first_id)
+        job, lot = self.jobs.find(first_id), self.lots.lots.find(first_id)
         if job is not None and (job.state is not _SCHEDULED or job.run_at_ms != run_at_ms):
             job = None
         return job, lot if lot is not None and lot.run_at_ms == run_at_ms else None

@@ -37,7 +37,7 @@ class Explaining:
         if shard is None or state is None:
             view = await self._looking.get_job(job_id)
             return view.state, [Obstacle(ObstacleKind.ENDED, _ended(view))]
-        owner = shard.jobs.get(job_id) or shard.lots.find(job_id)
+        owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
         if owner is None:
             raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
         if state is JobState.ACTIVE:

@@ -63,7 +63,7 @@ class Looking:
         shard = self._core.shard_of_id(job_id)
         if shard is None or shard.state_of(job_id) is None:
             return None
-        owner = shard.jobs.get(job_id) or shard.lots.find(job_id)
+        owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
         clock = self._core.clock
         if isinstance(owner, Lot):
             return in_lot(owner, job_id - owner.first_id, clock)

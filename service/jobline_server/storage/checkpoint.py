@@ -143,8 +143,8 @@ class Checkpoint:
         """Gives back what was taken: the next checkpoint writes all of it, and removes all of
         it."""
         shard, changes, taken = self._shard, self._shard.changes, self._taken
-        changes.lots.update(i for i in taken.lots if i in shard.lots.lots)
-        changes.jobs.update(i for i in taken.jobs if i in shard.jobs)
+        changes.lots.add_many([i for i in taken.lots if i in shard.lots.lots], None)
+        changes.jobs.add_many([i for i in taken.jobs if i in shard.jobs], None)
         changes.queues.update(name for name in taken.queues if name in shard.queues)
         changes.buried_lots += taken.buried_lots
         changes.buried_jobs += taken.buried_jobs

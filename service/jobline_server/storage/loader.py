@@ -24,6 +24,7 @@ from jobline_server.engine.lane import place_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
+from jobline_server.engine.tables import are_neighbours
 from jobline_server.engine.values import JobState, sequence_of
 from jobline_server.storage.codec.stored_jobs import decode_job
 from jobline_server.storage.codec.stored_lots import decode_lot
@@ -184,7 +185,7 @@ class Loader:
                 queue.active += 1
                 load.active_jobs += 1
         for queue, ids in ids_of.items():
-            queue.blocks.add(ids)
+            queue.blocks.add(ids, neighbours=are_neighbours(ids))
 
     def _take_keys(self, rows: Iterator[ItemRow]) -> None:
         shard = self.shard

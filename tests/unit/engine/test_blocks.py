@@ -9,6 +9,7 @@ import pytest
 
 from jobline_server.engine.blocks import BLOCK_IDS, IdBlocks, items_from
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.tables import are_neighbours
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -20,16 +21,16 @@ def test_items_are_counted_in_and_out_in_any_order(seed):
         first_id, count = chance.randrange(10_000), chance.choice([1, 2, 70, 300])
         run = range(first_id, first_id + count)
         if there.isdisjoint(run):
-            blocks.add(list(run))
+            blocks.add(list(run), neighbours=True)
             there |= set(run)
         leaving = [one for one in run if one in there]
         if chance.random() < 0.5:
             chance.shuffle(leaving)
         leaving = leaving[: chance.randrange(len(leaving) + 1)]
-        blocks.remove(leaving)
+        blocks.remove(leaving, neighbours=are_neighbours(leaving))
         there -= set(leaving)
         assert blocks.counts() == Counter(one // BLOCK_IDS for one in there)
-    blocks.remove(list(there))
+    blocks.remove(list(there), neighbours=False)
     assert list(blocks) == []
 
 

@@ -56,7 +56,7 @@ def singles_and_runs(
     shard: Shard, starts: list[int], counts: list[int]
 ) -> tuple[list[Job], list[tuple[int, int]]]:
     """The jobs that are objects of their own, and the runs that are in lots."""
-    found = list(map(shard.jobs.get, starts))
+    found, _ = shard.jobs.find_many(starts)
     jobs = [job for job in found if job is not None]
     if len(jobs) == len(starts):
         return jobs, []

@@ -56,15 +56,15 @@ def apply_jobs_leased(shard: Shard, fact: JobsLeased, _offset: int) -> None:
     holder = fact.holder
     if holder is None:
         holder = _recovered_holder(shard, fact)
-    found = list(map(shard.jobs.get, fact.starts))
+    found, part = shard.jobs.find_many(fact.starts)
     if all(found):
-        _lease_jobs(shard, fact, holder, cast("list[Job]", found), 0)
+        _lease_jobs(shard, fact, holder, cast("list[Job]", found), 0, part)
         return
     for index, job in enumerate(found):
         if job is None:
             _lease_run(shard, fact, holder, index)
         else:
-            _lease_jobs(shard, fact, holder, [job], index)
+            _lease_jobs(shard, fact, holder, [job], index, None)
 
 
 def _recovered_holder(shard: Shard, fact: JobsLeased) -> Holder:
@@ -106,8 +106,12 @@ def _lease_run(shard: Shard, fact: JobsLeased, holder: Holder, at: int) -> None:
     mark_lot(shard, lot)
 
 
-def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job], at: int) -> None:
-    """Single jobs, from this place of the fact on, go out, each from the head of its lane."""
+def _lease_jobs(
+    shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job], at: int, part: int | None
+) -> None:
+    """Single jobs, from this place of the fact on, go out, each from the head of its lane. `part`:
+    that of the table in which all of them lie, if it is known.
+    """
     queue, at_ms = jobs[0].queue, fact.at_ms
     leases = holder.leases
     lanes: list[Lane] = []
@@ -144,7 +148,7 @@ def _lease_jobs(shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job],
     holder.tally.jobs += len(jobs)
     holder.tally.payload_bytes += sum(sizes)
     if not jobs[0].volatile:
-        shard.changes.jobs.update(fact.starts[at : at + len(jobs)])
+        shard.changes.jobs.add_many(fact.starts[at : at + len(jobs)], part)
 
 
 def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:

@@ -18,6 +18,7 @@ from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
 from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.states import Move, live
+from jobline_server.engine.tables import part_of
 from jobline_server.engine.values import JobState, LeaseReason
 
 if TYPE_CHECKING:
@@ -76,12 +77,13 @@ def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
         Job(job_id, queue, own, payload, at_ms)
         for job_id, own, payload in zip(ids, options, fact.payloads, strict=True)
     ]
-    add_jobs(shard, queue, jobs)
+    part = part_of(ids, in_order=True)
+    add_jobs(shard, queue, jobs, part)
     if fact.volatile:
         for job in jobs:
             job.volatile = True
     else:
-        shard.changes.jobs.update(ids)
+        shard.changes.jobs.add_many(ids, part)
     ready = _put_off(shard, jobs, fact.run_at_ms) if fact.run_at_ms else jobs
     put_at_tail(shard, queue, ready, offset)
     queue.pushed_total += count
@@ -224,7 +226,7 @@ def apply_jobs_retried(shard: Shard, fact: JobsRetried, offset: int) -> None:
         queue = shard.queues[name]
         add_jobs(shard, queue, jobs)
         put_at_tail(shard, queue, jobs, offset)
-    shard.changes.jobs.update([record.id for record in fact.jobs])
+    shard.changes.jobs.add_many([record.id for record in fact.jobs], None)
     shard.ended.append(EndedChange(None, *_as_runs(fact.jobs), fact.at_ms))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.states import IllegalMove
+from jobline_server.engine.tables import are_neighbours, part_of
 from jobline_server.engine.values import JobState
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def add_lot(shard: Shard, lot: Lot) -> None:
 def remove_lot(shard: Shard, lot: Lot) -> None:
     """Nothing of a lot is left."""
     shard.lots.remove(lot)
-    lot.queue.blocks.remove([lot.first_id])
+    lot.queue.blocks.remove_one(lot.first_id)
     shard.changes.lots.discard(lot.first_id)
     if lot.stored:
         shard.changes.buried_lots.append(lot.first_id)
@@ -62,14 +63,14 @@ def add_job(shard: Shard, job: Job) -> None:
     add_jobs(shard, job.queue, [job])
 
 
-def add_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
+def add_jobs(shard: Shard, queue: Queue, jobs: list[Job], part: int | None = None) -> None:
     """Jobs of one queue, mostly neighbours by id, are live from now on; the caller gives them a
-    state and counts that.
+    state and counts that. `part`: that of the table in which all of them lie, if it is known.
     """
     load = shard.load
     ids = [job.id for job in jobs]
-    shard.jobs.update(zip(ids, jobs, strict=True))
-    queue.blocks.add(ids)
+    shard.jobs.add_many(ids, jobs, part)
+    queue.blocks.add(ids, neighbours=are_neighbours(ids))
     payload_bytes = sum([len(job.payload) for job in jobs])
     load.live_jobs += len(jobs)
     load.payload_bytes += payload_bytes
@@ -84,15 +85,15 @@ def drop_job(shard: Shard, job: Job) -> None:
 def drop_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
     """Jobs of one queue are not live any more; the caller has counted them out of their state."""
     ids = [job.id for job in jobs]
-    live, load = shard.jobs, shard.load
-    for job_id in ids:
-        del live[job_id]
-    queue.blocks.remove(ids)
+    load, neighbours = shard.load, are_neighbours(ids)
+    part = part_of(ids, in_order=neighbours)
+    shard.jobs.remove_many(ids, part)
+    queue.blocks.remove(ids, neighbours=neighbours)
     payload_bytes = sum([len(job.payload) for job in jobs])
     load.live_jobs -= len(jobs)
     load.payload_bytes -= payload_bytes
     queue.payload_bytes -= payload_bytes
-    shard.changes.jobs.difference_update(ids)
+    shard.changes.jobs.remove_many(ids, part)
     shard.changes.buried_jobs += [job.id for job in jobs if job.stored]
 
 
@@ -166,7 +167,7 @@ def unlease_all(jobs: list[Job]) -> None:
 
 def single(shard: Shard, job_id: int) -> Job:
     """The job with this id as an object of its own, taken off its lot if it was in one."""
-    job = shard.jobs.get(job_id)
+    job = shard.jobs.find(job_id)
     if job is not None:
         return job
     lot = shard.lots.find(job_id)

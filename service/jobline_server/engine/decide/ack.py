@@ -133,11 +133,15 @@ def _one_by_one(shard: Shard, now: Now, batch: _Batch) -> Exceptions:
 
 def _gather_singles(shard: Shard, batch: _Batch, index: int) -> int:
     """Adds the jobs from `index` on that are objects of their own; returns where they end."""
-    jobs, ids, deliveries, completed = shard.jobs, batch.ids, batch.deliveries, batch.completed[0]
+    ids, deliveries, completed = batch.ids, batch.deliveries, batch.completed[0]
+    neighbours = shard.jobs.part(ids[index])
     for at in range(index, len(ids)):
-        job = jobs.get(ids[at])
+        job = neighbours.get(ids[at])
         if job is None:
-            return at
+            neighbours = shard.jobs.part(ids[at])
+            job = neighbours.get(ids[at])
+            if job is None:
+                return at
         if job.state is not _ACTIVE or job.delivery != deliveries[at]:
             batch.exceptions.append((at, _LEASE_LOST))
         elif job.cancel_requested:
@@ -154,10 +158,12 @@ def _gather_members(shard: Shard, batch: _Batch, index: int) -> int:
     """Adds the jobs from `index` on that are in lots; returns where they end."""
     jobs, ids, deliveries, blocks = shard.jobs, batch.ids, batch.deliveries, batch.blocks
     end = len(ids)
-    while index < end and ids[index] not in jobs:
+    while index < end:
         job_id, count = ids[index], 1
         part = blocks.get(job_id >> _BLOCK_BITS)
         if part is None or not part.low <= job_id < part.high:
+            if job_id in jobs:
+                break
             part = _look_up(shard, batch, index)
             if part is None:
                 index += 1
@@ -165,6 +171,8 @@ def _gather_members(shard: Shard, batch: _Batch, index: int) -> int:
         lease = part.lease
         settled = lease.settled
         if settled is not None and settled[job_id - part.low]:
+            if job_id in jobs:
+                break
             batch.exceptions.append((index, SettleOutcome.NOT_FOUND))
         elif deliveries[index] != lease.delivery:
             batch.exceptions.append((index, _LEASE_LOST))

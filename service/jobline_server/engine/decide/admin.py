@@ -153,7 +153,7 @@ def _left_of(queue: Queue | None, runs: Sequence[tuple[int, int]]) -> tuple[list
 
 
 def _owner(shard: Shard, job_id: int) -> Job | Lot:
-    owner = shard.jobs.get(job_id) or shard.lots.find(job_id)
+    owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
     if owner is None:
         raise LookupError(job_id)
     return owner
