@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from math import inf
 from operator import index
+from types import MappingProxyType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -63,11 +64,30 @@ def number_given(field: str, number: int, *, least: int, most: float = inf) -> i
     return whole
 
 
+def text_given(field: str, text: str) -> str:
+    """What must be text."""
+    if not isinstance(text, str):
+        refuse(field, f"must be {TEXT}, {_not(text, TEXT)}")
+    return text
+
+
 def list_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
     """A setting that is a list: one alone is none, and text would be taken letter by letter."""
     if isinstance(entries, (str, bytes)) or not isinstance(entries, Iterable):
         refuse(field, f"must be a list, not {entries!r}: write [{_written(entries)}]")
     return tuple(entries)
+
+
+def middleware_given(entries: Iterable[T], kind: type[T]) -> tuple[T, ...]:
+    """A setting that is a list of middleware of one kind: that of a worker has methods of the same
+    names as that of a client, and other arguments.
+    """
+    layers = list_given("middleware", entries)
+    for layer in layers:
+        if not isinstance(layer, kind):
+            meant = f": write {layer.__name__}()" if isinstance(layer, type) else ""
+            refuse("middleware", f"must be a list of {kind.__name__}, not of {layer!r}{meant}")
+    return layers
 
 
 def message_of(kind: Callable[P, M], /, *args: P.args, **fields: P.kwargs) -> M:
@@ -121,6 +141,8 @@ def _not(value: Any, wanted: str) -> str:
         meant = int(value)
     if wanted == WHOLE_NUMBER and isinstance(value, str) and value.strip().isdecimal():
         meant = int(value)
+    if isinstance(value, MappingProxyType):
+        value = dict(value)
     return f"not {value!r}" if meant is None else f"not {value!r}: write {meant!r}"
 
 

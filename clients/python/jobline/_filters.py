@@ -181,5 +181,7 @@ def chosen(
         refuse_unknown(conditions, list(kind.__dataclass_fields__), function)
     if where is None:
         return kind(**conditions) if conditions else None
+    if not isinstance(where, (str, kind)):
+        raise InvalidArgument(f"{function}() takes words or a {kind.__name__}, not {where!r}")
     found = kind.parse(where) if isinstance(where, str) else where
     return replace(found, **conditions) if conditions else found

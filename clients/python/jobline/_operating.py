@@ -9,7 +9,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from jobline._arguments import message_of
 from jobline._enums import JobState, JobStateName, all_named
-from jobline._filters import DeadFilter, JobFilter, chosen
+from jobline._filters import DeadFilter, F, JobFilter, chosen
 from jobline._keywords import refuse_unknown
 from jobline._queue_values import QueueSettings, SettingsHow
 from jobline._times import Seconds, to_duration
@@ -41,11 +41,22 @@ def selection(
     if len(wheres) > 1 or (ids and (wheres or conditions)):
         raise InvalidArgument(f"{function}() takes ids, or one filter: words, JobFilter, keywords")
     where = chosen(JobFilter, wheres[0] if wheres else None, conditions, function)
-    if where is None and everything and not ids:
-        where = JobFilter()
+    if not ids:
+        where = _said_or_all(where, JobFilter(), everything, f"{function}() takes ids or a filter")
     return JobSelection(
         ids=ids, filter=None if where is None else where.to_message(), all=everything
     )
+
+
+def _said_or_all(where: F | None, any_of_them: F, everything: bool, takes: str) -> F:
+    """The filter of a call that changes many jobs: one that says nothing needs `everything`. The
+    server refuses it too, in the words of the protocol.
+    """
+    if where is None or where == any_of_them:
+        if not everything:
+            raise InvalidArgument(f"{takes}; for all of them give everything=True")
+        return any_of_them
+    return where
 
 
 def get_job(id_: int) -> job_admin_service_pb2.GetJobRequest:
@@ -93,10 +104,11 @@ def list_dead_jobs(
 def purge_dead_jobs(
     where: DeadFilter | None, *, everything: bool, dry_run: bool, reason: str
 ) -> dead_letter_service_pb2.PurgeDeadJobsRequest:
-    """Asks to delete dead jobs."""
+    """Asks to delete dead jobs. Raises InvalidArgument for all of them without `everything`."""
+    where = _said_or_all(where, DeadFilter(), everything, "purge() takes a filter")
     return message_of(
         dead_letter_service_pb2.PurgeDeadJobsRequest,
-        filter=None if where is None else where.to_message(),
+        filter=where.to_message(),
         all=everything,
         dry_run=dry_run,
         reason=reason,

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Self, TypedDict, Unpack
 
-from jobline._arguments import refuse_field
+from jobline._arguments import refuse_field, text_given
 from jobline._enums import BackoffKind, BackoffKindName, named
 from jobline._keywords import refuse_unknown, spelled_out
 from jobline._times import Seconds, from_duration, to_duration
@@ -250,10 +250,12 @@ def key_of(job_key: str | None) -> str:
     """A key as it travels, "" for none. Raises InvalidArgument for one that is empty: who gives a
     key counts on it, and would get a job without one.
     """
-    if job_key == "":
+    if job_key is None:
+        return ""
+    if not text_given("job_key", job_key):
         facts = ErrorFacts(fields={"job_key": "is empty"})
         raise InvalidArgument("job_key: is empty; give None for a job without a key", facts)
-    return job_key or ""
+    return job_key
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -192,7 +192,7 @@ class Waiting:
         if not self.remaining:
             return None
         left = to_duration(max(0.0, self.until - now))
-        return message_of(pb.WaitRequest, ids=self.remaining, timeout=left)
+        return message_of(pb.WaitRequest, ids=list(self.remaining), timeout=left)
 
     def take(self, response: pb.WaitResponse) -> JobEnd:
         """Takes an answer in."""

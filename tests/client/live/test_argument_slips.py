@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from jobline import AsyncClient, Client, InvalidArgument, QueueWeight, Worker, job
+from jobline import (
+    AsyncClient,
+    Client,
+    InvalidArgument,
+    JobFilter,
+    Middleware,
+    QueueWeight,
+    Worker,
+    job,
+)
 from tests.client.live.either import connected
 
 KINDS = pytest.mark.parametrize("kind", ["blocking", "async"])
@@ -36,6 +45,8 @@ def welcome(payload: str) -> None:
         ({"buffer_jobs": "9"}, "buffer_jobs: must be a whole number, not '9': write 9"),
         ({"buffer_bytes": 1.5}, "buffer_bytes: must be a whole number, not 1.5"),
         ({"middleware": 5}, "middleware: must be a list, not 5: write [5]"),
+        ({"middleware": [5]}, "middleware: must be a list of PushMiddleware, not of 5"),
+        ({"middleware": [Middleware()]}, "middleware: must be a list of PushMiddleware, not of <"),
         ({"credentials": "secret"}, "credentials: must be those of a channel, not of type str: "),
     ],
 )
@@ -67,6 +78,7 @@ def test_a_client_refuses_a_wrong_setting(kind: Any, setting: dict[str, Any], sa
         ({"threads": 2.0}, "threads: must be a whole number, not 2.0: write 2"),
         ({"queues": 5}, "queues is a list of names, or weights by name: [5]"),
         ({"queues": {"mail": 0}}, "queues['mail']: must be 1 to 1,000, not 0"),
+        ({"middleware": [Middleware]}, "middleware: must be a list of Middleware, not of <class "),
         ({"jobs": welcome}, "jobs: must be a list"),
         ({"jobs": [print]}, "a worker runs declared jobs, not <built-in function print>"),
         ({"lifespan": 5}, "lifespan: must be a function that makes an async context manager"),
@@ -103,6 +115,10 @@ def test_a_type_is_no_name_of_a_handler():
         ("jobs.explain", (5.0,), "id: must be a whole number, not 5.0: write 5"),
         ("jobs.get_by_key", ("mail", 5), "key: must be text, not 5: write '5'"),
         ("queues.get", (5,), "queue: must be text, not 5: write '5'"),
+        ("jobs.list", (5,), "list() takes words or a JobFilter, not 5"),
+        ("jobs.cancel", (), "cancel() takes ids or a filter; for all of them give everything=True"),
+        ("jobs.delete", (JobFilter(),), "delete() takes ids or a filter; for all of them give eve"),
+        ("dead.purge", (), "purge() takes a filter; for all of them give everything=True"),
         ("pull", (5,), "queue: must be text, not 5: write '5'"),
         ("pull", (["a", "b"],), "queue: pull() takes queues one by one, not ['a', 'b']"),
         ("pull", (QueueWeight(5, 1),), "queue: must be text, not 5: write '5'"),  # type: ignore[arg-type]  # the slip
@@ -122,6 +138,7 @@ async def test_a_call_refuses_a_wrong_argument(kind: str, path: str, given: Any,
 @pytest.mark.parametrize(
     ("path", "given", "said"),
     [
+        ("push", {"job_key": 5}, "job_key: must be text, not 5: write '5'"),
         ("pull", {"names": "mail"}, "names: must be a list, not 'mail': write ['mail']"),
         ("pull", {"max_jobs": "3"}, "max_jobs: must be a whole number, not '3': write 3"),
         ("watch", {"queues": "mail"}, "queues: must be a list, not 'mail': write ['mail']"),
@@ -133,10 +150,10 @@ async def test_a_call_refuses_a_wrong_argument(kind: str, path: str, given: Any,
 )
 async def test_a_call_refuses_a_wrong_keyword(kind: str, path: str, given: Any, said: str):
     """Text in the place of a list would be taken letter by letter."""
-    queues = ["mail"] if path == "pull" else []
+    needed: dict[str, list[Any]] = {"pull": ["mail"], "push": ["mail", b"x"]}
     async with connected(kind, "127.0.0.1:1") as client:
         with pytest.raises(InvalidArgument) as refused:
-            await client(path, *queues, **given)
+            await client(path, *needed.get(path, []), **given)
     assert str(refused.value) == said
 
 

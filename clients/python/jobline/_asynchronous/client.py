@@ -10,7 +10,7 @@ from typing import Self
 import grpc
 from grpc import aio
 
-from jobline._arguments import list_given, timeout_given
+from jobline._arguments import middleware_given, timeout_given
 from jobline._asynchronous.admin import AdminApi, DeadLetterApi, QueueApi
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.job_admin import JobApi
@@ -66,7 +66,7 @@ class AsyncClient(Producer, Leases, NeverPickled):
         self._metadata = metadata_of(metadata)
         self._timeout = timeout_given(timeout)
         self._limits = limits_given(buffer_jobs, buffer_bytes, self._timeout)
-        self._push_middleware = list_given("middleware", middleware)
+        self._push_middleware = middleware_given(middleware, PushMiddleware)
         self._new_id = RequestIds()
         self._connections = PerProcess(self._connect)
         self._pushers = PerProcess(self._make_pusher)

@@ -8,7 +8,7 @@ from typing import Self
 
 import grpc
 
-from jobline._arguments import list_given, timeout_given
+from jobline._arguments import middleware_given, timeout_given
 from jobline._batching import limits_given
 from jobline._blocking.admin import AdminApi, DeadLetterApi, QueueApi
 from jobline._blocking.connection import Connection
@@ -55,7 +55,7 @@ class Client(Producer, Leases, NeverPickled):
         limits = limits_given(buffer_jobs, buffer_bytes, seconds)
         self.target = target_of(target)
         connection = Connection(self.target, credentials_of(credentials), metadata, seconds)
-        super().__init__(connection, limits, list_given("middleware", middleware))
+        super().__init__(connection, limits, middleware_given(middleware, PushMiddleware))
         self.jobs = JobApi(self._connection)
         self.queues = QueueApi(self._connection)
         self.dead = DeadLetterApi(self._connection)

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from jobline._arguments import list_given, message_of, number_given, refuse, span_given
+from jobline._arguments import message_of, middleware_given, number_given, refuse, span_given
 from jobline._times import Seconds
 from jobline._version import __version__
 from jobline._worker.house import Settings
@@ -45,7 +45,7 @@ def settings_given(
         window=window,
         window_bytes=number_given("window_bytes", window_bytes, least=0, most=WINDOW_BYTES_MAX),
         cancel_grace=span_given("cancel_grace", cancel_grace),
-        middleware=list_given("middleware", middleware),
+        middleware=middleware_given(middleware, Middleware),
     )
 
 
