@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -130,6 +131,17 @@ def test_help_flows_to_the_width_of_the_terminal(words):
     for line, following in pairwise(about):
         if line.strip() and following.strip():
             assert len(line.rstrip()) + len(following.split()[0]) + 2 >= 79, line
+
+
+@pytest.mark.parametrize("words", [["top"], ["job", "wait"]])
+def test_help_shows_spans_with_their_unit(jobline, words):
+    """A default of 60.0 may be anything."""
+    assert not re.search(r"\d\.0]", jobline(*words, "--help").out)
+
+
+def test_purge_asks_for_what_it_takes(jobline):
+    """It takes no ids."""
+    assert "Give filter words or --all" in jobline("dead", "purge").err
 
 
 def test_help_shows_flags_without_a_type(jobline):

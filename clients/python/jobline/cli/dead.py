@@ -89,7 +89,7 @@ def purge(
     reason: option.Why = "",
 ) -> None:
     """Delete dead jobs, chosen by words."""
-    chosen = choose(words, everything=everything, now=cli.now())
+    chosen = choose(words, everything=everything, now=cli.now(), takes="filter words")
     if chosen.ids:
         raise Mistake("purge takes filter words; for ids use `jobline job rm`")
     where = dead_filter(chosen.words)

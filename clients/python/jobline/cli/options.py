@@ -64,7 +64,9 @@ Yes = Annotated[bool, _flag("--yes", "-y", help="Do not ask.")]
 Why = Annotated[
     str,
     typer.Option(
-        "--reason", metavar="TEXT", help="Why; shown with a paused queue, not kept otherwise yet."
+        "--reason",
+        metavar="TEXT",
+        help="Why: a word in the server's log, and with a paused queue.",
     ),
 ]
 
@@ -173,7 +175,14 @@ Level = Annotated[
 # Of waiting and watching.
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", "-t", parser=_span, metavar="TIME", help="Wait at most so long."),
+    typer.Option(
+        "--timeout",
+        "-t",
+        parser=_span,
+        metavar="TIME",
+        show_default=False,
+        help="Wait at most so long. Unset: 1m.",
+    ),
 ]
 WatchedQueues = Annotated[
     list[str] | None, typer.Argument(metavar="QUEUE", help="Only these queues.")
@@ -191,7 +200,15 @@ ResumeToken = Annotated[
     str, typer.Option("--resume", metavar="TOKEN", help="Go on after this token.")
 ]
 Interval = Annotated[
-    float, typer.Option("--interval", "-i", parser=_span, metavar="TIME", help="How often.")
+    float,
+    typer.Option(
+        "--interval",
+        "-i",
+        parser=_span,
+        metavar="TIME",
+        show_default=False,
+        help="How often. Unset: every second, 1s.",
+    ),
 ]
 OlderThan = Annotated[
     float | None,

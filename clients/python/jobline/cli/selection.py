@@ -28,7 +28,13 @@ class Chosen:
         return None if self.ids else job_filter(self.words)
 
 
-def choose(words: Sequence[str] | None, *, everything: bool, now: datetime) -> Chosen:
+def choose(
+    words: Sequence[str] | None,
+    *,
+    everything: bool,
+    now: datetime,
+    takes: str = "ids, filter words",
+) -> Chosen:
     """What ids or words choose; nothing at all needs `everything`. Raises Mistake."""
     words = words or []
     numbers = [word for word in words if word.isdecimal()]
@@ -40,7 +46,7 @@ def choose(words: Sequence[str] | None, *, everything: bool, now: datetime) -> C
     )
     said_nothing = not chosen.ids and not chosen.words
     if said_nothing and not everything:
-        raise Mistake("which jobs? Give ids, filter words, or --all")
+        raise Mistake(f"which jobs? Give {takes} or --all")
     if everything and not said_nothing:
         raise Mistake("--all goes without ids and filter words")
     return chosen
