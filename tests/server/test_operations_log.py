@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from jobline.v1 import dead_letter_service_pb2 as dead_pb
 from jobline.v1 import job_admin_service_pb2 as admin_pb
 from jobline.v1 import queue_service_pb2 as queue_pb
+from jobline.v1.dead_letter_service_pb2_grpc import DeadLetterServiceStub
 from jobline.v1.job_admin_service_pb2_grpc import JobAdminServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.rpc import operations
@@ -49,3 +51,22 @@ async def test_operations_are_said_in_the_log_with_their_reason(
     ]
     assert said[0]["queue"] == "mail"
     assert (said[1]["count"], said[1]["operation_id"]) == (0, done.operation_id)
+
+
+async def test_an_operation_on_many_jobs_says_which_were_meant(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids are counted, for there may be 10,000."""
+    log = Log()
+    monkeypatch.setattr(operations, "LOG", log)
+    async with running_server(transport=transport) as server, connect(server.address) as channel:
+        jobs, dead = JobAdminServiceStub(channel), DeadLetterServiceStub(channel)
+        by_filter = admin_pb.CancelJobsRequest(reason="spam")
+        by_filter.jobs.filter.queue = "mail"
+        await jobs.CancelJobs(by_filter)
+        by_id = admin_pb.CancelJobsRequest()
+        by_id.jobs.ids.extend([5, 6])
+        await jobs.CancelJobs(by_id)
+        await dead.PurgeDeadJobs(dead_pb.PurgeDeadJobsRequest(all=True))
+    assert [line["jobs"] for line in log.lines] == [{"queue": "mail"}, "2 ids", "all"]
+    assert log.lines[0]["active_told_to_stop"] == 0
