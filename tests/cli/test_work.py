@@ -49,6 +49,9 @@ def test_dead_jobs_are_counted_put_back_and_purged(jobline, queue):
     for payload in ("a", "b", "c"):
         push(jobline, queue, payload, "--name", payload)
     work(jobline, queue, "--", "false")
+    died = jobline("dead", "ls", f"queue:{queue}", "--limit", "1", "--json").document["id"]
+    explained = jobline("job", "explain", str(died)).out
+    assert "it is DEAD (max_attempts_exceeded)" in explained
     counts = jobline("dead", "stats", queue, "--json").document
     assert counts["total"] == 3
     assert "MAX_ATTEMPTS_EXCEEDED" in json.dumps(counts)

@@ -78,12 +78,14 @@ class Explaining:
             )
             obstacles.append(Obstacle(ObstacleKind.TOO_LARGE, message))
         elif not any(map(has_room, consumers)):
-            message = f"all {len(consumers)} workers of queue {queue.name} are busy"
             count = len(consumers)
+            workers = "the only worker" if count == 1 else f"all {count} workers"
+            message = f"{workers} of queue {queue.name} {'is' if count == 1 else 'are'} busy"
             obstacles.append(Obstacle(ObstacleKind.WORKERS_BUSY, message, count=count))
         ahead, is_all = jobs_ahead(queue, owner, job_id, self._rivals(queue, name))
         if ahead:
-            message = f"{'' if is_all else 'at least '}{ahead:,} jobs go before it"
+            go = "job goes" if ahead == 1 else "jobs go"
+            message = f"{'' if is_all else 'at least '}{ahead:,} {go} before it"
             obstacles.append(Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead))
         return obstacles
 
@@ -128,7 +130,8 @@ def _ended(view: JobView) -> str:
     if own.count is not None:
         says.append(f"beside {own.count:,} that ended after it")
     kept = f"; by its own options it is kept {' and '.join(says)}" if says else ""
-    return f"it is {view.state.name}{kept}"
+    why = f" ({view.reason.name.lower()})" if view.reason else ""
+    return f"it is {view.state.name}{why}{kept}"
 
 
 def jobs_ahead(

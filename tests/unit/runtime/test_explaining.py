@@ -74,6 +74,14 @@ async def test_no_more_is_looked_at_than_a_question_may_cost(
     assert (found.count, found.message) == (6, "at least 6 jobs go before it")
 
 
+async def test_one_job_goes_before_the_second(runtime: Runtime) -> None:
+    """In the singular."""
+    first_id = await push(runtime, "mine", 2)
+    found = await ahead(runtime, first_id + 1)
+    assert found is not None
+    assert found.message == "1 job goes before it"
+
+
 async def test_nothing_goes_before_the_first(runtime: Runtime) -> None:
     first_id = await push(runtime, "mine", 2)
     assert await ahead(runtime, first_id) is None
