@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,6 +146,22 @@ def test_what_is_added_between_slices_is_for_the_next_time():
         seen += spans(ops)
     assert seen == [(1, 1), (2, 1), (3, 1)]
     assert spans(shelf.take()[0]) == [(10, 1), (11, 1), (12, 1)]
+
+
+@pytest.mark.parametrize("state", [COMPLETED, DEAD])
+def test_endings_go_as_they_are_handed_out(state):
+    """To free 300,000 dead jobs at the end of their write was a step of 0.1 s."""
+    alone = [singles(number, state=state) for number in range(1, 5)]
+    in_lots = [runs(lot_of(100 * number, 1), (100 * number, 1), state=state) for number in (1, 2)]
+    shelf = Shelf()
+    shelf.add([*alone, *in_lots])
+    slices = shelf.slices(2)
+    next(slices)
+    assert getrefcount(alone[0]) < getrefcount(alone[3])
+    next(slices)
+    next(slices)
+    next(slices, None)
+    assert {*map(getrefcount, in_lots)} == {getrefcount(alone[0])}
 
 
 # The same again.

@@ -33,11 +33,13 @@ ROW_SPAN_MS = 2_000
 
 Piece = tuple[int, int, int]
 """First id, count, and when they ended."""
+Alike = tuple[int, JobState, int, str]
+"""What runs share that may share rows: first id of the lot, state, delivery, worker."""
 
 
 def operations(pending: Iterable[Ending]) -> Iterator[EndedOp]:
     """Endings as operations, made as they are asked for."""
-    alike: dict[tuple[int, JobState, int, str], list[EndedRuns]] = {}
+    alike: dict[Alike, list[EndedRuns]] = {}
     for ending in pending:
         if isinstance(ending, EndedRuns):
             key = (ending.lot.first_id, ending.state, ending.delivery, ending.worker)
@@ -46,12 +48,18 @@ def operations(pending: Iterable[Ending]) -> Iterator[EndedOp]:
             for job in ending.jobs:
                 yield PutEnded(_job_row(ending, job))
         else:
-            for runs in alike.values():
-                yield from _run_rows(runs)
-            alike.clear()
+            yield from _rows_of_runs(alike)
             yield from _change_operations(ending)
-    for runs in alike.values():
-        yield from _run_rows(runs)
+    yield from _rows_of_runs(alike)
+
+
+def _rows_of_runs(alike: dict[Alike, list[EndedRuns]]) -> Iterator[EndedOp]:
+    """Rows of what gathered, in the order in which it began. Each goes when its rows are made."""
+    groups = list(alike.values())
+    alike.clear()
+    groups.reverse()
+    while groups:
+        yield from _run_rows(groups.pop())
 
 
 def _change_operations(change: EndedChange | QueueGone) -> Iterator[EndedOp]:

@@ -112,7 +112,8 @@ class Shelf:
             for queue, of_queue in completed.items()
             if (runs := of_queue.left_out_runs())
         ]
-        ops = operations(pending)
+        completed.clear()
+        ops = operations(_let_go(pending))
         while (piece := _piece_of(ops, budget_items)) or trimmed:
             yield piece, trimmed
             trimmed = []
@@ -186,6 +187,15 @@ class _Completed:
 
 def _queue_of(ending: EndedRuns | EndedJobs) -> Queue:
     return ending.lot.queue if isinstance(ending, EndedRuns) else ending.jobs[0].queue
+
+
+def _let_go(pending: list[Ending]) -> Iterator[Ending]:
+    """Endings in order. Each goes when it was looked at: a million at once, with their jobs, take
+    some tenths of a second to free.
+    """
+    pending.reverse()
+    while pending:
+        yield pending.pop()
 
 
 def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
