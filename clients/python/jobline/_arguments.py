@@ -71,6 +71,13 @@ def text_given(field: str, text: str) -> str:
     return text
 
 
+def value_given(field: str, value: T, kind: type[T]) -> T:
+    """What must be one of the client's own values."""
+    if not isinstance(value, kind):
+        refuse(field, f"must be a {kind.__name__}, not {value!r}")
+    return value
+
+
 def list_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
     """A setting that is a list: one alone is none, and text would be taken letter by letter."""
     if isinstance(entries, (str, bytes)) or not isinstance(entries, Iterable):

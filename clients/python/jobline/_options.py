@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Self, TypedDict, Unpack
 
-from jobline._arguments import refuse_field, text_given
+from jobline._arguments import refuse_field, text_given, value_given
 from jobline._enums import BackoffKind, BackoffKindName, named
 from jobline._keywords import refuse_unknown, spelled_out
 from jobline._times import Seconds, from_duration, to_duration
@@ -202,6 +202,8 @@ def with_keywords(
     """Options with the fields that were given to a function one by one, which override them.
     Raises TypeError for a keyword that is no field.
     """
+    if options is not None:
+        value_given("options", options, JobOptions)
     if not keywords and name is None:
         return options
     refuse_unknown(keywords, OptionsHow.__annotations__, function)
@@ -240,9 +242,11 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
     if options.lease is not None:
         message.lease.CopyFrom(to_duration(options.lease))
     if options.backoff is not None:
-        message.backoff.CopyFrom(options.backoff.to_message())
+        backoff = value_given("options.backoff", options.backoff, Backoff)
+        message.backoff.CopyFrom(backoff.to_message())
     if options.retention is not None:
-        message.retention.CopyFrom(options.retention.to_message())
+        retention = value_given("options.retention", options.retention, Retention)
+        message.retention.CopyFrom(retention.to_message())
     return message
 
 

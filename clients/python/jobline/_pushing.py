@@ -120,7 +120,7 @@ def fitting() -> Iterator[None]:
     """Around the making of a message: what does not fit into it is the caller's mistake."""
     try:
         yield
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
         raise InvalidArgument(f"this cannot be pushed: {error}") from error
 
 

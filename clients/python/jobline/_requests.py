@@ -156,7 +156,8 @@ def extend_item(
 ) -> pb.ExtendItem:
     """One lease to keep alive, with what the worker reports."""
     id_, delivery = lease_of(job)
-    return pb.ExtendItem(
+    return message_of(
+        pb.ExtendItem,
         id=id_,
         delivery=delivery,
         lease=None if lease is None else to_duration(lease),

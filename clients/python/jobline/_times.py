@@ -72,9 +72,13 @@ def seconds_of(span: Seconds) -> float:
 
 
 def moment_of(moment: Moment) -> datetime:
-    """The moment as a datetime. Raises InvalidArgument for text that is no moment."""
+    """The moment as a datetime. Raises InvalidArgument for what is no moment."""
     if isinstance(moment, datetime):
         return moment
+    if not isinstance(moment, str):
+        raise InvalidArgument(
+            f"{moment!r} is not a moment; write an aware datetime, or text such as 2026-01-31T18:00"
+        )
     try:
         return parse_moment(moment)
     except ValueError as error:

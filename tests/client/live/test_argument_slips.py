@@ -173,3 +173,33 @@ async def test_the_longest_timeout(tiny, kind: str):
     async with connected(kind, tiny.address, timeout="365d") as client:
         await client("push", "mail", b"x")
         assert len(await client("pull", "mail")) == 1
+
+
+@KINDS
+@pytest.mark.parametrize("call", ["push", "push_many", "push_payloads"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"backoff": 5}, "options.backoff: must be a Backoff, not 5"),
+        ({"retention": "1h"}, "options.retention: must be a Retention, not '1h'"),
+        ({"options": 5}, "options: must be a JobOptions, not 5"),
+        ({"options": {"priority": 5}}, "options: must be a JobOptions, not {'priority': 5}"),
+        ({"run_at": 5}, "5 is not a moment; write an aware datetime, or text such as 2026-01-31T1"),
+    ],
+)
+async def test_a_push_that_cannot_be_made_is_definite(
+    tiny, kind: str, call: str, given: dict[str, Any], said: str
+):
+    """Nothing was sent: it must not be called an unknown outcome."""
+    async with connected(kind, tiny.address) as client:
+        with pytest.raises(InvalidArgument) as refused:
+            await client(call, "mail", b"x" if call == "push" else [b"x"], **given)
+    assert str(refused.value).startswith(said)
+    assert refused.value.definite
+
+
+@KINDS
+async def test_an_extend_refuses_a_wrong_progress(kind: str):
+    async with connected(kind, "127.0.0.1:1") as client:
+        with pytest.raises(InvalidArgument, match="progress: must be a number, not 'half'"):
+            await client("extend", (1, 2), progress="half")

@@ -86,7 +86,7 @@ class Producer(Observer):
         data, content_type = codec.encode(payload)
         key = key_of(job_key)
         level = None if ack_level is None else level_of(ack_level)
-        if more:
+        if more or options is not None:
             options = with_keywords(options, more, "push")
         lane = Lane(queue, options, name, bool(content_type), delay, run_at, level, key != "")
         if self._push_middleware:
