@@ -52,8 +52,8 @@ class Snooze(Outcome):
     """
 
     def __init__(self, after: Seconds) -> None:
-        super().__init__(f"snoozed for {after}")
         self.after = _span("a snooze", after, 400 * _DAY)
+        super().__init__(f"snoozed for {self.after:g} s")
 
 
 class Cancel(Outcome):

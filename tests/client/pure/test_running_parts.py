@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import contextvars
 import threading
+from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -184,6 +186,12 @@ def test_a_context_that_is_cancelled_before_it_runs_stops_its_runner():
     stopped = []
     context.on_cancel(lambda: stopped.append(1))
     assert stopped == [1]
+
+
+@pytest.mark.parametrize("after", [90, "1m30s", timedelta(seconds=90)])
+def test_a_snooze_says_its_time_with_its_unit(after: Any):
+    """`jobline work` shows it."""
+    assert str(Snooze(after)) == "snoozed for 90 s"
 
 
 @pytest.mark.parametrize("make", [lambda: Retry(-1), lambda: Retry(86_401), lambda: Snooze(4e7)])
