@@ -51,7 +51,7 @@ def decode_json(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CodecError(f"not JSON, although it says so: {error}") from error
+        raise CodecError(f"not JSON: {error}") from error
 
 
 def _spell(value: Any) -> Any:

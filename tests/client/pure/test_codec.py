@@ -186,3 +186,9 @@ def test_endless_values_are_refused():
     endless.append(endless)
     with pytest.raises(CodecError):
         encode(endless)
+
+
+def test_bytes_that_a_declared_type_cannot_read_are_not_said_to_claim_json():
+    """Nobody said that they are JSON: the handler's annotation asks for it."""
+    with pytest.raises(CodecError, match=r"^not JSON: 'utf-8' codec"):
+        decode_as(dict, b"\xff", "")
