@@ -62,7 +62,7 @@ class Lane:
     not come to yet. What is new goes to the end of both.
     """
 
-    __slots__ = ("_left", "unswept", "items", "name", "priority", "ready", "size")
+    __slots__ = ("_left", "mark", "unswept", "items", "name", "priority", "ready", "size")
 
     def __init__(self, priority: int, name: str, size: int = 0) -> None:
         self.priority = priority
@@ -71,6 +71,8 @@ class Lane:
         self.items: deque[Item] = deque()
         self.ready = 0
         self.unswept: deque[Item] = deque()
+        # Which entry among `LaneHeads` is this lane's.
+        self.mark = 0
         self._left = 0
 
     def __iter__(self) -> Iterator[Item]:

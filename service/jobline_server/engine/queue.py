@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import groupby
 
 from jobline_server.engine.blocks import IdBlocks
+from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Item, Lane, largest_of, place_of, size_of
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
 
 # With no more priorities than this all are walked, which takes less than to find those of a name.
 RANKS_WALKED_MAX = 8
+# With no more lanes of one priority than this, all are merged.
+LANES_MERGED_MAX = 64
+# Entries of lanes that are gone, or were noted anew, which may lie among their heads beside as many
+# as there are lanes.
+HEADS_SPARE = 1_024
 
 
 class Queue:
@@ -39,6 +45,7 @@ class Queue:
         "blocks",
         "born_id",
         "deleting",
+        "_heads",
         "_lanes",
         "_large",
         "_ranks",
@@ -69,6 +76,8 @@ class Queue:
         self._lanes: dict[int, dict[str, Lane]] = {}
         # Lanes of large payloads, which few queues have: by priority, then name and size.
         self._large: dict[int, dict[tuple[str, int], Lane]] = {}
+        # By priority, where so many names have lanes that they are not merged each time.
+        self._heads: dict[int, LaneHeads] = {}
         # Priorities, negated, in order: all, and those where each name has lanes.
         self._ranks: list[int] = []
         self._ranks_of: dict[str, list[int]] = {}
@@ -95,6 +104,7 @@ class Queue:
         if lane is None:
             self._note_rank(priority, name)
             lane = rank[name] = Lane(priority, name)
+            self._note_head(lane)
         return lane
 
     def _large_lane(self, priority: int, name: str, size: int) -> Lane:
@@ -132,6 +142,7 @@ class Queue:
             by_lane.setdefault(self.lane_of(job), []).append(job)
         for lane, of_lane in by_lane.items():
             lane.put_back(sorted(of_lane, key=place_of))
+            self._note_head(lane)
         self.ready += len(jobs)
 
     def leave(self, item: Item, jobs: int) -> None:
@@ -159,6 +170,7 @@ class Queue:
                 del self._ranks_of[lane.name]
         if not self._lanes[priority] and priority not in self._large:
             del self._lanes[priority]
+            self._heads.pop(priority, None)
             _remove(self._ranks, -priority)
 
     def ranks(self, names: frozenset[str] | None, size: int | None = None) -> Iterator[list[Lane]]:
@@ -166,16 +178,45 @@ class Queue:
         (None: any). Lanes of one priority have no order among themselves.
         """
         for negative in self._ranks_for(names):
-            rank = self._lanes[-negative]
-            if names is None:
-                lanes = list(rank.values())
-            elif len(names) < len(rank):
-                lanes = [rank[name] for name in names if name in rank]
+            yield self._serving(-negative, names, size)
+
+    def fronts(
+        self, names: frozenset[str] | None, size: int | None
+    ) -> Iterator[Sequence[Lane | LaneHeads]]:
+        """The same for whoever takes what is next: a great many lanes of one priority are one, in
+        which their items are in order.
+        """
+        for negative in self._ranks_for(names):
+            priority = -negative
+            rank = self._lanes[priority]
+            if names is None and len(rank) > LANES_MERGED_MAX and priority not in self._large:
+                if priority not in self._heads:
+                    self._heads[priority] = LaneHeads(rank.values())
+                yield [self._heads[priority]]
             else:
-                lanes = [lane for name, lane in rank.items() if name in names]
-            if self._large:
-                lanes += self._large_of(-negative, names, size)
-            yield lanes
+                yield self._serving(priority, names, size)
+
+    def _serving(self, priority: int, names: frozenset[str] | None, size: int | None) -> list[Lane]:
+        rank = self._lanes[priority]
+        if names is None:
+            lanes = list(rank.values())
+        elif len(names) < len(rank):
+            lanes = [rank[name] for name in names if name in rank]
+        else:
+            lanes = [lane for name, lane in rank.items() if name in names]
+        if self._large:
+            lanes += self._large_of(priority, names, size)
+        return lanes
+
+    def _note_head(self, lane: Lane) -> None:
+        """A lane is new, or something was put before its head."""
+        heads = self._heads.get(lane.priority) if self._heads else None
+        if heads is None or lane.size:
+            return
+        heads.note(lane)
+        if len(heads) > 2 * len(self._lanes[lane.priority]) + HEADS_SPARE:
+            # They are made anew when somebody asks for them.
+            del self._heads[lane.priority]
 
     def _ranks_for(self, names: frozenset[str] | None) -> Iterable[int]:
         """Every priority where these names have lanes, and others perhaps where there are few."""

@@ -59,7 +59,7 @@ def choose(queue: Queue, names: frozenset[str] | None, committed: int, chosen: C
     priority first, and of one priority what was ready first. What is not on disk yet holds up its
     lane; what is too large for the consumer only those of its size."""
     most = chosen.payload_bytes_max
-    for lanes in queue.ranks(names, None if most is None else size_of(most)):
+    for lanes in queue.fronts(names, None if most is None else size_of(most)):
         streams: list[Iterator[Item]] = [lane.durable(committed) for lane in lanes]
         if most is not None:
             streams = [
