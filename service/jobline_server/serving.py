@@ -71,6 +71,8 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
     memory.freeze()
     looks = memory.Looks(asyncio.get_running_loop().time)
     server.runtime.core.listen("memory", lambda _turns: looks.turn_ended())
+    # A thousand streams may open, and as many calls be answered, without a commit.
+    server.runtime.core.heartbeat.on_beat = looks.turn_ended
     _announce(announce, server)
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)

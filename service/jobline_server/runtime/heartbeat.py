@@ -29,6 +29,8 @@ class Heartbeat:
     def __init__(self, clock: Clock, may_rest: Callable[[], bool]) -> None:
         self.lag = LoopLag()
         self.resting = False
+        self.on_beat: Callable[[], None] | None = None
+        """Called at each beat, after how late it is was measured."""
         self._may_rest = may_rest
         self._clock = clock
         self._due_seconds = 0.0
@@ -55,6 +57,8 @@ class Heartbeat:
 
     def _beat(self) -> None:
         self._go_on(rest=self._may_rest())
+        if self.on_beat is not None:
+            self.on_beat()
 
     def _go_on(self, *, rest: bool) -> None:
         pause = REST_SECONDS if rest else BEAT_SECONDS

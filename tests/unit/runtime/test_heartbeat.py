@@ -83,3 +83,12 @@ async def test_a_lease_given_by_a_resting_server_outlives_a_standstill(
         beating.core.clock.beat()
     beating.look()
     assert beating.core.load.active_jobs == 0
+
+
+async def test_who_asked_for_it_is_called_at_each_beat(beating: Runtime) -> None:
+    """Cycles are looked for then: after 2,000 calls without a commit that was a step of 0.1 s."""
+    beats: list[bool] = []
+    beating.core.heartbeat.on_beat = lambda: beats.append(True)
+    assert rests(beating)
+    assert rests(beating)
+    assert len(beats) == 2
