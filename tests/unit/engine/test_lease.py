@@ -125,6 +125,25 @@ def test_holder_without_leases_is_not_armed(world):
     assert world.shard.wheel.next_deadline() is None
 
 
+def test_a_pull_from_many_queues_is_armed_without_looking_at_what_it_has(world, monkeypatch):
+    """A call may name a thousand queues, and each is a lease of its own."""
+    looked_at = []
+    deadline_of = Holder.deadline_of
+
+    def counted(holder, lease):
+        looked_at.append(lease)
+        return deadline_of(holder, lease)
+
+    monkeypatch.setattr(Holder, "deadline_of", counted)
+    holder = Holder("w1", "")
+    for number in range(20):
+        world.plain(b"x", queue=f"q{number}")
+        world.lease(holder=holder, queue=f"q{number}", lease_ms=60_000 - number * 1_000)
+
+    assert len(looked_at) < 20
+    assert holder.armed == (world.now.mono_ms + 41_000) // limits.WHEEL_MS + 1
+
+
 def test_leases_of_a_whole_lot_share_its_payloads(world):
     """Copying it would visit every payload; nobody writes to it."""
     world.plain(b"1", b"2")

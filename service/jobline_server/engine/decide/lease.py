@@ -132,7 +132,12 @@ def leased_job(job: Job, reason: LeaseReason | None = None) -> LeasedJob:
 
 
 def arm(shard: Shard, holder: Holder) -> None:
-    """Has the wheel look at a holder that was given leases."""
-    check_ms = holder.next_check()
+    """Has the wheel look at a holder that was given leases just now. Of a pull that is armed, for
+    the leases that it had before, those are not looked at again: it may take from many queues.
+    """
+    if holder.session or holder.armed is None:
+        check_ms = holder.next_check()
+    else:
+        check_ms = shard.mono_ms + holder.lease_ms_min
     if check_ms is not None:
         shard.wheel.arm(holder, check_ms)
