@@ -176,7 +176,7 @@ def _own_work(core: Core) -> Iterator[Metric]:
     late = core.heartbeat.lag.histogram
     yield HistogramMetricFamily(
         "jobline_loop_late_seconds",
-        "How late the loop was, measured twenty times a second.",
+        "How late the loop was, measured twenty times a second, less often at rest.",
         buckets=list(late.cumulative()),
         sum_value=late.seconds,
     )
