@@ -10,6 +10,7 @@ the next one, to whose turn it is then.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 from jobline_server.dispatch.turns import shares
 from jobline_server.engine import limits
@@ -24,6 +25,8 @@ from jobline_server.runtime.taker import Taker
 TURN_ITEMS = limits.LEASE_SLICE_ITEMS
 # A hand-out costs what so many items do, however few it brings.
 HAND_OUT_ITEMS = 5
+# Hand-outs of one pull, from as many queues, in a turn of the loop: some 35 µs each.
+SLICE_HAND_OUTS = 200
 # Below this it is not worth a call of the loop to begin anew.
 LITTLE_ITEMS = 100
 
@@ -52,7 +55,7 @@ class Dispatcher:
         turns of the loop.
         """
         self._core.turns.wake(taker)
-        self.serve_taker(taker, bounded=True)
+        self._serve_bounded(taker)
 
     def serve_queue(self, shard: Shard, queue: Queue) -> bool:
         """Gives what is ready at a queue to those who wait there, in equal parts, as long as
@@ -73,29 +76,51 @@ class Dispatcher:
                     break
         return bool(queue.ready and most)
 
-    def serve_taker(self, taker: Taker, *, bounded: bool = False) -> int:
-        """Gives a consumer with room what is ready at its queues; returns how many jobs. What only
-        waits for its commit is looked at again after that. A pull takes no more than goes out in a
-        turn, and is answered at once; a stream may want much, and waits if it is `bounded`.
+    def serve_slices(self, taker: Taker) -> Iterator[None]:
+        """Gives a pull what is ready at its queues, all of it now: a pull takes no more than goes
+        out in a turn, but each queue costs a hand-out. Yields after many of them, for the caller to
+        let the loop go on, and never before something was given.
         """
         given = 0
+        for shard, queue, most in self._ready_for(taker):
+            given += bool(self.give(shard, queue, taker, most))
+            if taker.room()[0] <= 0:
+                return
+            self._wake_uncommitted(shard, queue)
+            if given == SLICE_HAND_OUTS:
+                given = 0
+                yield
+
+    def _serve_bounded(self, taker: Taker) -> None:
+        """Gives a stream with room what is ready at its queues: it may want much, and waits for
+        another turn of the loop where this one is used up.
+        """
+        for shard, queue, most in self._ready_for(taker):
+            if self._used < TURN_ITEMS:
+                self.give(shard, queue, taker, most)
+                if taker.room()[0] <= 0:
+                    return
+            if self._used >= TURN_ITEMS:
+                self._put_off(shard, queue)
+            else:
+                self._wake_uncommitted(shard, queue)
+
+    def _ready_for(self, taker: Taker) -> Iterator[tuple[Shard, Queue, int]]:
+        """The queues where jobs are ready for a consumer, and how many it may take."""
         room = taker.room()[0]
         if room <= 0:
-            return 0
+            return
         for name, most in shares(taker.queues, room):
             shard = self._core.shard_of_queue(name)
             queue = shard.queues.get(name)
-            if queue is None or not queue.ready or queue.paused:
-                continue
-            if not bounded or self._used < TURN_ITEMS:
-                given += self.give(shard, queue, taker, most)
-                if taker.room()[0] <= 0:
-                    break
-            if bounded and self._used >= TURN_ITEMS:
-                self._put_off(shard, queue)
-            elif queue.ready and shard.has_uncommitted():
-                shard.wake(queue)
-        return given
+            if queue is not None and queue.ready and not queue.paused:
+                yield shard, queue, most
+
+    @staticmethod
+    def _wake_uncommitted(shard: Shard, queue: Queue) -> None:
+        """What only waits for its commit is looked at again after that."""
+        if queue.ready and shard.has_uncommitted():
+            shard.wake(queue)
 
     def give(self, shard: Shard, queue: Queue, taker: Taker, most: int) -> int:
         """Leases at most `most` jobs of a queue to a consumer; returns how many."""

@@ -148,7 +148,9 @@ class Pulls:
 
     async def _wait_for_jobs(self, poll: Poll, until: float) -> None:
         has_time = until > asyncio.get_running_loop().time()
-        if self._dispatcher.serve_taker(poll) or not has_time or self._core.draining:
+        for _ in self._dispatcher.serve_slices(poll):
+            await asyncio.sleep(0)
+        if poll.leased or not has_time or self._core.draining:
             poll.end()
             return
         self._dispatcher.join(poll)

@@ -10,7 +10,7 @@ import pytest
 from jobline_server.engine.commands import Leased, Pull, Push, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
-from jobline_server.runtime import replies
+from jobline_server.runtime import dispatcher, replies
 from jobline_server.runtime.runtime import Runtime
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.test_turn import a_moment
@@ -218,3 +218,27 @@ async def test_a_caller_that_wants_no_reply_any_more_gives_back_what_it_was_leas
     assert (await pulled(runtime, b"r", max_jobs=1)).count() == 1
     with pytest.raises(Refused):
         runtime.give_back(asked(b"r", max_jobs=2))
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_pull_from_many_queues_is_served_over_several_turns_of_the_loop(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    """A call that names a thousand queues holds up nobody, and gets all that is ready there. One
+    that is cancelled on the way keeps nothing.
+    """
+    monkeypatch.setattr(dispatcher, "SLICE_HAND_OUTS", 10)
+    names = [f"q{number}" for number in range(25)]
+    for name in names:
+        await pushed(runtime, rows=0, plain=1, queue=name)
+    queues = tuple((name, 1) for name in names)
+    call = asyncio.create_task(runtime.pull(Pull(queues, max_jobs=100)))
+    for leased in (10, 20):
+        await asyncio.sleep(0)
+        assert runtime.core.load.active_jobs == leased
+    if is_cancelled:
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        assert runtime.core.load.active_jobs == 0
+    else:
+        assert (await call).count() == 25
