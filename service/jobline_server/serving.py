@@ -89,6 +89,7 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         notify(STOPPING)
         LOG.info("stopping", drain_seconds=settings.drain_seconds)
     await server.stop()
+    memory.leave()
     if failed.done() and not failed.cancelled() and failed.exception() is not None:
         return EXIT_STORAGE_FAILED
     LOG.info("stopped")
