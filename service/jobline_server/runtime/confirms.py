@@ -16,7 +16,15 @@ from jobline_server.dispatch.session import Phase, Session, entries_of
 from jobline_server.engine.commands import Exceptions, Refused
 from jobline_server.engine.values import JobState, SettleOutcome
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.settles import ACKED, FAILED, NEVER, NOT_FOUND, SETTLES_AT_ONCE, Settles
+from jobline_server.runtime.settles import (
+    ACKED,
+    ACKS_AT_ONCE,
+    FAILED,
+    ITEMS_AT_ONCE,
+    NEVER,
+    NOT_FOUND,
+    Settles,
+)
 
 # Settles of a frame are decided for so long at a time, and then up to a slice of them more. By the
 # clock, for acks may cost nothing or as much as fails do, and each turn of the loop costs as well.
@@ -176,20 +184,20 @@ def _parts(settle: Settle, settles: Settles) -> Iterator[tuple[int, Settle, bool
     be in order. Acks that cost little stay together: what is told of them by the stretch is told
     once.
     """
-    is_small = _items_of(settle) <= SETTLES_AT_ONCE
+    is_small = _cost(settle) <= ACKS_AT_ONCE
     if is_small or _costs_little(settle, settles):
         yield 0, settle, not is_small
         return
-    for start in range(0, len(settle.ack_ids), SETTLES_AT_ONCE):
-        stop = start + SETTLES_AT_ONCE
+    for start in range(0, len(settle.ack_ids), ACKS_AT_ONCE):
+        stop = start + ACKS_AT_ONCE
         ids, deliveries = settle.ack_ids[start:stop], settle.ack_deliveries[start:stop]
         yield start, Settle(0, ids, deliveries, settle.results), False
     offset = len(settle.ack_ids)
-    for start in range(0, len(settle.fails), SETTLES_AT_ONCE):
-        yield offset + start, Settle(fails=settle.fails[start : start + SETTLES_AT_ONCE]), False
+    for start in range(0, len(settle.fails), ITEMS_AT_ONCE):
+        yield offset + start, Settle(fails=settle.fails[start : start + ITEMS_AT_ONCE]), False
     offset += len(settle.fails)
-    for start in range(0, len(settle.releases), SETTLES_AT_ONCE):
-        releases = settle.releases[start : start + SETTLES_AT_ONCE]
+    for start in range(0, len(settle.releases), ITEMS_AT_ONCE):
+        releases = settle.releases[start : start + ITEMS_AT_ONCE]
         yield offset + start, Settle(releases=releases), False
 
 
@@ -199,5 +207,7 @@ def _costs_little(settle: Settle, settles: Settles) -> bool:
     return settles.cost_little(settle.ack_ids, settle.ack_deliveries)
 
 
-def _items_of(settle: Settle) -> int:
-    return len(settle.ack_ids) + len(settle.fails) + len(settle.releases)
+def _cost(settle: Settle) -> int:
+    """As if it were acks alone."""
+    items = len(settle.fails) + len(settle.releases)
+    return len(settle.ack_ids) + items * ACKS_AT_ONCE // ITEMS_AT_ONCE

@@ -27,7 +27,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.replies import leases_of, runs_of
 from jobline_server.runtime.returns import Returns
-from jobline_server.runtime.settles import SETTLES_AT_ONCE, Settles
+from jobline_server.runtime.settles import ITEMS_AT_ONCE, Settles
 
 # What a worker may leave unread of what its frames are answered: confirms, outcomes and revokes,
 # about 100 bytes of memory each. More of its frames are not read before that: a worker may send
@@ -183,12 +183,12 @@ class StreamPort:
             self._dispatcher.welcome(self)
 
     def _extend(self, extends: Sequence[ExtendItem]) -> Iterator[None]:
-        for start in range(0, len(extends), SETTLES_AT_ONCE):
+        for start in range(0, len(extends), ITEMS_AT_ONCE):
             if start:
                 yield
             if self.session.phase is Phase.ENDED:
                 return
-            items = extends[start : start + SETTLES_AT_ONCE]
+            items = extends[start : start + ITEMS_AT_ONCE]
             for index, outcome in self._settles.extend(items):
                 item = items[index]
                 cancelled = outcome is SettleOutcome.CANCELLED

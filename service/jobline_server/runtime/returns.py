@@ -12,7 +12,7 @@ from itertools import islice
 
 from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.values import ReleaseReason
-from jobline_server.runtime.settles import SETTLES_AT_ONCE, Settles
+from jobline_server.runtime.settles import ITEMS_AT_ONCE, Settles
 
 Lease = tuple[int, int]
 UNDELIVERED = ReleaseReason.UNDELIVERED
@@ -30,8 +30,8 @@ class Returns:
         by.
         """
         items = (ReleaseItem(job_id, delivery, why=why) for job_id, delivery in leases)
-        first = list(islice(items, SETTLES_AT_ONCE))
-        if len(first) < SETTLES_AT_ONCE:
+        first = list(islice(items, ITEMS_AT_ONCE))
+        if len(first) < ITEMS_AT_ONCE:
             self._release(first)
             return
         task = asyncio.get_running_loop().create_task(self._release_all(first, items))
@@ -47,7 +47,7 @@ class Returns:
             self._release(part)
             await asyncio.sleep(0)
             # Even to list a hundred thousand leases is too much for one turn of the loop.
-            part = list(islice(rest, SETTLES_AT_ONCE))
+            part = list(islice(rest, ITEMS_AT_ONCE))
 
     def _release(self, items: list[ReleaseItem]) -> None:
         if items:

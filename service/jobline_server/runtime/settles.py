@@ -46,9 +46,11 @@ NEVER = Repeated(frozenset(), frozenset())
 
 Item = TypeVar("Item", ReleaseItem, ExtendItem)
 
-# Settles and extends that are decided at a time: ten milliseconds or so. Acks in order on one lease
-# cost next to nothing, those of single jobs and small lots as much as fails do.
-SETTLES_AT_ONCE = 1_000
+# Acks that are decided at a time: ten milliseconds or so, for those of single jobs and small lots;
+# in order on one lease they cost next to nothing.
+ACKS_AT_ONCE = 1_000
+# Fails, releases and extends that are: a fail that kills its job takes 25 microseconds.
+ITEMS_AT_ONCE = 250
 # Leases that more acks may be on which are decided at a time.
 LEASES_TOGETHER = 32
 

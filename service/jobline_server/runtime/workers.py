@@ -17,9 +17,10 @@ from jobline_server.engine.values import SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.settles import (
     ACKED,
+    ACKS_AT_ONCE,
     FAILED,
+    ITEMS_AT_ONCE,
     NEVER,
-    SETTLES_AT_ONCE,
     Item,
     Settles,
 )
@@ -39,10 +40,10 @@ class Workers:
     ) -> Exceptions:
         """Settles jobs as done; returns after the commit."""
         exceptions: Exceptions = []
-        for start in range(0, len(ids), SETTLES_AT_ONCE):
+        for start in range(0, len(ids), ACKS_AT_ONCE):
             if start:
                 await asyncio.sleep(0)
-            stop = start + SETTLES_AT_ONCE
+            stop = start + ACKS_AT_ONCE
             part = self._settles.ack(ids[start:stop], deliveries[start:stop], results)
             exceptions += [(start + index, outcome) for index, outcome in part]
         await self._core.commits.wait()
@@ -95,7 +96,7 @@ class Workers:
 
 async def slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
     """Items some at a time, with the loop free in between: each costs what a job alone does."""
-    for start in range(0, len(items), SETTLES_AT_ONCE):
+    for start in range(0, len(items), ITEMS_AT_ONCE):
         if start:
             await asyncio.sleep(0)
-        yield items[start : start + SETTLES_AT_ONCE]
+        yield items[start : start + ITEMS_AT_ONCE]

@@ -136,7 +136,7 @@ async def test_many_acks_are_decided_in_slices(
     """Trial C2: ten thousand small pushes that are acked in one call are not one step of the loop;
     the answer is one, each outcome at its place.
     """
-    monkeypatch.setattr(workers, "SETTLES_AT_ONCE", 2)
+    monkeypatch.setattr(workers, "ACKS_AT_ONCE", 2)
     ids, deliveries = await leased(runtime)
     deliveries[3] += 1
     call = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))

@@ -233,7 +233,8 @@ async def test_many_items_of_a_frame_are_taken_in_slices(
 ) -> None:
     """Trial C2: the loop goes on in between, and the answer is one."""
     for module in (confirms, port_module):
-        monkeypatch.setattr(module, "SETTLES_AT_ONCE", 10)
+        monkeypatch.setattr(module, "ITEMS_AT_ONCE", 10)
+    monkeypatch.setattr(confirms, "ACKS_AT_ONCE", 10)
     monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
     port, leases = await a_stream(runtime, jobs=25)
     leases[20] = leases[20][0], 1
@@ -264,7 +265,7 @@ async def test_a_stream_that_ends_between_two_slices_settles_no_more(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C2: its leases may be another stream's; the worker settles the rest again there."""
-    monkeypatch.setattr(confirms, "SETTLES_AT_ONCE", 10)
+    monkeypatch.setattr(confirms, "ITEMS_AT_ONCE", 10)
     monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
     port, leases = await a_stream(runtime, jobs=25)
     settle = Settle(1, fails=[FailItem(*lease, JobError()) for lease in leases])

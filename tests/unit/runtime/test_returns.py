@@ -19,7 +19,7 @@ async def test_many_jobs_come_back_in_their_order_some_at_a_time(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial A3: each slice stands at the front, before those that came after it."""
-    monkeypatch.setattr(returns, "SETTLES_AT_ONCE", 3)
+    monkeypatch.setattr(returns, "ITEMS_AT_ONCE", 3)
     await pushed(runtime, rows=0, plain=10)
     pull = Pull((("mail", 1),), max_jobs=10)
     lost = list(leases_of(runs_of(await runtime.pull(pull))))
@@ -54,7 +54,7 @@ async def test_leases_that_are_given_back_are_listed_some_at_a_time(
     """Trial C2: a stream that breaks with a hundred thousand unsent jobs is not one step of the
     loop, not even to list them.
     """
-    monkeypatch.setattr(returns, "SETTLES_AT_ONCE", 3)
+    monkeypatch.setattr(returns, "ITEMS_AT_ONCE", 3)
     listed: list[int] = []
 
     def leases() -> Iterator[tuple[int, int]]:

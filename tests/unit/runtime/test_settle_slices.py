@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.dispatch.frames import Settle, Window, WorkerFrame
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import FailItem, Push
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import AckLevel, JobOptions
+from jobline_server.engine.values import AckLevel, JobError, JobOptions
 from jobline_server.runtime import confirms
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.test_port import a_stream, held
@@ -15,8 +15,8 @@ from tests.unit.runtime.test_port import a_stream, held
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten settles each, and a turn of the loop after each."""
-    monkeypatch.setattr(confirms, "SETTLES_AT_ONCE", 10)
+    """Ten acks each, and a turn of the loop after each."""
+    monkeypatch.setattr(confirms, "ACKS_AT_ONCE", 10)
     monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
 
 
@@ -62,3 +62,14 @@ async def test_acks_of_other_deliveries_are_decided_in_slices(runtime: Runtime) 
 def settling(ids: list[int], deliveries: list[int]) -> WorkerFrame:
     """A frame with one settle."""
     return WorkerFrame(settles=[Settle(1, ids, deliveries)])
+
+
+async def test_fails_are_decided_in_smaller_slices_than_acks(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: one of a thousand took 19 ms, and others of as many came right after."""
+    monkeypatch.setattr(confirms, "ITEMS_AT_ONCE", 5)
+    port, leases = await a_stream(runtime, jobs=10)
+    fails = [FailItem(*lease, JobError()) for lease in leases]
+    frame = WorkerFrame(settles=[Settle(1, fails=fails[:8])])
+    assert [len(held(port)) for _ in port.receive_slices(frame)] == [5]
