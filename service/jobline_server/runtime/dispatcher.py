@@ -23,8 +23,9 @@ from jobline_server.runtime.taker import Taker
 # What goes out in a turn of the loop, in single jobs and runs. A hand-out that cannot take more of
 # a queue has used it up.
 TURN_ITEMS = limits.LEASE_SLICE_ITEMS
-# A hand-out costs what so many items do, however few it brings.
-HAND_OUT_ITEMS = 5
+# A hand-out costs what so many items do, however few it brings: it is a frame of its own too, which
+# is made and written before the next turn.
+HAND_OUT_ITEMS = 20
 # Hand-outs of one pull, from as many queues, in a turn of the loop: some 35 µs each.
 SLICE_HAND_OUTS = 200
 # Below this it is not worth a call of the loop to begin anew.

@@ -125,6 +125,7 @@ async def test_many_idle_workers_are_served_over_several_turns_of_the_loop(
     """A commit that brings work for a thousand workers is not one step of the loop, and each of
     them has its turn.
     """
+    monkeypatch.setattr(dispatcher, "HAND_OUT_ITEMS", 5)
     monkeypatch.setattr(dispatcher, "TURN_ITEMS", 10)
     monkeypatch.setattr(dispatcher, "LITTLE_ITEMS", 5)
     world = World()
