@@ -24,7 +24,7 @@ from jobline_server.engine.lane import place_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.tables import are_neighbours
+from jobline_server.engine.tables import are_neighbours, part_of
 from jobline_server.engine.values import JobState, sequence_of
 from jobline_server.storage.codec.stored_jobs import decode_job
 from jobline_server.storage.codec.stored_lots import decode_lot
@@ -38,6 +38,8 @@ PAUSE_REASON = "the queue's own record was damaged: check its settings before yo
 
 # Looking a member up on its enum is dear before Python 3.12.
 _READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
+# Jobs that go into the table together: most are neighbours, in one part of it.
+JOBS_AT_ONCE = 10_000
 _KINDS = {int(kind): kind.name.lower() for kind in ItemKind}
 
 
@@ -168,10 +170,11 @@ class Loader:
         jobs, load = self.shard.jobs, self.shard.load
         queue_of, holder_of, ready = self.queue_of, self._holder_of, self._ready.append
         ids_of: dict[Queue, list[int]] = {}
+        loaded: list[Job] = []
         for row in rows:
             job = decode_job(row.blob, queue_of, holder_of)
             queue, payload_bytes = job.queue, len(job.payload)
-            jobs[job.id] = job
+            loaded.append(job)
             ids_of.setdefault(queue, []).append(job.id)
             load.live_jobs += 1
             load.payload_bytes += payload_bytes
@@ -184,6 +187,10 @@ class Loader:
             else:
                 queue.active += 1
                 load.active_jobs += 1
+        for first in range(0, len(loaded), JOBS_AT_ONCE):
+            some = loaded[first : first + JOBS_AT_ONCE]
+            some_ids = [job.id for job in some]
+            jobs.add_many(some_ids, some, part_of(some_ids))
         for queue, ids in ids_of.items():
             queue.blocks.add(ids, neighbours=are_neighbours(ids))
 
