@@ -11,10 +11,11 @@ would in a single dict; without it, each id is looked up by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, MutableSet, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterator, MutableMapping, MutableSet, Sequence
+from typing import Generic, TypeVar
 
 V = TypeVar("V")
+P = TypeVar("P", bound=Collection[int])
 
 PART_BITS = 17
 
@@ -35,13 +36,13 @@ def part_of(ids: Sequence[int], *, in_order: bool = False) -> int | None:
     return number if high >> PART_BITS == number else None
 
 
-class IdTable(MutableMapping[int, V]):
-    """Values by id. No value is false."""
+class _Parts(Generic[P]):
+    """What tables and sets in parts have alike: neighbourhoods by number, none of them empty."""
 
     __slots__ = ("_parts",)
 
     def __init__(self) -> None:
-        self._parts: dict[int, dict[int, V]] = {}
+        self._parts: dict[int, P] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._parts.values()))
@@ -52,6 +53,12 @@ class IdTable(MutableMapping[int, V]):
     def __iter__(self) -> Iterator[int]:
         for part in self._parts.values():
             yield from part
+
+
+class IdTable(_Parts[dict[int, V]], MutableMapping[int, V]):
+    """Values by id. No value is false."""
+
+    __slots__ = ()
 
     def __contains__(self, item_id: object) -> bool:
         return isinstance(item_id, int) and self.find(item_id) is not None
@@ -126,23 +133,10 @@ class IdTable(MutableMapping[int, V]):
             del self._parts[part]
 
 
-class IdSet(MutableSet[int]):
+class IdSet(_Parts[set[int]], MutableSet[int]):
     """Ids."""
 
-    __slots__ = ("_parts",)
-
-    def __init__(self) -> None:
-        self._parts: dict[int, set[int]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._parts.values()))
-
-    def __bool__(self) -> bool:
-        return bool(self._parts)
-
-    def __iter__(self) -> Iterator[int]:
-        for part in self._parts.values():
-            yield from part
+    __slots__ = ()
 
     def __contains__(self, item_id: object) -> bool:
         return isinstance(item_id, int) and item_id in self._parts.get(item_id >> PART_BITS, ())
