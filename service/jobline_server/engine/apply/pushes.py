@@ -77,13 +77,12 @@ def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
         Job(job_id, queue, own, payload, at_ms)
         for job_id, own, payload in zip(ids, options, fact.payloads, strict=True)
     ]
-    part = part_of(ids, in_order=True)
-    add_jobs(shard, queue, jobs, part)
+    add_jobs(shard, queue, jobs)
     if fact.volatile:
         for job in jobs:
             job.volatile = True
     else:
-        shard.changes.jobs.add_many(ids, part)
+        shard.changes.jobs.add_many(ids, part_of(ids, in_order=True))
     ready = _put_off(shard, jobs, fact.run_at_ms) if fact.run_at_ms else jobs
     put_at_tail(shard, queue, ready, offset)
     queue.pushed_total += count

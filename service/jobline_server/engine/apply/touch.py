@@ -63,14 +63,14 @@ def add_job(shard: Shard, job: Job) -> None:
     add_jobs(shard, job.queue, [job])
 
 
-def add_jobs(shard: Shard, queue: Queue, jobs: list[Job], part: int | None = None) -> None:
+def add_jobs(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
     """Jobs of one queue, mostly neighbours by id, are live from now on; the caller gives them a
-    state and counts that. `part`: that of the table in which all of them lie, if it is known.
+    state and counts that.
     """
-    load = shard.load
     ids = [job.id for job in jobs]
-    shard.jobs.add_many(ids, jobs, part)
-    queue.blocks.add(ids, neighbours=are_neighbours(ids))
+    load, neighbours = shard.load, are_neighbours(ids)
+    shard.jobs.add_many(ids, jobs, part_of(ids, in_order=neighbours))
+    queue.blocks.add(ids, neighbours=neighbours)
     payload_bytes = sum([len(job.payload) for job in jobs])
     load.live_jobs += len(jobs)
     load.payload_bytes += payload_bytes
