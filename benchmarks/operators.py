@@ -26,6 +26,7 @@ from jobline_server.runtime.clock import SystemClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
+from jobline_server.serving import look_for_cycles
 from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.finished import SqliteFinished
 from jobline_server.storage.sqlite.store import SqliteStore
@@ -156,6 +157,7 @@ async def _runtime(bench: Bench) -> AsyncIterator[Runtime]:
     )
     runtime.start()
     memory.freeze()
+    look_for_cycles(runtime.core)
     try:
         yield runtime
     finally:

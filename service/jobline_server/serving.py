@@ -25,6 +25,7 @@ from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.notify import READY, STOPPING, notify
 from jobline_server.rpc.listening import CannotServe
+from jobline_server.runtime.core import Core
 from jobline_server.storage.store import DataLoss, DiskFull, StoreRefused
 from jobline_server.telemetry.log import configure_logging, logger
 from jobline_server.web.server import CannotListen
@@ -69,10 +70,7 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         return EXIT_CANNOT_START
     told_to_stop = _take_signals(server)
     memory.freeze()
-    looks = memory.Looks(asyncio.get_running_loop().time)
-    server.runtime.core.listen("memory", lambda _turns: looks.turn_ended())
-    # A thousand streams may open, and as many calls be answered, without a commit.
-    server.runtime.core.heartbeat.on_beat = looks.turn_ended
+    look_for_cycles(server.runtime.core)
     _announce(announce, server)
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
@@ -94,6 +92,14 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         return EXIT_STORAGE_FAILED
     LOG.info("stopped")
     return EXIT_STOPPED
+
+
+def look_for_cycles(core: Core) -> None:
+    """Has the collector look between turns of the loop; to be called in it."""
+    looks = memory.Looks(asyncio.get_running_loop().time)
+    core.listen("memory", lambda _turns: looks.turn_ended())
+    # A thousand streams may open, and as many calls be answered, without a commit.
+    core.heartbeat.on_beat = looks.turn_ended
 
 
 def why_not(error: Exception, settings: Settings) -> str:
