@@ -98,15 +98,20 @@ def items_from(
         if looked >= look_ids:
             looked = 0
             yield []
-    blocks = sorted(found_blocks)
+    # Numbers are let go as they are looked at: each was made among the jobs of its block, and the
+    # last of them would have the memory of all jobs that end meanwhile go back in one step.
+    blocks = sorted(found_blocks, reverse=True)
+    found_blocks.clear()
     jobs, lots = shard.jobs, shard.lots.lots
-    for at in range(0, len(blocks), max(look_ids // BLOCK_IDS, 1)):
+    at_once = max(look_ids // BLOCK_IDS, 1)
+    while blocks:
         ids = [
             job_id
-            for block in blocks[at : at + max(look_ids // BLOCK_IDS, 1)]
+            for block in reversed(blocks[-at_once:])
             for job_id in range(block << _BITS, (block + 1) << _BITS)
             if first_id <= job_id < end_id
         ]
+        del blocks[-at_once:]
         # A lot whose first member left it has the id of a single job.
         found = zip(jobs.find_between(ids), lots.find_between(ids), strict=True)
         yield [
