@@ -17,14 +17,15 @@ from time import perf_counter
 from typing import TypeVar
 
 from jobline_server import memory
-from jobline_server.engine.commands import FailItem, Leased, Push, Rows
+from jobline_server.engine.commands import FailItem, JobColumns, Leased, Push
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobError, JobOptions, Now
 
 BATCH = 1_000
@@ -88,7 +89,7 @@ class World:
 
     def push_rows(self, options: list[JobOptions]) -> None:
         own = [options[index % len(options)] for index in range(BATCH)]
-        command = Push("q", DEFAULT_OPTIONS, Rows(list(payloads_of(BATCH)), own))
+        command = Push("q", DEFAULT_OPTIONS, JobColumns(list(payloads_of(BATCH)), own))
         self.timed("push", lambda: decide_push(self.shard, NOW, command))
         self.commit()
 

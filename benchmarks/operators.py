@@ -19,7 +19,7 @@ from benchmarks.bench import Bench
 from benchmarks.bodies import PAYLOAD
 from benchmarks.figures import Figure, Unit, at_most
 from jobline_server import memory
-from jobline_server.engine.commands import Push, Rows
+from jobline_server.engine.commands import JobColumns, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, KEPT_STATES, AckLevel
 from jobline_server.runtime.clock import SystemClock
@@ -28,7 +28,7 @@ from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
 from jobline_server.serving import look_for_cycles
 from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteStore
 
 JOBS = 1_000_000
@@ -68,7 +68,7 @@ async def _act(bench: Bench) -> None:
             await fill(runtime, jobs)
             await _measure(bench, f"delete the queue, {what}", _delete(runtime))
             await fill(runtime, bench.scaled(RETRIED_JOBS))
-            await runtime.cancel_jobs(ALL, dry_run=False, audit=Audit())
+            await runtime.bulk.cancel_jobs(ALL, dry_run=False, audit=Audit())
             what = f"{bench.scaled(RETRIED_JOBS):,} jobs {kind}"
             for name, call in _calls_on_ended(runtime).items():
                 await _measure(bench, f"{name}, {what}", call)
@@ -78,14 +78,14 @@ async def _act(bench: Bench) -> None:
 def _calls_on_live(runtime: Runtime) -> dict[str, Call]:
     none = JobFilter(queue=QUEUE, name="none")
     return {
-        "dry run of cancel by filter": lambda: runtime.cancel_jobs(
+        "dry run of cancel by filter": lambda: runtime.bulk.cancel_jobs(
             ALL, dry_run=True, audit=Audit()
         ),
-        "list of nothing": lambda: runtime.list_jobs(
+        "list of nothing": lambda: runtime.jobs.list_jobs(
             none, page_size=100, page_token="", include_payloads=False
         ),
-        "cancel by filter": lambda: runtime.cancel_jobs(ALL, dry_run=False, audit=Audit()),
-        "dry run of retry by filter": lambda: runtime.retry_jobs(
+        "cancel by filter": lambda: runtime.bulk.cancel_jobs(ALL, dry_run=False, audit=Audit()),
+        "dry run of retry by filter": lambda: runtime.bulk.retry_jobs(
             ENDED, dry_run=True, audit=Audit()
         ),
     }
@@ -93,18 +93,18 @@ def _calls_on_live(runtime: Runtime) -> dict[str, Call]:
 
 def _calls_on_ended(runtime: Runtime) -> dict[str, Call]:
     return {
-        "retry by filter": lambda: runtime.retry_jobs(ENDED, dry_run=False, audit=Audit()),
-        "cancel again": lambda: runtime.cancel_jobs(ALL, dry_run=False, audit=Audit()),
-        "delete by filter": lambda: runtime.delete_jobs(ENDED, dry_run=False, audit=Audit()),
+        "retry by filter": lambda: runtime.bulk.retry_jobs(ENDED, dry_run=False, audit=Audit()),
+        "cancel again": lambda: runtime.bulk.cancel_jobs(ALL, dry_run=False, audit=Audit()),
+        "delete by filter": lambda: runtime.bulk.delete_jobs(ENDED, dry_run=False, audit=Audit()),
     }
 
 
 def _drain(runtime: Runtime) -> Call:
-    return lambda: runtime.drain_queue(QUEUE, dry_run=False, audit=Audit())
+    return lambda: runtime.queues.drain_queue(QUEUE, dry_run=False, audit=Audit())
 
 
 def _delete(runtime: Runtime) -> Call:
-    return lambda: runtime.delete_queue(QUEUE, force=True, dry_run=False, audit=Audit())
+    return lambda: runtime.queues.delete_queue(QUEUE, force=True, dry_run=False, audit=Audit())
 
 
 async def _measure(bench: Bench, what: str, call: Call) -> None:
@@ -127,7 +127,7 @@ async def _fill_lots(runtime: Runtime, jobs: int) -> None:
 
 
 async def _fill_rows(runtime: Runtime, jobs: int) -> None:
-    rows = Rows([PAYLOAD] * BATCH, [DEFAULT_OPTIONS] * BATCH, [], [])
+    rows = JobColumns([PAYLOAD] * BATCH, [DEFAULT_OPTIONS] * BATCH, [], [])
     await _push(runtime, Push(QUEUE, DEFAULT_OPTIONS, rows=rows), jobs // BATCH)
 
 
@@ -135,7 +135,7 @@ async def _push(runtime: Runtime, push: Push, times: int) -> None:
     """Pushes the same again and again, with little left for the disk when it is measured."""
     push.level = AckLevel.BUFFERED
     for number in range(times):
-        await runtime.push(push)
+        await runtime.pushes.push(push)
         if number % 16 == 0:
             await runtime.core.commits.wait()
     await runtime.core.commits.wait()
@@ -148,7 +148,7 @@ async def _runtime(bench: Bench) -> AsyncIterator[Runtime]:
     data = bench.fresh_directory()
     runtime = await open_runtime(
         SqliteStore(data),
-        SqliteFinished(data),
+        SqliteEndedJobStore(data),
         shards=8,
         clock=SystemClock(),
         settings=RuntimeSettings(),

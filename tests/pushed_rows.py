@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from jobline_server.engine.commands import Push, Rows
+from jobline_server.engine.commands import JobColumns, Push
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions
 
@@ -20,12 +20,12 @@ class NewJob(NamedTuple):
     run_at_ms: int = 0
 
 
-def rows_of(jobs: Iterable[NewJob]) -> Rows:
+def rows_of(jobs: Iterable[NewJob]) -> JobColumns:
     """The columns of these rows; those that say nothing are empty."""
     listed = list(jobs)
     keys = [job.job_key for job in listed]
     moments = [job.run_at_ms for job in listed]
-    return Rows(
+    return JobColumns(
         [job.payload for job in listed],
         [job.options for job in listed],
         keys if any(keys) else [],
@@ -33,7 +33,7 @@ def rows_of(jobs: Iterable[NewJob]) -> Rows:
     )
 
 
-def jobs_of(rows: Rows) -> list[NewJob]:
+def jobs_of(rows: JobColumns) -> list[NewJob]:
     """The rows in these columns."""
     keys = rows.job_keys or [""] * len(rows)
     moments = rows.run_at_ms or [0] * len(rows)

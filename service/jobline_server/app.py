@@ -13,24 +13,28 @@ from os import urandom
 from time import perf_counter
 from typing import TypeVar
 
-from jobline_server.background.beat import Background
-from jobline_server.background.checkpoints import CheckpointBeat
-from jobline_server.background.retention import RetentionBeat
-from jobline_server.background.tidying import EmptyQueuesBeat, OldStreamsBeat, SpaceBeat
-from jobline_server.background.unhandled import UnhandledNamesBeat
+from jobline_server.background.checkpoints import CheckpointTask
+from jobline_server.background.housekeeping import (
+    DeleteIdleQueues,
+    RestoreBallast,
+    SendOldStreamsAway,
+)
+from jobline_server.background.periodic import Background
+from jobline_server.background.retention import RetentionTask
+from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.config import Settings
 from jobline_server.room_settings import call_limits, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.transport import Serving, choose_transport, serve
-from jobline_server.runtime.ageing import Ageing
 from jobline_server.runtime.clock import Clock, SystemClock
+from jobline_server.runtime.ended.disk_space import Room
+from jobline_server.runtime.ended.retention import EndedRetention
 from jobline_server.runtime.opening import open_runtime
-from jobline_server.runtime.room import Room
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.telemetry.calls import CallMeters
@@ -140,11 +144,11 @@ class Server:
                 losses=losses,
             ),
         )
-        finished = SqliteFinished(settings.data, losses=losses)
+        ended_store = SqliteEndedJobStore(settings.data, losses=losses)
         try:
             self._runtime = await open_runtime(
                 store,
-                finished,
+                ended_store,
                 shards=settings.shards,
                 clock=self.clock,
                 settings=runtime_settings(settings),
@@ -153,7 +157,7 @@ class Server:
             )
         except BaseException:
             # Their threads would keep the process alive.
-            await finished.close()
+            await ended_store.close()
             await store.close()
             raise
         self._runtime.start()
@@ -162,14 +166,14 @@ class Server:
         runtime = self.runtime
         self._background = Background(
             [
-                CheckpointBeat(runtime.checkpoints),
-                RetentionBeat(runtime.core, Ageing(runtime.core, runtime.ended)),
-                EmptyQueuesBeat(runtime.core),
-                SpaceBeat(Room(runtime.core, runtime.ended.finished)),
-                OldStreamsBeat(
+                CheckpointTask(runtime.checkpoints),
+                RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended)),
+                DeleteIdleQueues(runtime.core),
+                RestoreBallast(Room(runtime.core, runtime.ended.ended_store)),
+                SendOldStreamsAway(
                     runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
                 ),
-                UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled),
+                UnhandledNames(runtime.core, runtime.streams.tell_unhandled),
             ],
             runtime.core,
         )

@@ -95,11 +95,11 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
 
 
 def look_for_cycles(core: Core) -> None:
-    """Has the collector look between turns of the loop; to be called in it."""
+    """Has the collector look between iterations of the loop; to be called in it."""
     looks = memory.Looks(asyncio.get_running_loop().time)
     core.listen("memory", lambda _turns: looks.turn_ended())
     # A thousand streams may open, and as many calls be answered, without a commit.
-    core.heartbeat.on_beat = looks.turn_ended
+    core.heartbeat.on_heartbeat = looks.turn_ended
 
 
 def why_not(error: Exception, settings: Settings) -> str:

@@ -34,7 +34,7 @@ async def retain(server: RunningServer, milliseconds: int = 0) -> None:
     """Lets time pass and retention run."""
     server.advance(milliseconds)
     background = server.server.background
-    (beat,) = [beat for beat in background.beats if beat.name == "retention"]
+    (beat,) = [beat for beat in background.tasks if beat.name == "retention"]
     await background.run_once(beat)
     assert background.records["retention"].work.failures == 0
 

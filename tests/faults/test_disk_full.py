@@ -90,7 +90,7 @@ async def end_until_full(server: RunningServer, client: AsyncClient) -> None:
 async def run_beat(server: RunningServer, name: str) -> None:
     """One run of a part of the background."""
     background = server.server.background
-    (beat,) = [beat for beat in background.beats if beat.name == name]
+    (beat,) = [beat for beat in background.tasks if beat.name == name]
     await background.run_once(beat)
 
 

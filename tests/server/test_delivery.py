@@ -28,7 +28,7 @@ async def test_a_reply_that_could_not_be_written_gives_its_jobs_back(
     """Trial A3: cancelled when the handler had its jobs, and before the loop could know."""
     stub: Any = JobServiceStub(channel)
     request = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], wait={"seconds": 20})
-    original = server.runtime.pull
+    original = server.runtime.pulls.pull
     calls: list[Any] = []
 
     async def cancelled_meanwhile(pull: Pull) -> Leased:
@@ -38,7 +38,7 @@ async def test_a_reply_that_could_not_be_written_gives_its_jobs_back(
         Event().wait(ON_ITS_WAY_SECONDS)
         return leased
 
-    monkeypatch.setattr(server.runtime, "pull", cancelled_meanwhile)
+    monkeypatch.setattr(server.runtime.pulls, "pull", cancelled_meanwhile)
     calls.append(stub.Pull(request))
     await until(lambda: len(server.server.admission.pulls) == 1)
     pushed = await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
@@ -49,7 +49,7 @@ async def test_a_reply_that_could_not_be_written_gives_its_jobs_back(
     monkeypatch.undo()
     (job,) = (await stub.Pull(request)).jobs
     assert job.id == pushed.first_id
-    view = await server.runtime.get_job(job.id)
+    view = await server.runtime.jobs.get_job(job.id)
     assert (view.attempts, view.stalls, view.releases) == (0, 0, 0)
 
 
@@ -108,7 +108,7 @@ async def test_a_call_that_breaks_during_its_first_write_ends_without_a_word(
     path = f"/jobline.v1.JobService/{method}"
     async with calls_unread(server.address, path, [message.SerializeToString()] * 2) as writer:
         await until(lambda: meter.started == 2)
-        for _ in range(100):  # turns of the loop, in which the first message is given to gRPC
+        for _ in range(100):  # iterations of the loop, in which the first message is given to gRPC
             await asyncio.sleep(0)
         writer.write(reset(1) + reset(3))
         await writer.drain()

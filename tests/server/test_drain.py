@@ -214,4 +214,4 @@ async def test_a_step_of_the_stop_that_fails_keeps_no_other_from_being_taken(
     with pytest.raises(OSError, match="the port cannot be closed"):
         await server.stop()
     async with running_server(tmp_path) as next_server:
-        assert next_server.runtime.get_queue("q").ready == 1
+        assert next_server.runtime.queues.get_queue("q").ready == 1

@@ -70,7 +70,7 @@ async def test_a_bug_in_a_stream_of_replies_tells_only_its_number(
         yield [(7, None)]
         raise RuntimeError(SECRET)
 
-    server.runtime.wait = broken  # type: ignore[assignment]  # a bug on purpose
+    server.runtime.waits.wait = broken  # type: ignore[assignment]  # a bug on purpose
     wait = JobServiceStub(channel).Wait(job_service_pb2.WaitRequest(ids=[7]))
 
     first: Any = await wait.read()
@@ -90,7 +90,7 @@ async def test_a_bug_while_a_stream_is_open_tells_only_its_number(
     def broken(_first: Any) -> None:
         raise RuntimeError(SECRET)
 
-    server.runtime.open_stream = broken  # type: ignore[assignment]  # a bug on purpose
+    server.runtime.streams.open_stream = broken  # type: ignore[assignment]  # a bug on purpose
     stream = JobServiceStub(channel).Stream()
     await stream.write(make(job_service_pb2.StreamRequest, open=PULL))
 
@@ -110,7 +110,7 @@ async def test_refusals_pass_through_the_table(
     async def refusing(_command: Any) -> None:
         raise Refused(kind, "said so", retry_after_ms=250)
 
-    server.runtime.push = refusing  # type: ignore[assignment]  # what a failing disk does
+    server.runtime.pushes.push = refusing  # type: ignore[assignment]  # what a failing disk does
     with pytest.raises(aio.AioRpcError) as caught:
         await JobServiceStub(channel).Push(job_service_pb2.PushRequest(queue="q", payloads=[b""]))
 

@@ -10,7 +10,7 @@ from jobline.v1 import queue_service_pb2 as queue_pb
 from jobline.v1.dead_letter_service_pb2_grpc import DeadLetterServiceStub
 from jobline.v1.job_admin_service_pb2_grpc import JobAdminServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
-from jobline_server.rpc import operations
+from jobline_server.rpc import audit_log
 from jobline_server.testing import running_server
 from tests.server.conftest import connect
 
@@ -31,7 +31,7 @@ async def test_operations_are_said_in_the_log_with_their_reason(
 ) -> None:
     """A trial and a look are not."""
     log = Log()
-    monkeypatch.setattr(operations, "LOG", log)
+    monkeypatch.setattr(audit_log, "LOG", log)
     async with running_server(transport=transport) as server, connect(server.address) as channel:
         jobs, queues = JobAdminServiceStub(channel), QueueServiceStub(channel)
         change = queue_pb.UpdateQueueRequest(queue="mail", reason="new")
@@ -58,7 +58,7 @@ async def test_an_operation_on_many_jobs_says_which_were_meant(
 ) -> None:
     """Ids are counted, for there may be 10,000."""
     log = Log()
-    monkeypatch.setattr(operations, "LOG", log)
+    monkeypatch.setattr(audit_log, "LOG", log)
     async with running_server(transport=transport) as server, connect(server.address) as channel:
         jobs, dead = JobAdminServiceStub(channel), DeadLetterServiceStub(channel)
         by_filter = admin_pb.CancelJobsRequest(reason="spam")

@@ -36,7 +36,7 @@ async def opened(stub: Any, *, session: str = "") -> Any:
 
 def only(server: RunningServer) -> Any:
     """The one worker that is connected."""
-    workers, _ = server.runtime.list_workers(page_size=10, page_token="", queue="")
+    workers, _ = server.runtime.statistics.list_workers(page_size=10, page_token="", queue="")
     assert len(workers) == 1
     return workers[0]
 
@@ -152,7 +152,7 @@ async def test_what_a_broken_stream_did_not_take_goes_on_at_once(
     assert queue.ready >= 7
     pull = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], wait={"seconds": 5})
     (job,) = (await stub.Pull(pull)).jobs
-    view = await server.runtime.get_job(job.id)
+    view = await server.runtime.jobs.get_job(job.id)
     assert (view.attempts, view.stalls) == (0, 0)
 
 

@@ -235,7 +235,9 @@ async def test_too_many_calls_at_once_are_all_answered(transport: str) -> None:
         # The native transport has 1,024 calls of a connection open at once; the rest wait.
         await until(lambda: meter.in_flight == 500 and meter.started == 8_000)
         await until(lambda: refused() == 7_500)
-        await server.runtime.push(Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * 500)))
+        await server.runtime.pushes.push(
+            Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * 500))
+        )
         answers = await asyncio.gather(*calls, return_exceptions=True)
 
         errors = [answer for answer in answers if isinstance(answer, aio.AioRpcError)]

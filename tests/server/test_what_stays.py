@@ -18,7 +18,7 @@ from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.rpc.admission import Admission, CallLimits
 from jobline_server.rpc.native import NativeCall
-from jobline_server.runtime.port import StreamPort
+from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import BytesChannel, call, encoded, refusal_of
 from tests.server.conftest import connect, until
@@ -128,7 +128,7 @@ async def test_nothing_of_a_stream_that_ended_outlives_it(
     opening = make(job_service_pb2.StreamRequest, open={"queues": [{"queue": "q"}]})
 
     def streams() -> int:
-        return sum(isinstance(found, StreamPort) for found in gc.get_objects())
+        return sum(isinstance(found, WorkerStream) for found in gc.get_objects())
 
     gc.collect()
     gc.disable()
@@ -221,11 +221,11 @@ async def test_pulls_that_nobody_reads_lease_no_more_than_fits(transport: str) -
             await until(lambda: sum(meter.ended.values()) == 40)
             assert 0 < admission.waiting_bytes <= admission.limits.reply_bytes
             assert meter.ended["RESOURCE_EXHAUSTED"] >= 30
-            assert server.runtime.get_queue("q").active == 10 * meter.ended["OK"]
+            assert server.runtime.queues.get_queue("q").active == 10 * meter.ended["OK"]
 
         await until(lambda: not unread(admission))
         if transport == "grpcio":  # which says that they were not written
-            await until(lambda: server.runtime.get_queue("q").ready == 500)
+            await until(lambda: server.runtime.queues.get_queue("q").ready == 500)
 
 
 async def test_calls_whose_replies_nobody_reads_stay_open(transport: str) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline_server.engine.values import JobState
-from jobline_server.storage.finished import (
+from jobline_server.storage.ended_store import (
+    EndedJobStore,
     EndedOp,
     EndedPage,
     EndedQuery,
     EndedRow,
     EndedSpan,
-    Finished,
     PutEnded,
     RemoveEnded,
     RemoveQueue,
@@ -83,7 +83,7 @@ def stale(row: EndedRow, at_ms: int) -> EndedRow:
     return EndedRow(**fields)
 
 
-async def everything(finished: Finished, page_size: int = 1_000) -> dict[int, EndedRow]:
+async def everything(finished: EndedJobStore, page_size: int = 1_000) -> dict[int, EndedRow]:
     """All that is kept, by id, through pages."""
     found: dict[int, EndedRow] = {}
     after: int | None = -1

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.endings import EndedJobs, EndedRuns
+from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobState
-from jobline_server.storage.finished import PutEnded
-from jobline_server.storage.shelf import Shelf
+from jobline_server.storage.ended_buffer import EndedBuffer
+from jobline_server.storage.ended_store import PutEnded
 
 COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED
 QUEUE = Queue("q", 1, 5)
@@ -23,17 +23,17 @@ def lot_of(first_id, count, size=1, queue=QUEUE, options=DEFAULT_OPTIONS):
 def runs(lot, *pieces, state=COMPLETED, ended_ms=1_000, delivery=9, worker="w", kept=True):
     """Members of a lot ended: `pieces` are (first id, count)."""
     starts, counts = [start for start, _ in pieces], [count for _, count in pieces]
-    return EndedRuns(lot, state, starts, counts, ended_ms, delivery, worker, kept)
+    return RunsEnded(lot, state, starts, counts, ended_ms, delivery, worker, kept)
 
 
 def singles(*ids, state=COMPLETED, kept=True, **fields):
     jobs = [Job(job_id, QUEUE, DEFAULT_OPTIONS, b"x", 7) for job_id in ids]
-    return EndedJobs(state, jobs, 1_000, kept, **fields)
+    return JobsEnded(state, jobs, 1_000, kept, **fields)
 
 
 def taken(*turns, completed_max=100):
     """What a shelf hands out after these turns."""
-    shelf = Shelf(completed_max)
+    shelf = EndedBuffer(completed_max)
     for turn in turns:
         shelf.add(turn)
     return shelf.take()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from jobline_server.engine.limits import SHARDS_DEFAULT, SHARDS_MAX
-from jobline_server.storage.finished import Finished
+from jobline_server.storage.ended_store import EndedJobStore
 from jobline_server.storage.journal_check import JournalCheck
 from jobline_server.storage.recovery_cases import Decision
 from jobline_server.storage.store import (
@@ -182,7 +182,7 @@ class MemoryStore:
         del file.journal[:rows]
         return min(limit_rows, file.superseded + len(cut) - rows)
 
-    async def join(self, finished: Finished) -> None:
+    async def join(self, finished: EndedJobStore) -> None:
         pass
 
     def space(self) -> SpaceReport:

@@ -177,7 +177,7 @@ class CommandRules(RuleBasedStateMachine):
         if not session:
             return Holder("puller", "")
         holder = self.shard.session_holder(session, f"worker {session}")
-        if holder.lost_ms is not None:
+        if holder.disconnected_ms is not None:
             resume(self.shard, self.now, holder)
         return holder
 

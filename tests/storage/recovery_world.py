@@ -11,19 +11,20 @@ from dataclasses import replace
 
 from jobline_server.engine import limits
 from jobline_server.engine.decide.timers import tick
-from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns, Ending
+from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, RunsEnded
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.image import image_of
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.values import EndReason, JobState, Now
 from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.codec import encode_batch, record_of
-from jobline_server.storage.finished import EndedOp
+from jobline_server.storage.ended_buffer import EndedBuffer
+from jobline_server.storage.ended_store import EndedOp
 from jobline_server.storage.recovery import Recovery, SetApart, recover_shard
 from jobline_server.storage.segments import KeySegments
-from jobline_server.storage.shelf import Shelf
 from jobline_server.storage.store import JournalRow, chain_of
-from tests.storage.finished_contract import Reference
+from tests.storage.ended_store_contract import Reference
 from tests.storage.memory_store import MemoryStore, run
 
 SHARD = 3
@@ -46,7 +47,7 @@ class World:
         self.finished = Reference()
         self.unsynced: list[EndedOp] = []
         self.durable_jobs = dict(self.finished.jobs)
-        self.shelf = Shelf()
+        self.shelf = EndedBuffer()
         self.checkpoint: Checkpoint | None = None
         self.ended: EndedModel = {}
         self.reports: list[SetApart] = []
@@ -160,7 +161,7 @@ class World:
         self.finished.write(self.unsynced[:ops_kept])
         self.durable_jobs = dict(self.finished.jobs)
         self.unsynced = []
-        self.shelf = Shelf()
+        self.shelf = EndedBuffer()
         self.checkpoint = None
         # Monotonic clocks begin anywhere, and wall clocks go on.
         self.now = Now(self.now.wall_ms + 700, 90_000)
@@ -192,7 +193,7 @@ class World:
 
 def _note(model: EndedModel, ending: Ending) -> None:
     """One ending in the plainest way there is."""
-    if isinstance(ending, EndedRuns | EndedJobs):
+    if isinstance(ending, RunsEnded | JobsEnded):
         if ending.kept:
             model.update((record.id, (ending.state, record)) for record in _records(ending))
     elif isinstance(ending, EndedChange):
@@ -206,8 +207,8 @@ def _note(model: EndedModel, ending: Ending) -> None:
             del model[job_id]
 
 
-def _records(ending: EndedRuns | EndedJobs) -> list[JobRecord]:
-    if isinstance(ending, EndedJobs):
+def _records(ending: RunsEnded | JobsEnded) -> list[JobRecord]:
+    if isinstance(ending, JobsEnded):
         return [replace(ending.record(job)) for job in ending.jobs]
     lot = ending.lot
     cancelled = ending.state is JobState.CANCELLED

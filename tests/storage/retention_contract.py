@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jobline_server.engine.values import JobState
-from jobline_server.storage.finished import (
+from jobline_server.storage.ended_store import (
+    EndedJobStore,
     EndedPart,
     EndedQuery,
     EndedSpan,
-    Finished,
     MarkStale,
     OwnCount,
     RemoveEnded,
 )
 from tests.storage.ended_reference import COMPLETED, DEAD, STALE, ids_of, put
-from tests.storage.finished_contract import Opening
+from tests.storage.ended_store_contract import Opening
 
 
 class RetentionContract:
@@ -194,7 +194,7 @@ class RetentionContract:
             assert ids_of(await finished.beyond_own_count(own, 99)) == [1, 2, 3]
 
 
-async def own_counts(finished: Finished) -> list[OwnCount]:
+async def own_counts(finished: EndedJobStore) -> list[OwnCount]:
     """All of them, one after the other."""
     found: list[OwnCount] = []
     own: OwnCount | None = None
@@ -203,7 +203,7 @@ async def own_counts(finished: Finished) -> list[OwnCount]:
     return found
 
 
-async def check_retention(finished: Finished) -> None:
+async def check_retention(finished: EndedJobStore) -> None:
     """What is due is what a look at all that is kept says is due."""
     parts = (await finished.list(EndedQuery(limit=999))).parts
     live = sorted(

@@ -92,7 +92,7 @@ records = st.builds(
     releases=st.integers(0, 1_000),
     delivery=deliveries,
     history=st.lists(attempts, max_size=3).map(tuple),
-    checkpoint=st.binary(max_size=8),
+    worker_checkpoint=st.binary(max_size=8),
     progress=st.floats(0, 100),
     progress_message=text,
     worker=text,
@@ -271,7 +271,7 @@ FACTS: dict[type, Any_] = {
         id=ids,
         progress=optional(st.floats(0, 100)),
         message=optional(text),
-        checkpoint=optional(st.binary(max_size=8)),
+        worker_checkpoint=optional(st.binary(max_size=8)),
     ),
     entries.JobsCancelled: st.builds(
         lambda fact, error: replace(fact, error=error),
@@ -282,7 +282,7 @@ FACTS: dict[type, Any_] = {
         entries.CancelRequested, at_ms=moments, queue=text, ids=id_lists
     ),
     entries.JobsRetried: jobs_retried(),
-    entries.JobsStaled: of_ended(entries.JobsStaled),
+    entries.JobsAgedOut: of_ended(entries.JobsAgedOut),
     entries.JobsDeleted: of_ended(entries.JobsDeleted),
     entries.QueueChanged: st.builds(
         entries.QueueChanged, at_ms=moments, queue=text, settings=settings, created_number=ids

@@ -87,7 +87,7 @@ def test_job_that_came_back_and_ended_before_it_was_written_loses_its_row(world)
     for job_id in ids:
         put_back(world, job_id)
     world.stage(1)
-    assert not world.shard.changes.buried_jobs, "the removal was taken up"
+    assert not world.shard.changes.deleted_jobs, "the removal was taken up"
     job_id = next(iter(world.shard.changes.jobs))  # and not yet written
     decide_cancel(world.shard, world.now, [job_id])
     world.finish_checkpoint(truncate=True)
@@ -141,7 +141,7 @@ def test_abandoned_checkpoint_loses_nothing(world):
         while world.stage(1):
             pass
         world.abandon_checkpoint()
-        assert world.shard.changes.buried_jobs
+        assert world.shard.changes.deleted_jobs
     world.finish_checkpoint(truncate=True)
     assert stored(world, ItemKind.JOB) == kept
     assert stored(world, ItemKind.LOT) == [kept_lot]

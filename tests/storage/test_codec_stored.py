@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline.v1 import store_pb2
-from jobline_server.engine.endings import EndedJobs, EndedRuns
+from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     Attempt,
@@ -39,7 +40,7 @@ from jobline_server.storage.codec.stored_shard import (
     encode_keys,
     encode_queue,
 )
-from jobline_server.storage.finished import EndedRow
+from jobline_server.storage.ended_store import EndedRow
 from jobline_server.wire.errors import fill_error
 from tests.storage import strategies as own
 
@@ -69,7 +70,7 @@ def jobs(draw: st.DrawFn) -> Job:
         if draw(st.booleans()):
             details = job.details = Details()
             details.history = tuple(draw(st.lists(own.attempts, max_size=3)))
-            details.checkpoint = draw(st.binary(max_size=8))
+            details.worker_checkpoint = draw(st.binary(max_size=8))
             details.progress = draw(st.floats(0, 100))
             details.progress_message = draw(own.text)
     if job.state is JobState.ACTIVE:
@@ -85,7 +86,7 @@ def visible(job: Job) -> dict[str, object]:
     found = {name: getattr(job, name) for name in Job.__slots__ if name not in BOOKKEEPING}
     details = {name: getattr(job.details, name) for name in Details.__slots__}
     has = job.holder
-    holder = (has.worker, has.session, has.version) if has else None
+    holder = (has.worker, has.session_id, has.version) if has else None
     return found | details | {"holder": holder}
 
 
@@ -124,7 +125,7 @@ def lots(draw: st.DrawFn) -> Lot:
             lot.leases.append(lease)
         start += count
     waiting = range(lot.cursor, len(payloads))
-    lot.gone = draw(st.sets(st.sampled_from(waiting))) if waiting else set()
+    lot.holes = draw(st.sets(st.sampled_from(waiting))) if waiting else set()
     lot.remaining = lot.waiting() + sum(lease.remaining for lease in lot.leases)
     return lot
 
@@ -132,7 +133,7 @@ def lots(draw: st.DrawFn) -> Lot:
 @given(lots().filter(lambda lot: lot.remaining))
 def test_lot_comes_back(lot):
     again = decode_lot(encode_lot(lot), queue_of, Holder)
-    for name in ("first_id", "options", "pushed_ms", "run_at_ms", "order", "cursor", "gone"):
+    for name in ("first_id", "options", "pushed_ms", "run_at_ms", "order", "cursor", "holes"):
         assert getattr(again, name) == getattr(lot, name)
     assert again.remaining == lot.remaining
     assert len(again.payloads) == len(lot.payloads)
@@ -142,7 +143,7 @@ def test_lot_comes_back(lot):
     for one, other in zip(again.leases, lot.leases, strict=True):
         assert one.open_indexes() == other.open_indexes()
         assert (one.delivery, one.lease_ms, one.remaining) == (9, 30, other.remaining)
-        assert one.holder.session == other.holder.session
+        assert one.holder.session_id == other.holder.session_id
         assert list(one.holder.leases.values()) == [one]
 
 
@@ -181,7 +182,7 @@ def row_of(first_id: int, count: int, blob: bytes) -> EndedRow:
 @given(jobs(), own.errors, st.sampled_from(EndReason))
 def test_ended_job_comes_back(job, error, reason):
     results = {job.id: b"done"}
-    ending = EndedJobs(JobState.DEAD, [job], 1_000, True, results, reason, error)
+    ending = JobsEnded(JobState.DEAD, [job], 1_000, True, results, reason, error)
     row = row_of(job.id, 1, encode_ended_job(ending, job))
     assert record_of(row, job.id) == ending.record(job)
 
@@ -200,7 +201,7 @@ def test_the_error_a_job_died_of_is_written_once():
     letters held half as many."""
     error = JobError(type="E", message="m" * 4_096, stack="s" * 16_384, details=b"d" * 16_384)
     job = failed_job(error)
-    ending = EndedJobs(JobState.DEAD, [job], 9, kept=True, error=error)
+    ending = JobsEnded(JobState.DEAD, [job], 9, kept=True, error=error)
 
     blob = encode_ended_job(ending, job)
 
@@ -212,7 +213,7 @@ def test_an_error_that_was_written_twice_is_read():
     """As files have it that were written before."""
     error = JobError(type="E", message="m")
     job = failed_job(error)
-    ending = EndedJobs(JobState.DEAD, [job], 9, kept=True, error=error)
+    ending = JobsEnded(JobState.DEAD, [job], 9, kept=True, error=error)
     stored = store_pb2.StoredEnded.FromString(encode_ended_job(ending, job))
     stored.job.ClearField("error_of_last_attempt")
     fill_error(stored.job.error, error)
@@ -222,10 +223,10 @@ def test_an_error_that_was_written_twice_is_read():
     assert record_of(row_of(job.id, 1, blob), job.id) == ending.record(job)
 
 
-def ended_run(state: JobState = JobState.COMPLETED) -> EndedRuns:
+def ended_run(state: JobState = JobState.COMPLETED) -> RunsEnded:
     payloads = Payloads.of([b"%d" % index for index in range(10)])
     lot = Lot(100, QUEUE, JobOptions(name="mail"), payloads, pushed_ms=7, run_at_ms=0)
-    return EndedRuns(lot, state, [102], [4], 1_000, 9, "w", True)
+    return RunsEnded(lot, state, [102], [4], 1_000, 9, "w", True)
 
 
 def test_job_comes_back_from_the_midst_of_a_run():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.endings import EndedJobs
+from jobline_server.engine.endings import JobsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.values import EndReason, JobError, JobOptions, Retention
 from jobline_server.storage.codec import record_of, records_of
@@ -95,7 +95,7 @@ def test_retention_of_their_own_stands_in_the_row():
     """The age runs from the last of a run."""
     own = JobOptions(retention=Retention(age_ms=500, count=3))
     lot = lot_of(100, 3, options=own)
-    dead = EndedJobs(DEAD, [Job(7, QUEUE, own, b"x", 7)], 1_000, kept=True)
+    dead = JobsEnded(DEAD, [Job(7, QUEUE, own, b"x", 7)], 1_000, kept=True)
     ops, _ = taken([runs(lot, (100, 2))], [runs(lot, (102, 1), ended_ms=1_200)], [dead])
     found = {op.row.first_id: (op.row.due_ms, op.row.keep_count) for op in ops}
     assert found == {100: (1_700, 3), 7: (1_500, 3)}

@@ -16,7 +16,7 @@ from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.entries import JobsCompleted
 from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.shard import Load
+from jobline_server.engine.state import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState, Now
 from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.codec.stored_shard import encode_keys
@@ -240,7 +240,7 @@ def test_leases_of_a_session_are_in_one_hand_again(world):
     world.commit()
     world.crash(ops_kept=0)
     holder = world.shard.holders["one"]
-    assert (holder.worker, holder.tally.jobs, len(holder.leases)) == ("w", 3, 2)
+    assert (holder.worker, holder.in_flight.jobs, len(holder.leases)) == ("w", 3, 2)
 
 
 def test_session_without_leases_is_forgotten(world):

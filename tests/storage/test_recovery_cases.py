@@ -17,7 +17,7 @@ from jobline_server.storage import recovery_cases
 from jobline_server.storage.recovery_cases import CASES, Decision
 from jobline_server.storage.sqlite.items import checkpoint_checksum_of
 from jobline_server.storage.store import DataLoss, StoreRefused
-from tests.storage import test_recovery_finished
+from tests.storage import test_recovery_ended
 from tests.storage.rows import blobs_of, items_of, opened
 from tests.storage.written_place import ACCEPTED, ACCEPTING, BLOBS, TAIL, Place
 
@@ -243,7 +243,7 @@ def test_every_case_has_its_number_and_its_test() -> None:
     assert [case.number for case in CASES] == list(range(1, len(CASES) + 1))
     tested = {
         int(number)
-        for module in (sys.modules[__name__], test_recovery_finished)
+        for module in (sys.modules[__name__], test_recovery_ended)
         for number in re.findall(r"test_case_(\d+)_", " ".join(vars(module)))
     }
     assert tested == {case.number for case in CASES}

@@ -21,7 +21,7 @@ from hypothesis.stateful import invariant, rule
 
 from jobline_server.engine import invariants
 from jobline_server.engine.decide.expiry import disconnect
-from jobline_server.engine.decide.queues import decide_delete_queue, decide_vanish
+from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_delete_queue
 from jobline_server.engine.image import counting_at, image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
@@ -40,12 +40,12 @@ class RecoveryMachine(CommandRules):
     @rule(passed_ms=st.sampled_from([100, 2_500, 6_000, 40_000, 40_000, HOUR_MS, 25 * HOUR_MS]))
     def time_passes(self, passed_ms):
         self.world.time_passes(passed_ms)
-        decide_vanish(self.shard, self.now)
+        decide_delete_idle_queues(self.shard, self.now)
 
     @rule(session=sessions, grace_ms=st.sampled_from([0, 15_000]))
     def lose_stream(self, session, grace_ms):
         holder = self.shard.holders.get(session)
-        if holder is not None and holder.lost_ms is None:
+        if holder is not None and holder.disconnected_ms is None:
             disconnect(self.shard, self.now, holder, grace_ms=grace_ms)
 
     @rule(queue=queues, what=st.sampled_from(["retry", "stale", "delete"]), again=st.booleans())

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.storage.sqlite.connection import PAGE_BYTES
+from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.storage.store import CommitUnknown, DataLoss, StoreRefused
 from tests.storage.rows import bad_of, blobs_of, checkpoint, items_of, job, opened, truncate_all
 
 SMALL = SqliteSettings(ballast_bytes=0, low_space_bytes=0)
 WAL_HEADER_BYTES = 32
-FRAME_BYTES = 24 + PAGE_BYTES
+FRAME_BYTES = 24 + SQLITE_PAGE_BYTES
 
 Files = dict[str, bytes]
 
@@ -166,7 +166,7 @@ async def test_flipped_bit_in_the_wal_is_refused_or_harmless(
     last = images[-1]
     refused = 0
     for start in range(WAL_HEADER_BYTES, len(last.wal), FRAME_BYTES):
-        for at in (start + 9, start + 24 + (start * 7) % PAGE_BYTES):
+        for at in (start + 9, start + 24 + (start * 7) % SQLITE_PAGE_BYTES):
             rotten = bytearray(last.wal)
             rotten[at] ^= 1 << at % 8
             shown = await journal_of(place, last.with_wal(bytes(rotten)))
@@ -219,5 +219,5 @@ async def test_refusal_keeps_the_wal_as_evidence(images: list[Image], place: Pat
 
 def test_page_size_of_the_images_is_ours(images: list[Image]) -> None:
     """Otherwise the cuts above are at the wrong places."""
-    assert struct.unpack(">I", images[-1].wal[8:12]) == (PAGE_BYTES,)
+    assert struct.unpack(">I", images[-1].wal[8:12]) == (SQLITE_PAGE_BYTES,)
     assert (len(images[-1].wal) - WAL_HEADER_BYTES) % FRAME_BYTES == 0

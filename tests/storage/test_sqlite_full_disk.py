@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.storage.finished import EndedQuery
+from jobline_server.storage.ended_store import EndedQuery
 from jobline_server.storage.sqlite.ballast import LAST_PART
 from jobline_server.storage.sqlite.connection import DatabaseSettings
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.storage.store import CommitUnknown, DiskFull, JournalRow
 from tests.storage.ended_reference import ids_of, put
@@ -229,7 +229,7 @@ async def test_start_on_a_full_disk_takes_the_ballast(small_disk: Path, make: Ma
 
 @pytest.mark.root
 async def test_finished_file_on_a_full_disk_refuses_and_goes_on(small_disk: Path) -> None:
-    finished = SqliteFinished(small_disk, DatabaseSettings(wal_bytes=MIB // 2))
+    finished = SqliteEndedJobStore(small_disk, DatabaseSettings(wal_bytes=MIB // 2))
     await finished.open()
     try:
         await finished.write([put(1)])

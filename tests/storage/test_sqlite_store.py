@@ -115,13 +115,13 @@ async def test_commit_is_one_hop_and_one_statement(
     one = await opened(store)
     two = Writer.of(await store.open_shard(1, 0, ID_BLOCK))
     hops: list[object] = []
-    hop = store._database._hop
+    hop = store._database._on_thread
 
     def counted(work: Callable[[sqlite3.Connection], object]) -> object:
         hops.append(work)
         return hop(work)
 
-    monkeypatch.setattr(store._database, "_hop", counted)
+    monkeypatch.setattr(store._database, "_on_thread", counted)
     executed.clear()
     await store.commit([one.row(b"a"), two.row(b"b")], {0: 99_999})
     assert (len(hops), len(executed)) == (1, 1)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from jobline_server.storage.finished import EndedQuery
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.ended_store import EndedQuery
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.items import shard_row
 from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
@@ -50,7 +50,7 @@ class Place:
     async def end_jobs(self, *ids: int) -> list[int]:
         """Jobs that ended, in the finished file; a checkpoint cut the journal that told of them.
         Returns all that the file has then."""
-        store, finished = self.store(), SqliteFinished(self.directory)
+        store, finished = self.store(), SqliteEndedJobStore(self.directory)
         writer = await opened(store)
         await finished.open()
         try:
@@ -70,7 +70,7 @@ class Place:
     async def ended(self, settings: SqliteSettings = SMALL) -> list[int]:
         """Opens both files, and returns the jobs in the finished file."""
         store = self.store(settings)
-        finished = SqliteFinished(self.directory, losses=settings.losses)
+        finished = SqliteEndedJobStore(self.directory, losses=settings.losses)
         try:
             await store.open(2)
             await finished.open()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobline_server.background.beat import Counts
+from jobline_server.background.periodic import Counts
 from jobline_server.engine.values import Now
 from jobline_server.runtime.checkpoints import Checkpoints
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointBeat:
+class CheckpointTask:
     """Takes the checkpoints that are worth it."""
 
     checkpoints: Checkpoints

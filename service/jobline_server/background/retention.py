@@ -19,13 +19,13 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from jobline_server.background.beat import Counts
+from jobline_server.background.periodic import Counts
 from jobline_server.engine import limits
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now
-from jobline_server.runtime.ageing import Ageing, Slice, in_steps
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended_places import Ended, Place
+from jobline_server.runtime.ended.retention import EndedRetention, Slice, in_steps
+from jobline_server.runtime.ended.retention_hints import Ended, Place
 
 EVERY_SECONDS = 10.0
 # After a run that left something: a queue whose jobs end one by one would outrun a slice every ten
@@ -66,11 +66,11 @@ class Calendar:
 
 
 @dataclass(slots=True)
-class RetentionBeat:
+class RetentionTask:
     """Ages and evicts ended jobs."""
 
     core: Core
-    ageing: Ageing
+    ageing: EndedRetention
     name: str = "retention"
     _left_some: bool = field(default=False, init=False)
     _calendar: Calendar | None = field(default=None, init=False)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from jobline_server.background.beat import Counts
+from jobline_server.background.periodic import Counts
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
@@ -29,7 +29,7 @@ NAMES_MAX = 1_000
 
 
 @dataclass(slots=True)
-class UnhandledNamesBeat:
+class UnhandledNames:
     """Looks at the queues that workers take from."""
 
     core: Core
@@ -41,7 +41,7 @@ class UnhandledNamesBeat:
 
     async def run_once(self, _now: Now) -> Counts:
         """Warns of what is new."""
-        queues = self.core.turns.queues()
+        queues = self.core.rings.queues()
         start = self._at if self._at < len(queues) else 0
         part = queues[start : start + QUEUES_AT_ONCE]
         self._at = start + len(part)
@@ -54,7 +54,7 @@ class UnhandledNamesBeat:
 
     def _look(self, name: str) -> int:
         """Warns of a queue's names; returns how often."""
-        queue, handled = self._queue(name), self.core.turns.names(name)
+        queue, handled = self._queue(name), self.core.rings.names(name)
         if queue is None or handled is None:
             self._said.pop(name, None)
             return 0

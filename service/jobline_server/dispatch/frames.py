@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Exceptions, ExtendItem, FailItem, Leased, ReleaseItem
+from jobline_server.engine.commands import ExtendItem, FailItem, Leased, NotDone, ReleaseItem
 from jobline_server.engine.values import RevokeReason
 
 
@@ -90,7 +90,7 @@ class Confirm(NamedTuple):
     """
 
     seq: int
-    exceptions: Exceptions
+    exceptions: NotDone
     dead: Sequence[int] = ()
 
 

@@ -3,7 +3,7 @@
     worker ── open ──▶ OPEN ── drain / goaway ──▶ DRAINING ── half-close, nothing held ──▶ ENDED
            ── window, settle, extend ──▶    ◀── deliver, confirm, revoke, heartbeat ──
 
-The server hands out at most the window: what the worker has unfinished is counted in `tally`,
+The server hands out at most the window: what the worker has unfinished is counted in `in_flight`,
 which the engine keeps in step as jobs are leased and settled, so the credit is window minus tally
 and nothing has to be counted twice. Only what the worker has not read counts until it was written,
 even if it is settled meanwhile by another call: who does not read is sent no more.
@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from jobline_server.dispatch.frames import Confirm, Goaway, Open, Opened, ServerFrame, Window
-from jobline_server.engine.commands import Exceptions, Leased, RefusalKind, Refused
-from jobline_server.engine.holder import Tally
+from jobline_server.engine.commands import Leased, NotDone, RefusalKind, Refused
+from jobline_server.engine.holder import InFlight
 from jobline_server.engine.values import Now, RevokeReason
 
 # A side that hears nothing for this many heartbeat intervals takes the stream for dead.
@@ -40,15 +40,15 @@ class Session:
 
     def __init__(self, opened: Open, session: str, now: Now, *, heartbeat_ms: int) -> None:
         self.open = opened
-        self.session = session
+        self.session_id = session
         self.heartbeat_ms = heartbeat_ms
         self.phase = Phase.OPEN
-        self.tally = Tally()
+        self.in_flight = InFlight()
         self.window = Window(jobs=0)
         self.connected_ms = now.wall_ms
         self.opened_ms = now.mono_ms
         self._close_ms: int | None = None
-        self.heard_ms = now.mono_ms
+        self.last_seen_ms = now.mono_ms
         self.heard_wall_ms = now.wall_ms
         self.half_closed = False
         self.is_resuming = False
@@ -60,7 +60,7 @@ class Session:
         # Confirms, their outcomes and revokes that are in no frame yet.
         self.unsent = 0
         # Jobs and payload bytes in no frame yet, and in the frame that is being written.
-        self._unread = Tally()
+        self._unread = InFlight()
         self._in_frame = (0, 0)
         self._unconfirmed = 0
         self._names = _names_by_queue(opened)
@@ -69,7 +69,7 @@ class Session:
 
     def handle_any(self, now: Now) -> None:
         """Every frame shows that the worker lives."""
-        self.heard_ms = now.mono_ms
+        self.last_seen_ms = now.mono_ms
         self.heard_wall_ms = now.wall_ms
         self._is_missed = False
         if self.half_closed:
@@ -97,7 +97,7 @@ class Session:
         been heard since, it may be gone, with a connection that does not tell: until it is heard
         again it gets no job that would stall as well.
         """
-        self._is_missed |= now.mono_ms >= self.heard_ms + lease_ms
+        self._is_missed |= now.mono_ms >= self.last_seen_ms + lease_ms
 
     def handle_half_close(self) -> None:
         """The worker sends no more; the stream ends after the last confirm."""
@@ -110,7 +110,7 @@ class Session:
         """Answers `open`."""
         resumed, self.is_resuming = bool(held_ids), False
         self._out.opened = Opened(
-            self.session, self.heartbeat_ms, resumed, held_ids, held_deliveries
+            self.session_id, self.heartbeat_ms, resumed, held_ids, held_deliveries
         )
         self._has_out = True
 
@@ -126,7 +126,7 @@ class Session:
         unsent, self._out.leased = self._out.leased, []
         return unsent
 
-    def confirm(self, seq: int, exceptions: Exceptions, dead: Sequence[int] = ()) -> None:
+    def confirm(self, seq: int, exceptions: NotDone, dead: Sequence[int] = ()) -> None:
         """A settle is on disk; fails of the indexes `dead` made their jobs DEAD. Number 0 asked for
         no answer.
         """
@@ -168,7 +168,7 @@ class Session:
         """
         if self.phase is not Phase.OPEN or self._is_missed or self.is_resuming:
             return 0, 0
-        window, jobs, payload_bytes = self.window, self.tally.jobs, self.tally.payload_bytes
+        window, jobs, payload_bytes = self.window, self.in_flight.jobs, self.in_flight.payload_bytes
         if self._is_behind():
             jobs = max(jobs, self._unread.jobs)
             payload_bytes = max(payload_bytes, self._unread.payload_bytes)
@@ -189,8 +189,8 @@ class Session:
 
     def _is_behind(self) -> bool:
         """Whether the worker has settled more than it can have read."""
-        unread, tally = self._unread, self.tally
-        return unread.jobs > tally.jobs or unread.payload_bytes > tally.payload_bytes
+        unread, in_flight = self._unread, self.in_flight
+        return unread.jobs > in_flight.jobs or unread.payload_bytes > in_flight.payload_bytes
 
     def names_for(self, queue: str) -> frozenset[str] | None:
         """The names it handles in a queue; None: any."""
@@ -226,10 +226,10 @@ class Session:
         return now.mono_ms >= self._silent_ms()
 
     def _silent_ms(self) -> int:
-        return self.heard_ms + SILENT_INTERVALS * self.heartbeat_ms
+        return self.last_seen_ms + SILENT_INTERVALS * self.heartbeat_ms
 
 
-def entries_of(exceptions: Exceptions, dead: Sequence[int]) -> int:
+def entries_of(exceptions: NotDone, dead: Sequence[int]) -> int:
     """What the answer to a settle counts for: itself, and each outcome that it names."""
     return 1 + len(exceptions) + len(dead)
 

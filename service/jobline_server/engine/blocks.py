@@ -11,15 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jobline_server.engine.lane import Item
-    from jobline_server.engine.queue import Queue
-    from jobline_server.engine.shard import Shard
-
-_BITS = 6
-BLOCK_IDS = 1 << _BITS
+BLOCK_BITS = 6
+BLOCK_IDS = 1 << BLOCK_BITS
 
 
 class IdBlocks:
@@ -47,7 +41,7 @@ class IdBlocks:
 
     def add_one(self, item_id: int) -> None:
         """Counts one item in."""
-        self._change(item_id >> _BITS, 1)
+        self._change(item_id >> BLOCK_BITS, 1)
 
     def remove(self, ids: list[int], *, neighbours: bool) -> None:
         """Counts items out."""
@@ -55,18 +49,21 @@ class IdBlocks:
 
     def remove_one(self, item_id: int) -> None:
         """Counts one item out."""
-        self._change(item_id >> _BITS, -1)
+        self._change(item_id >> BLOCK_BITS, -1)
 
     def _count(self, ids: list[int], sign: int, *, neighbours: bool) -> None:
         if neighbours:
             self._count_run(ids[0], ids[-1], sign)
         else:
-            for block, count in Counter([one >> _BITS for one in ids]).items():
+            for block, count in Counter([one >> BLOCK_BITS for one in ids]).items():
                 self._change(block, sign * count)
 
     def _count_run(self, first_id: int, last_id: int, sign: int) -> None:
-        for block in range(first_id >> _BITS, (last_id >> _BITS) + 1):
-            low, high = max(first_id, block << _BITS), min(last_id + 1, (block + 1) << _BITS)
+        for block in range(first_id >> BLOCK_BITS, (last_id >> BLOCK_BITS) + 1):
+            low, high = (
+                max(first_id, block << BLOCK_BITS),
+                min(last_id + 1, (block + 1) << BLOCK_BITS),
+            )
             self._change(block, sign * (high - low))
 
     def _change(self, block: int, by: int) -> None:
@@ -76,47 +73,3 @@ class IdBlocks:
             counts[block] = left
         else:
             del counts[block]
-
-
-def items_from(
-    shard: Shard, queue: Queue | None, first_id: int, look_ids: int
-) -> Iterator[list[Item]]:
-    """The single jobs and lots of a queue, or of all (None), by id, from the lot on that holds
-    `first_id`, for callers that must not stand still: a list, perhaps an empty one, for every
-    `look_ids` ids, or queues and blocks, that were looked at. What is pushed meanwhile is not among
-    them.
-    """
-    holds_it = shard.lots.find(first_id)
-    if holds_it is not None:
-        first_id = holds_it.first_id
-    low, end_id = first_id >> _BITS, shard.next_id()
-    found_blocks: set[int] = set()
-    looked = 0
-    for one in list(shard.queues.values()) if queue is None else [queue]:
-        found_blocks.update([block for block in one.blocks if block >= low])
-        looked += 1 + len(one.blocks)
-        if looked >= look_ids:
-            looked = 0
-            yield []
-    # Numbers are let go as they are looked at: each was made among the jobs of its block, and the
-    # last of them would have the memory of all jobs that end meanwhile go back in one step.
-    blocks = sorted(found_blocks, reverse=True)
-    found_blocks.clear()
-    jobs, lots = shard.jobs, shard.lots.lots
-    at_once = max(look_ids // BLOCK_IDS, 1)
-    while blocks:
-        ids = [
-            job_id
-            for block in reversed(blocks[-at_once:])
-            for job_id in range(block << _BITS, (block + 1) << _BITS)
-            if first_id <= job_id < end_id
-        ]
-        del blocks[-at_once:]
-        # A lot whose first member left it has the id of a single job.
-        found = zip(jobs.find_between(ids), lots.find_between(ids), strict=True)
-        yield [
-            item
-            for both in found
-            for item in both
-            if item is not None and (queue is None or item.queue is queue)
-        ]

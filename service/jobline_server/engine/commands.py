@@ -73,7 +73,7 @@ class Refused(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Rows:
+class JobColumns:
     """Jobs to push that have something of their own, as columns: an object for each would be the
     second one that a job costs. `job_keys` and `run_at_ms` are empty if no job has any; a key of ""
     is none, and a time of 0 means at once.
@@ -87,9 +87,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.payloads)
 
-    def picked(self, indexes: Sequence[int]) -> Rows:
+    def picked(self, indexes: Sequence[int]) -> JobColumns:
         """Some of them."""
-        return Rows(
+        return JobColumns(
             [self.payloads[index] for index in indexes],
             [self.options[index] for index in indexes],
             [self.job_keys[index] for index in indexes] if self.job_keys else [],
@@ -97,7 +97,7 @@ class Rows:
         )
 
 
-NO_ROWS = Rows([], [])
+NO_ROWS = JobColumns([], [])
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Push:
 
     queue: str
     options: JobOptions
-    rows: Rows = NO_ROWS
+    rows: JobColumns = NO_ROWS
     payloads: Payloads = NO_PAYLOADS
     run_at_ms: int = 0
     level: AckLevel | None = None
@@ -163,7 +163,7 @@ class LeasedJob:
     attempt: int
     reason: LeaseReason
     lease_ms: int
-    checkpoint: bytes
+    worker_checkpoint: bytes
     pushed_ms: int
     job_key: str
     ready_ms: int = 0
@@ -248,7 +248,7 @@ class ExtendItem:
     lease_ms: int | None = None
     progress: float | None = None
     message: str | None = None
-    checkpoint: bytes | None = None
+    worker_checkpoint: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -263,5 +263,5 @@ class Ended:
     error: JobError | None = None
 
 
-Exceptions = list[tuple[int, SettleOutcome]]
+NotDone = list[tuple[int, SettleOutcome]]
 """Outcomes that are not DONE, by index."""

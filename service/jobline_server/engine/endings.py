@@ -20,7 +20,7 @@ from jobline_server.engine.values import EndReason, JobError, JobState
 
 
 @dataclass(slots=True)
-class EndedRuns:
+class RunsEnded:
     """Members of one lot that ended alike, as runs of ids: what they share is the lot's.
     `delivery`, `worker` and `leased_ms` are those of their lease, 0 and "" if they were never
     handed out.
@@ -49,7 +49,7 @@ class EndedRuns:
 
 
 @dataclass(slots=True)
-class EndedJobs:
+class JobsEnded:
     """Jobs of one queue that ended alike; `job.holder` is who had each of them last. `results` are
     by id, of those that left one; `reason`, `error` and `before`, the state they were in, are
     everybody's.
@@ -93,7 +93,7 @@ class QueueGone:
     live: list[tuple[int, int]] = field(default_factory=list)
 
 
-Ending = EndedRuns | EndedJobs | EndedChange | QueueGone
+Ending = RunsEnded | JobsEnded | EndedChange | QueueGone
 
 Happened = tuple[Fact, Sequence[Ending]]
 """A fact, and the endings that followed from it."""

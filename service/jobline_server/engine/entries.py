@@ -9,8 +9,10 @@ On disk it is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import (
     Attempt,
     EndReason,
@@ -21,11 +23,6 @@ from jobline_server.engine.values import (
     QueueSettings,
     ReleaseReason,
 )
-
-if TYPE_CHECKING:
-    from jobline_server.engine.holder import Holder
-    from jobline_server.engine.payloads import Payloads
-    from jobline_server.engine.producers import Call
 
 
 @dataclass(slots=True)
@@ -170,7 +167,7 @@ class JobReported:
     id: int
     progress: float | None
     message: str | None
-    checkpoint: bytes | None
+    worker_checkpoint: bytes | None
 
 
 @dataclass(slots=True)
@@ -211,7 +208,7 @@ class JobRecord:
     releases: int = 0
     delivery: int = 0
     history: tuple[Attempt, ...] = ()
-    checkpoint: bytes = b""
+    worker_checkpoint: bytes = b""
     progress: float = 0.0
     progress_message: str = ""
     worker: str = ""
@@ -232,7 +229,7 @@ class JobsRetried:
 
 
 @dataclass(slots=True)
-class JobsStaled:
+class JobsAgedOut:
     """Ended jobs of one queue are past their first retention; `state` is where they were."""
 
     at_ms: int
@@ -304,7 +301,7 @@ Fact = (
     | JobsCancelled
     | CancelRequested
     | JobsRetried
-    | JobsStaled
+    | JobsAgedOut
     | JobsDeleted
     | QueueChanged
     | QueuePaused

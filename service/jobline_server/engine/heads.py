@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 
-from jobline_server.engine.lane import Item, Lane
+from jobline_server.engine.lane import Lane, LaneItem
 
 # Comes before every order.
 LOWEST = -(1 << 62)
 
-_Opened = tuple[int, int, Item, Iterator[Item]]
+_Opened = tuple[int, int, LaneItem, Iterator[LaneItem]]
 """The order of an item, a number that no other has, the item, and what stands behind it."""
 
 
@@ -46,7 +46,7 @@ class LaneHeads:
         """A lane is new, or something was put before its head."""
         heappush(self._entries, (LOWEST, self._mark(lane), lane))
 
-    def durable(self, committed: int) -> Iterator[Item]:
+    def durable(self, committed: int) -> Iterator[LaneItem]:
         """What may go out of all lanes, in order, each as far as it is on disk. Nothing may change
         meanwhile.
         """
@@ -91,7 +91,7 @@ def _counts(number: int, lane: Lane) -> bool:
     return lane.mark == number and lane.ready > 0
 
 
-def _open(opened: list[_Opened], number: int, items: Iterator[Item]) -> None:
+def _open(opened: list[_Opened], number: int, items: Iterator[LaneItem]) -> None:
     """The next of these items, if there is one, is merged with those of other lanes."""
     item = next(items, None)
     if item is not None:

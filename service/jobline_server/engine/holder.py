@@ -10,17 +10,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import ReferenceType, ref
 
 from jobline_server.engine import limits
 
-if TYPE_CHECKING:
-    from jobline_server.engine.job import Job
-    from jobline_server.engine.lot import RunLease
+
+class Lease(Protocol):
+    """What a holder has: a run of a lot's jobs, or a single job."""
+
+    delivery: int
+    lease_ms: int
+    deadline_ms: int
+
+    def unfinished(self) -> tuple[int, int]:
+        """Jobs and payload bytes that are still leased."""
+
+    def open_ids(self) -> list[int]:
+        """Ids that are still leased."""
 
 
-class Tally:
+class InFlight:
     """What one consumer has unfinished, over all shards: the other side of its window. `freed` is
     called once, when something of it is settled, if somebody waits for that.
     """
@@ -44,75 +54,77 @@ class Tally:
 class Holder:
     """One session's leases on one shard, or those of one pull.
 
-    `heard_ms` is when the worker last sent anything (monotonic); a pull is never heard, its leases
-    are extended one by one. `lost_ms` is when its stream broke, and `grace_ms` how long its leases
-    outlive that.
+    `last_seen_ms` is when the worker last sent anything (monotonic); a pull is never heard, its
+    leases are extended one by one. `disconnected_ms` is when its stream broke, and `grace_ms` how
+    long its leases outlive that.
     """
 
     __slots__ = (
         "__weakref__",
         "armed",
         "grace_ms",
-        "heard_ms",
+        "last_seen_ms",
         "lease_ms_min",
         "leases",
-        "lost_ms",
-        "session",
-        "tally",
+        "disconnected_ms",
+        "session_id",
+        "in_flight",
         "version",
         "worker",
     )
 
     def __init__(
-        self, worker: str, session: str, version: str = "", *, tally: Tally | None = None
+        self, worker: str, session: str, version: str = "", *, in_flight: InFlight | None = None
     ) -> None:
         self.worker = worker
         self.version = version
-        self.session = session
-        self.tally = tally or Tally()
-        self.leases: dict[int, RunLease | Job] = {}
-        self.heard_ms = 0
-        self.lost_ms: int | None = None
+        self.session_id = session
+        self.in_flight = in_flight or InFlight()
+        self.leases: dict[int, Lease] = {}
+        self.last_seen_ms = 0
+        self.disconnected_ms: int | None = None
         self.grace_ms = limits.DISCONNECT_GRACE_MS
         self.lease_ms_min = limits.LEASE_MS_MAX
         self.armed: int | None = None
 
-    def add(self, lease: RunLease | Job, first_id: int, jobs: int, payload_bytes: int) -> None:
+    def add(self, lease: Lease, first_id: int, jobs: int, payload_bytes: int) -> None:
         """Takes a lease into its hands."""
         self.leases[first_id] = lease
-        self.tally.jobs += jobs
-        self.tally.payload_bytes += payload_bytes
+        self.in_flight.jobs += jobs
+        self.in_flight.payload_bytes += payload_bytes
         self.lease_ms_min = min(self.lease_ms_min, lease.lease_ms)
 
     def settle(self, jobs: int, payload_bytes: int) -> None:
         """Jobs of a lease are settled: their place in the window is free."""
-        self.tally.settle(jobs, payload_bytes)
+        self.in_flight.settle(jobs, payload_bytes)
 
-    def deadline_of(self, lease: RunLease | Job) -> int:
+    def deadline_of(self, lease: Lease) -> int:
         """A moment before which this lease does not end if nothing more is heard, in monotonic
         milliseconds.
         """
         return self.ends_ms(lease, lease.deadline_ms)
 
-    def ends_ms(self, lease: RunLease | Job, ends_ms: int) -> int:
+    def ends_ms(self, lease: Lease, ends_ms: int) -> int:
         """When a lease ends that would end at `ends_ms` by itself: what is heard of a session
         extends all its leases, and a broken stream cuts them short.
         """
-        if self.session:
-            ends_ms = max(ends_ms, self.heard_ms + lease.lease_ms)
-        return ends_ms if self.lost_ms is None else min(ends_ms, self.lost_ms + self.grace_ms)
+        if self.session_id:
+            ends_ms = max(ends_ms, self.last_seen_ms + lease.lease_ms)
+        return (
+            ends_ms
+            if self.disconnected_ms is None
+            else min(ends_ms, self.disconnected_ms + self.grace_ms)
+        )
 
-    def count_with(self, tally: Tally) -> None:
-        """Counts its leases in another tally from now on: that of the stream its worker came back
-        on.
-        """
-        if tally is self.tally:
+    def count_with(self, in_flight: InFlight) -> None:
+        """Counts its leases as those of the stream its worker came back on."""
+        if in_flight is self.in_flight:
             return
-        self.tally = tally
+        self.in_flight = in_flight
         for lease in self.leases.values():
             jobs, payload_bytes = lease.unfinished()
-            tally.jobs += jobs
-            tally.payload_bytes += payload_bytes
+            in_flight.jobs += jobs
+            in_flight.payload_bytes += payload_bytes
 
     def held(self) -> Iterator[tuple[int, int]]:
         """(id, delivery) of every lease it holds, listed as they are asked for."""
@@ -143,10 +155,14 @@ class Holder:
         """
         if not self.leases:
             return None
-        if not self.session:
+        if not self.session_id:
             return min(map(self.deadline_of, self.leases.values()))
-        ends_ms = self.heard_ms + self.lease_ms_min
-        return ends_ms if self.lost_ms is None else min(ends_ms, self.lost_ms + self.grace_ms)
+        ends_ms = self.last_seen_ms + self.lease_ms_min
+        return (
+            ends_ms
+            if self.disconnected_ms is None
+            else min(ends_ms, self.disconnected_ms + self.grace_ms)
+        )
 
 
 class LeaseWheel:

@@ -6,9 +6,11 @@ offsets, totals since the start, and everything of jobs that are never written.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
 
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord, KeyTable
 from jobline_server.engine.lot import Lot
@@ -73,7 +75,7 @@ def _queue(queue: Queue) -> tuple[Any, ...]:
 
 
 def _holder(holder: Holder | None) -> tuple[str, str, str] | None:
-    return None if holder is None else (holder.worker, holder.session, holder.version)
+    return None if holder is None else (holder.worker, holder.session_id, holder.version)
 
 
 def _job(job: Job) -> tuple[Any, ...]:
@@ -91,7 +93,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         _holder(job.holder),
         job.lease_reason,
         job.cancel_requested,
-        (details.history, details.checkpoint, details.progress, details.progress_message),
+        (details.history, details.worker_checkpoint, details.progress, details.progress_message),
     )
 
 
@@ -114,7 +116,7 @@ def _lot(lot: Lot) -> tuple[Any, ...]:
     ]
     # A lane moves the cursor over what is gone only when it gets there, which is no fact.
     cursor = lot.cursor
-    while cursor in lot.gone:
+    while cursor in lot.holes:
         cursor += 1
     return (lot.queue.name, lot.options, kept, lot.pushed_ms, lot.run_at_ms, cursor, leases)
 
@@ -124,7 +126,7 @@ def _lanes(queue: Queue) -> list[tuple[int, str, list[int]]]:
     for lane in queue.lanes():
         ids = [
             item.first_id if isinstance(item, Lot) else item.id
-            for item in lane
+            for item in cast("Iterable[Item]", lane)
             if item.is_ready() and not item.volatile
         ]
         if ids:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from jobline_server.engine.blocks import BLOCK_IDS
-from jobline_server.engine.lane import Item
+from jobline_server.engine.items import Item
 from jobline_server.engine.limits import HANDOUT_BITS
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
@@ -159,8 +159,8 @@ def sessions_are_known(shard: Shard) -> str:
     holders = [job.holder for job in shard.jobs.values() if job.holder is not None]
     holders += [lease.holder for lot in shard.lots.lots.values() for lease in lot.leases]
     for holder in holders:
-        if holder.session and shard.holders.get(holder.session) is not holder:
-            return f"session {holder.session} holds leases and is forgotten"
+        if holder.session_id and shard.holders.get(holder.session_id) is not holder:
+            return f"session {holder.session_id} holds leases and is forgotten"
     return ""
 
 
@@ -169,10 +169,12 @@ def windows_are_what_is_held(shard: Shard) -> str:
     for holder in shard.holders.values():
         held = [lease.unfinished() for lease in holder.leases.values()]
         jobs, payload_bytes = sum(count for count, _ in held), sum(size for _, size in held)
-        if jobs > holder.tally.jobs:
-            return f"session {holder.session} holds {jobs} jobs and counts {holder.tally.jobs}"
-        if payload_bytes > holder.tally.payload_bytes:
-            return f"session {holder.session} does not count {payload_bytes} bytes that it holds"
+        if jobs > holder.in_flight.jobs:
+            return (
+                f"session {holder.session_id} holds {jobs} jobs and counts {holder.in_flight.jobs}"
+            )
+        if payload_bytes > holder.in_flight.payload_bytes:
+            return f"session {holder.session_id} does not count {payload_bytes} bytes that it holds"
     return ""
 
 
@@ -197,7 +199,7 @@ def ids_are_new(shard: Shard) -> str:
     return ""
 
 
-def what_is_put_off_comes_up(shard: Shard) -> str:
+def what_is_delayed_comes_up(shard: Shard) -> str:
     """G7: whatever waits for its time is looked at when that has come."""
     known = set(shard.delayed)
     for job in shard.jobs.values():
@@ -231,7 +233,7 @@ def calls_add_up(shard: Shard) -> str:
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
     "G6": [keys_point_to_given_ids, calls_add_up],
-    "G7": [what_is_put_off_comes_up],
+    "G7": [what_is_delayed_comes_up],
     "G8": [one_lease_each, sessions_are_known, windows_are_what_is_held],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],

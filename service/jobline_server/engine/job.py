@@ -4,24 +4,20 @@ something of its own. All others live in lots and have no object.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseReason
-
-if TYPE_CHECKING:
-    from jobline_server.engine.holder import Holder
-    from jobline_server.engine.queue import Queue
 
 
 class Details:
     """What few jobs have; most hold none, so that a plain one stays small."""
 
-    __slots__ = ("checkpoint", "history", "progress", "progress_message")
+    __slots__ = ("worker_checkpoint", "history", "progress", "progress_message")
 
     def __init__(self) -> None:
         self.history: tuple[Attempt, ...] = ()
-        self.checkpoint = b""
+        self.worker_checkpoint = b""
         self.progress = 0.0
         self.progress_message = ""
 
@@ -98,6 +94,18 @@ class Job:
         """Whether it may be handed out."""
         return self.state is _READY
 
+    def reach_ready(self) -> bool:
+        """Whether it may be handed out."""
+        return self.state is _READY
+
+    def place(self) -> tuple[int, int]:
+        """Where it stands among all that are ready."""
+        return self.order, self.id
+
+    def payload_bytes_max(self) -> int:
+        """Bytes of its payload."""
+        return len(self.payload)
+
     def unfinished(self) -> tuple[int, int]:
         """Itself and its payload bytes, as a lease of one."""
         return 1, len(self.payload)
@@ -126,7 +134,7 @@ class Job:
             releases=self.releases,
             delivery=self.delivery,
             history=self.details.history,
-            checkpoint=self.details.checkpoint,
+            worker_checkpoint=self.details.worker_checkpoint,
             progress=self.details.progress,
             progress_message=self.details.progress_message,
             worker=self.holder.worker if self.holder else "",

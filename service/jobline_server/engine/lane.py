@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Protocol
 
 from jobline_server.engine import limits
-from jobline_server.engine.job import Job
-from jobline_server.engine.lot import Lot
-from jobline_server.engine.values import JobState
-
-Item = Lot | Job
+from jobline_server.engine.values import JobOptions, JobState
 
 # Looking a member up on its enum is dear before Python 3.12.
 _READY = JobState.READY
@@ -43,16 +40,45 @@ def size_of(payload_bytes: int) -> int:
     return ((message_bytes - 1) // limits.MESSAGE_BYTES_DEFAULT).bit_length()
 
 
-def largest_of(item: Item) -> int:
-    """Bytes of the largest payload of a job or a lot."""
-    return item.payloads.bytes_max if isinstance(item, Lot) else len(item.payload)
+class LaneItem(Protocol):
+    """What stands in a lane: a lot, or a single job."""
+
+    state: JobState
+    order: int
+    offset: int
+    pushed_ms: int
+    volatile: bool
+
+    @property
+    def options(self) -> JobOptions:
+        """The options of its jobs."""
+
+    def is_ready(self) -> bool:
+        """Whether any of its jobs waits to be handed out."""
+
+    def reach_ready(self) -> bool:
+        """The same of an item at the head of its lane, which moves past what has left it."""
+
+    def place(self) -> tuple[int, int]:
+        """Where it stands among all that are ready."""
+
+    def payload_bytes_max(self) -> int:
+        """Bytes of its largest payload."""
 
 
-def place_of(item: Item) -> tuple[int, int]:
-    """Where an item stands among all that are ready; what is left of a lot stands behind those that
-    were taken off its head.
-    """
-    return item.order, item.first_id + item.cursor if isinstance(item, Lot) else item.id
+def place_of(item: LaneItem) -> tuple[int, int]:
+    """`item.place()`, as a key to sort by."""
+    return item.place()
+
+
+LaneKey = tuple[int, str, int]
+"""Priority, name and size: which lane of its queue an item stands in."""
+
+
+def lane_key(item: LaneItem) -> LaneKey:
+    """The key of the lane that an item belongs to."""
+    options, largest = item.options, item.payload_bytes_max()
+    return options.priority, options.name, size_of(largest) if largest > SMALL_BYTES else 0
 
 
 class Lane:
@@ -68,23 +94,23 @@ class Lane:
         self.priority = priority
         self.name = name
         self.size = size
-        self.items: deque[Item] = deque()
+        self.items: deque[LaneItem] = deque()
         self.ready = 0
-        self.unswept: deque[Item] = deque()
+        self.unswept: deque[LaneItem] = deque()
         # Which entry among `LaneHeads` is this lane's.
         self.mark = 0
         self._left = 0
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[LaneItem]:
         """All items in order, those that are not ready any more too."""
         return chain(self.items, self.unswept) if self.unswept else iter(self.items)
 
-    def put(self, item: Item, jobs: int) -> None:
+    def put(self, item: LaneItem, jobs: int) -> None:
         """Adds at the tail."""
         (self.unswept or self.items).append(item)
         self.ready += jobs
 
-    def put_back(self, jobs: list[Job]) -> None:
+    def put_back(self, jobs: Sequence[LaneItem]) -> None:
         """Adds jobs that were handed out before, in their order, each where it stood: before all
         that was behind it. So it does not matter in which parts jobs come back.
         """
@@ -114,7 +140,7 @@ class Lane:
             self._left = 0
             self.unswept, self.items = items, unswept
 
-    def head(self) -> Item | None:
+    def head(self) -> LaneItem | None:
         """The next item, which is `items[0]` then; what stopped being ready is thrown away on the
         way.
         """
@@ -123,27 +149,22 @@ class Lane:
             if not items:
                 items.append(unswept.popleft())
             item = items[0]
-            if type(item) is Lot:
-                if item.gone:
-                    item.skip_gone()
-                if item.cursor < len(item.payloads):
-                    return item
-            elif item.state is _READY:  # type: ignore[union-attr]  # not a lot: a job
+            if item.reach_ready():
                 return item
             items.popleft()
         return None
 
-    def durable(self, committed: int) -> Iterator[Item]:
+    def durable(self, committed: int) -> Iterator[LaneItem]:
         """What may go out, in order, as far as it is on disk; a lot may have none left to give."""
         for item in self:
             if item.offset > committed:
                 if item.is_ready():
                     return
-            elif isinstance(item, Lot) or item.state is _READY:
+            elif item.state is _READY:
                 yield item
 
 
-def _insert(items: deque[Item], jobs: list[Job]) -> None:
+def _insert(items: deque[LaneItem], jobs: Sequence[LaneItem]) -> None:
     """Puts jobs, in their order, among items. What stands before them is turned to the other end
     meanwhile, which costs next to nothing an item.
     """
@@ -157,7 +178,7 @@ def _insert(items: deque[Item], jobs: list[Job]) -> None:
     items.rotate(turned)
 
 
-def _before(items: deque[Item], length: int, place: tuple[int, int]) -> int:
+def _before(items: deque[LaneItem], length: int, place: tuple[int, int]) -> int:
     """How many of the first `length` items stand before a place; near the front it is found at
     once, and the items on the way there are not looked at.
     """
@@ -170,7 +191,7 @@ def _before(items: deque[Item], length: int, place: tuple[int, int]) -> int:
 class _Places:
     """The places of items, by index."""
 
-    def __init__(self, items: deque[Item]) -> None:
+    def __init__(self, items: deque[LaneItem]) -> None:
         self._items = items
 
     def __getitem__(self, index: int) -> tuple[int, int]:

@@ -6,23 +6,22 @@
         out
 
 Left of the cursor, open run leases tell what is not settled yet; what no lease covers has ended or
-has become a `Job` of its own. Right of the cursor jobs wait, but for those in `gone`. A lot goes
+has become a `Job` of its own. Right of the cursor jobs wait, but for those in `holes`. A lot goes
 when nothing of it is left.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from operator import attrgetter
 
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.states import IllegalMove
-from jobline_server.engine.values import JobOptions
+from jobline_server.engine.values import JobOptions, JobState
 
-if TYPE_CHECKING:
-    from jobline_server.engine.holder import Holder
-    from jobline_server.engine.payloads import Payloads
-    from jobline_server.engine.queue import Queue
-
+_start_of = attrgetter("start")
 # Most lots never have a hole, and an empty set is larger than a small lot.
 _NONE: frozenset[int] = frozenset()
 
@@ -66,7 +65,7 @@ class RunLease:
         """Whether the job at this index of the lot is still leased."""
         return self.settled is None or not self.settled[index - self.start]
 
-    def open_stretch(self, index: int, most: int) -> int:
+    def open_run(self, index: int, most: int) -> int:
         """How many neighbours from `index` on are still leased, at most `most`."""
         most = min(most, self.start + self.count - index)
         if self.settled is None:
@@ -90,7 +89,7 @@ class RunLease:
         base = self.lot.first_id + self.start
         if len(starts) == 1:
             index, count = starts[0] - self.lot.first_id, counts[0]
-            if self.open_stretch(index, count) < count:
+            if self.open_run(index, count) < count:
                 raise IllegalMove(f"jobs from {starts[0]} on are not leased")
             self.settle(index, count)
             return count
@@ -162,9 +161,10 @@ class Lot:
         "run_at_ms",
         "order",
         "cursor",
-        "gone",
+        "holes",
         "leases",
         # bookkeeping
+        "state",
         "offset",
         "ready_ms",
         "remaining",
@@ -190,8 +190,10 @@ class Lot:
         self.run_at_ms = run_at_ms
         self.order = 0
         self.cursor = 0
-        self.gone: set[int] | frozenset[int] = _NONE
+        self.holes: set[int] | frozenset[int] = _NONE
         self.leases: list[RunLease] = []
+        # Of those of its jobs that wait.
+        self.state = JobState.SCHEDULED if run_at_ms else JobState.READY
         self.offset = 0
         # When its time had come; 0 if it never waited for one, or did before a restart.
         self.ready_ms = 0
@@ -211,8 +213,8 @@ class Lot:
         """Payload bytes of the members that are still part of it."""
         payloads, cursor = self.payloads, self.cursor
         waiting = payloads.bytes_of(cursor, len(payloads) - cursor)
-        gone = sum([payloads.bytes_of(index, 1) for index in self.gone])
-        return waiting - gone + sum([lease.unfinished()[1] for lease in self.leases])
+        holes = sum([payloads.bytes_of(index, 1) for index in self.holes])
+        return waiting - holes + sum([lease.unfinished()[1] for lease in self.leases])
 
     def end_id(self) -> int:
         """One past the last id."""
@@ -220,45 +222,55 @@ class Lot:
 
     def waiting(self) -> int:
         """How many jobs have not been handed out."""
-        return len(self.payloads) - self.cursor - len(self.gone)
+        return len(self.payloads) - self.cursor - len(self.holes)
 
     def is_ready(self) -> bool:
         """Whether any of its jobs waits to be handed out; asked only of lots in a lane."""
         return self.waiting() > 0
 
-    def leave(self, index: int, count: int = 1) -> None:
-        """Neighbours that wait are not part of the lot any more."""
-        self.gone = {*self.gone} if isinstance(self.gone, frozenset) else self.gone
-        self.gone.update(range(index, index + count))
+    def remove(self, index: int, count: int = 1) -> None:
+        """Takes neighbours that wait out of the lot."""
+        self.holes = {*self.holes} if isinstance(self.holes, frozenset) else self.holes
+        self.holes.update(range(index, index + count))
 
-    def skip_gone(self) -> None:
-        """Moves the cursor over what is no longer part of the lot."""
-        gone = self.gone
-        while gone and self.cursor in gone:
-            gone -= {self.cursor}
-            self.cursor += 1
-        self.gone = gone or _NONE
+    def reach_ready(self) -> bool:
+        """Moves the cursor past holes; returns whether a job waits there."""
+        holes = self.holes
+        if holes:
+            while self.cursor in holes:
+                holes -= {self.cursor}
+                self.cursor += 1
+            self.holes = holes or _NONE
+        return self.cursor < len(self.payloads)
 
-    def stretch_from(self, index: int, most: int) -> tuple[int, int]:
+    def place(self) -> tuple[int, int]:
+        """Where it stands among all that are ready; behind those that were taken off its head."""
+        return self.order, self.first_id + self.cursor
+
+    def payload_bytes_max(self) -> int:
+        """Bytes of its largest payload."""
+        return self.payloads.bytes_max
+
+    def waiting_run_from(self, index: int, most: int) -> tuple[int, int]:
         """The first neighbours that wait at or after `index`, which is not before the cursor: their
         index and how many they are, at most `most`, 0 if none wait."""
-        end, gone = len(self.payloads), self.gone
-        if not gone:
+        end, holes = len(self.payloads), self.holes
+        if not holes:
             return index, min(most, end - index)
-        while index in gone:
+        while index in holes:
             index += 1
         stop, end = index, min(index + most, end)
-        while stop < end and stop not in gone:
+        while stop < end and stop not in holes:
             stop += 1
         return index, stop - index
 
     def waiting_runs(self) -> list[tuple[int, int]]:
         """What waits, as runs of ids: first id and number of each."""
         runs: list[tuple[int, int]] = []
-        index, count = self.stretch_from(self.cursor, len(self.payloads))
+        index, count = self.waiting_run_from(self.cursor, len(self.payloads))
         while count:
             runs.append((self.first_id + index, count))
-            index, count = self.stretch_from(index + count, len(self.payloads))
+            index, count = self.waiting_run_from(index + count, len(self.payloads))
         return runs
 
     def live_runs(self) -> list[tuple[int, int]]:
@@ -285,8 +297,4 @@ class Lot:
 
     def is_waiting(self, index: int) -> bool:
         """Whether the job at this index waits in the lot."""
-        return index >= self.cursor and index not in self.gone
-
-
-def _start_of(lease: RunLease) -> int:
-    return lease.start
+        return index >= self.cursor and index not in self.holes

@@ -41,19 +41,19 @@ class Producer:
     `item_key` is where a checkpoint keeps it; 0 for nowhere yet.
     """
 
-    __slots__ = ("answered_below", "calls", "heard_ms", "item_key")
+    __slots__ = ("answered_below", "calls", "last_seen_ms", "item_key")
 
-    def __init__(self, heard_ms: int, answered_below: int = 0) -> None:
+    def __init__(self, last_seen_ms: int, answered_below: int = 0) -> None:
         self.calls: dict[int, CallRecord] = {}
         self.answered_below = answered_below
-        self.heard_ms = heard_ms
+        self.last_seen_ms = last_seen_ms
         # ----
         self.item_key = 0
 
     @property
     def expires_ms(self) -> int:
         """When it is not known any more."""
-        return self.heard_ms + limits.PRODUCER_WINDOW_MS
+        return self.last_seen_ms + limits.PRODUCER_WINDOW_MS
 
     def drops_below(self, answered_below: int) -> bool:
         """Whether such a call would let go of an older one."""
@@ -62,10 +62,11 @@ class Producer:
 
 class ProducerTable:
     """All producers of a shard. `unsaved` are those that changed since the last checkpoint,
-    `buried` the item keys of those that went; both stay empty for a table that is never written.
+    `deleted_item_keys` the item keys of those that went; both stay empty for a table that is never
+    written.
     """
 
-    __slots__ = ("_minutes", "_writes", "buried", "last_number", "records", "unsaved")
+    __slots__ = ("_minutes", "_writes", "deleted_item_keys", "last_number", "records", "unsaved")
 
     def __init__(self, *, writes: bool) -> None:
         self.records: SplitDict[Producer] = SplitDict()
@@ -73,7 +74,7 @@ class ProducerTable:
         self._minutes: dict[int, list[bytes]] = {}
         self._writes = writes
         self.unsaved: SplitDict[None] = SplitDict()
-        self.buried: list[int] = []
+        self.deleted_item_keys: list[int] = []
         self.last_number = 0
 
     def new_number(self) -> int:
@@ -103,7 +104,7 @@ class ProducerTable:
         elif record.expires_ms <= aged_ms:
             grown = -len(record.calls)
             record.calls, record.answered_below = {}, 0
-        record.heard_ms = max(record.heard_ms, aged_ms)
+        record.last_seen_ms = max(record.last_seen_ms, aged_ms)
         calls = record.calls
         while record.drops_below(call.answered_below):
             del calls[next(iter(calls))]
@@ -149,7 +150,7 @@ class ProducerTable:
             del self.records[producer]
             self.unsaved.pop(producer, None)
             if record.item_key:
-                self.buried.append(record.item_key)
+                self.deleted_item_keys.append(record.item_key)
         return gone
 
     def _file(self, producer: bytes, record: Producer) -> None:

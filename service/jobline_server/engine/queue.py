@@ -9,8 +9,7 @@ from itertools import groupby
 
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.heads import LaneHeads
-from jobline_server.engine.job import Job
-from jobline_server.engine.lane import SMALL_BYTES, Item, Lane, largest_of, place_of, size_of
+from jobline_server.engine.lane import Lane, LaneItem, lane_key, place_of
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
 
 # With no more priorities than this all are walked, which takes less than to find those of a name.
@@ -124,20 +123,18 @@ class Queue:
             return True
         return any(other == name for other, _ in self._large.get(priority, ()))
 
-    def lane_of(self, item: Item) -> Lane:
+    def lane_of(self, item: LaneItem) -> Lane:
         """The lane of an item, made if it is not there."""
-        options, largest = item.options, largest_of(item)
-        size = size_of(largest) if largest > SMALL_BYTES else 0
-        return self.lane(options.priority, options.name, size)
+        return self.lane(*lane_key(item))
 
-    def put(self, item: Item, jobs: int) -> None:
+    def put(self, item: LaneItem, jobs: int) -> None:
         """Makes an item ready at the tail of its lane."""
         self.lane_of(item).put(item, jobs)
         self.ready += jobs
 
-    def put_back(self, jobs: list[Job]) -> None:
+    def put_back(self, jobs: Sequence[LaneItem]) -> None:
         """Makes jobs that were handed out ready again, each where it stood in its lane."""
-        by_lane: dict[Lane, list[Job]] = {}
+        by_lane: dict[Lane, list[LaneItem]] = {}
         for job in jobs:
             by_lane.setdefault(self.lane_of(job), []).append(job)
         for lane, of_lane in by_lane.items():
@@ -145,7 +142,7 @@ class Queue:
             self._note_head(lane)
         self.ready += len(jobs)
 
-    def leave(self, item: Item, jobs: int) -> None:
+    def leave(self, item: LaneItem, jobs: int) -> None:
         """Jobs of an item are not ready any more."""
         lane = self.lane_of(item)
         lane.leave(jobs)

@@ -8,14 +8,11 @@ Their payloads are in memory all the same, which is what the limit of bytes is f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from jobline_server.engine.commands import RefusalKind, Refused
-
-if TYPE_CHECKING:
-    from jobline_server.engine.entries import JobRecord
-    from jobline_server.engine.queue import Queue
-    from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.state import Load, ShardState
 
 # Consumers go on, so another try makes sense soon.
 RETRY_AFTER_MS = 1_000
@@ -54,7 +51,9 @@ class Room:
         return None
 
 
-def fitting(shard: Shard, records: Sequence[JobRecord]) -> tuple[dict[int, None], Refused | None]:
+def fitting(
+    shard: ShardState, records: Sequence[JobRecord]
+) -> tuple[dict[int, None], Refused | None]:
     """The ids of those ended jobs that may wait again, in order, first come first served; and why
     the others may not, if there are any.
     """
@@ -71,7 +70,7 @@ def fitting(shard: Shard, records: Sequence[JobRecord]) -> tuple[dict[int, None]
     return fits, why
 
 
-def _all_fit(shard: Shard, records: Sequence[JobRecord]) -> bool:
+def _all_fit(shard: ShardState, records: Sequence[JobRecord]) -> bool:
     """Whether there is room for all, which is one look a queue."""
     sizes: dict[str, list[int]] = {}
     for record in records:

@@ -33,7 +33,7 @@ class Move(Enum):
     DIED = "died"
     CANCELLED = "cancelled"
     RETRIED = "retried by hand"
-    STALED = "past its first retention"
+    AGED_OUT = "past its first retention"
     DELETED = "deleted"
 
 
@@ -56,7 +56,7 @@ MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
     (_S.ACTIVE, Move.CANCELLED): _S.CANCELLED,
     **{(state, Move.CANCELLED): _S.CANCELLED for state in sorted(WAITING_STATES)},
     **{(state, Move.RETRIED): _S.READY for state in [*sorted(ENDED_STATES), _S.STALE]},
-    **{(state, Move.STALED): _S.STALE for state in sorted(ENDED_STATES)},
+    **{(state, Move.AGED_OUT): _S.STALE for state in sorted(ENDED_STATES)},
     (_S.ACTIVE, Move.DELETED): None,  # with its queue
     **{
         (state, Move.DELETED): None

@@ -20,14 +20,14 @@ class AdminService:
 
     async def GetStats(self, request: pb.GetStatsRequest, _context: Context) -> pb.GetStatsResponse:
         """Gets counts and health."""
-        view = await self._runtime.statistics()
+        view = await self._runtime.statistics.of_server()
         return statistics_response(view, version=self._version, transport=self._transport)
 
     async def ListWorkers(
         self, request: pb.ListWorkersRequest, _context: Context
     ) -> pb.ListWorkersResponse:
         """Lists connected workers, and lost ones whose leases are held."""
-        views, token = self._runtime.list_workers(
+        views, token = self._runtime.statistics.list_workers(
             page_size=selection.page_size(request.page_size),
             page_token=cursor_of(request),
             queue=selection.optional_queue(request.queue),

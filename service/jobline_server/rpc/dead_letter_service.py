@@ -22,7 +22,7 @@ class DeadLetterService:
         self, request: pb.ListDeadJobsRequest, _context: Context
     ) -> pb.ListDeadJobsResponse:
         """Lists dead jobs by id."""
-        views, token = await self._runtime.list_jobs(
+        views, token = await self._runtime.jobs.list_jobs(
             selection.dead_filter(request.filter),
             page_size=selection.page_size(request.page_size),
             page_token=cursor_of(request),
@@ -38,7 +38,7 @@ class DeadLetterService:
     ) -> pb.GetDeadLetterStatsResponse:
         """Counts dead jobs by queue, name, reason and error type, most first."""
         queue = selection.optional_queue(request.queue)
-        counts = await self._runtime.dead_statistics(queue)
+        counts = await self._runtime.statistics.of_dead_letters(queue)
         response = pb.GetDeadLetterStatsResponse(total=sum(count.count for count in counts))
         for count in counts[:COUNTS_MAX]:
             fill_dead_count(response.counts.add(), count)
@@ -48,7 +48,7 @@ class DeadLetterService:
         self, request: pb.PurgeDeadJobsRequest, _context: Context
     ) -> pb.PurgeDeadJobsResponse:
         """Deletes dead jobs."""
-        done = await self._runtime.delete_jobs(
+        done = await self._runtime.bulk.delete_jobs(
             selection.dead_selection(request),
             dry_run=request.dry_run,
             audit=selection.audit(request.reason),

@@ -59,8 +59,8 @@ def _writing(handler: Handler) -> Handler:
             return
         try:
             await context.write(reply)
-            # A cancellation that has arrived is seen in a turn of the loop, and until the status is
-            # sent no caller has its reply.
+            # A cancellation that has arrived is seen in an iteration of the loop, and until the
+            # status is sent no caller has its reply.
             await asyncio.sleep(0)  # noqa: TID251  # it does not wait
         except asyncio.CancelledError:
             handle_untaken()

@@ -28,8 +28,8 @@ from grpc import aio
 
 from jobline_server.engine.commands import Refused
 from jobline_server.rpc.admission import Admission, OpenCall, ending
+from jobline_server.rpc.audit_log import is_operation, logged
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
-from jobline_server.rpc.operations import is_operation, said
 from jobline_server.rpc.validate.list_limits import check_all
 from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.telemetry.calls import CallMeter, CallMeters
@@ -118,7 +118,7 @@ class Guard:
             stream = self._server_stream(function, decode, meter)
             return grpc.unary_stream_rpc_method_handler(stream)
         if is_operation(method):
-            function = said(method, function)
+            function = logged(method, function)
         unary = self._unary(function, decode, meter, is_droppable=only_reads(method))
         return grpc.unary_unary_rpc_method_handler(unary)
 

@@ -29,7 +29,7 @@ class JobAdminService:
     async def _job(self, request: pb.GetJobRequest) -> JobView:
         kind = request.WhichOneof("job")
         if kind == "id":
-            return await self._runtime.get_job(request.id)
+            return await self._runtime.jobs.get_job(request.id)
         if kind == "unique_key":
             raise fields.not_served("unique_key")
         if kind is None:
@@ -38,11 +38,11 @@ class JobAdminService:
         key = fields.key(request.job_key.key, "job_key.key", limits.JOB_KEY_BYTES_MAX)
         if not key:
             raise fields.invalid("job_key.key", "is required")
-        return await self._runtime.get_job_by_key(queue, key)
+        return await self._runtime.jobs.get_job_by_key(queue, key)
 
     async def ListJobs(self, request: pb.ListJobsRequest, _context: Context) -> pb.ListJobsResponse:
         """Lists jobs by id."""
-        views, token = await self._runtime.list_jobs(
+        views, token = await self._runtime.jobs.list_jobs(
             selection.job_filter(request.filter),
             page_size=selection.page_size(request.page_size),
             page_token=cursor_of(request),
@@ -59,7 +59,7 @@ class JobAdminService:
         """Tells why a job is not running."""
         if not request.id:
             raise fields.invalid("id", "is required")
-        state, obstacles = await self._runtime.explain_job(request.id)
+        state, obstacles = await self._runtime.explainer.explain_job(request.id)
         response = pb.ExplainJobResponse(state=job_pb2.JobState.ValueType(state))
         for obstacle in obstacles:
             fill_obstacle(response.obstacles.add(), obstacle)
@@ -69,7 +69,7 @@ class JobAdminService:
         self, request: pb.PromoteJobsRequest, _context: Context
     ) -> pb.PromoteJobsResponse:
         """Makes SCHEDULED jobs READY."""
-        done = await self._runtime.promote_jobs(
+        done = await self._runtime.bulk.promote_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
             audit=selection.audit(request.reason),
@@ -85,7 +85,7 @@ class JobAdminService:
         self, request: pb.CancelJobsRequest, _context: Context
     ) -> pb.CancelJobsResponse:
         """Cancels jobs."""
-        done = await self._runtime.cancel_jobs(
+        done = await self._runtime.bulk.cancel_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
             audit=selection.audit(request.reason),
@@ -102,7 +102,7 @@ class JobAdminService:
         self, request: pb.RetryJobsRequest, _context: Context
     ) -> pb.RetryJobsResponse:
         """Puts ended jobs back."""
-        done = await self._runtime.retry_jobs(
+        done = await self._runtime.bulk.retry_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
             audit=selection.audit(request.reason),
@@ -118,7 +118,7 @@ class JobAdminService:
         self, request: pb.DeleteJobsRequest, _context: Context
     ) -> pb.DeleteJobsResponse:
         """Deletes jobs that wait or have ended."""
-        done = await self._runtime.delete_jobs(
+        done = await self._runtime.bulk.delete_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
             audit=selection.audit(request.reason),

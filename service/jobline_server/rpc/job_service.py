@@ -19,9 +19,9 @@ from jobline_server.rpc.delivery import when_untaken
 from jobline_server.rpc.guard import Context, Frames
 from jobline_server.rpc.job_stream import serve_stream
 from jobline_server.rpc.validate import fields
-from jobline_server.runtime.feed_reader import Room
-from jobline_server.runtime.pulls import PULL_BYTES_MAX
+from jobline_server.runtime.calls.pulls import PULL_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.watch.feed_reader import Room
 
 
 class JobService:
@@ -39,7 +39,7 @@ class JobService:
         """Stores jobs; answers when the ack level is reached."""
         runtime = self._runtime
         command = self._reader.command(request, runtime.core.now().wall_ms)
-        return push_response(request, await runtime.push(command))
+        return push_response(request, await runtime.pushes.push(command))
 
     async def Pull(self, request: job_service_pb2.PullRequest, _context: Context) -> bytes:
         """Leases jobs; one that waits holds a place among the long polls."""
@@ -47,15 +47,15 @@ class JobService:
         # Before anything is leased: to give jobs back counts against them.
         self._admission.check_room(PULL_BYTES_MAX)
         if not pull.wait_ms:
-            leased = await self._runtime.pull(pull)
+            leased = await self._runtime.pulls.pull(pull)
         else:
             with self._admission.pulls.entered():
-                leased = await self._runtime.pull(pull)
+                leased = await self._runtime.pulls.pull(pull)
         if leased.count():
-            when_untaken(partial(self._runtime.untaken, pull, leased))
+            when_untaken(partial(self._runtime.pulls.untaken, pull, leased))
         response, rest = pull_response(leased, pull.message_bytes_max)
         if rest:
-            self._runtime.give_back_rest(rest)
+            self._runtime.pulls.give_back_rest(rest)
         return response
 
     async def Ack(
@@ -69,27 +69,31 @@ class JobService:
         if not ids:
             raise fields.invalid("ids", "must not be empty")
         response = job_service_pb2.AckResponse()
-        settles.fill_exceptions(response, await self._runtime.ack(ids, deliveries, results))
+        settles.fill_exceptions(
+            response, await self._runtime.settle_calls.ack(ids, deliveries, results)
+        )
         return response
 
     async def Fail(
         self, request: job_service_pb2.FailRequest, _context: Context
     ) -> job_service_pb2.FailResponse:
         """Settles jobs as failed."""
-        fields.some(request.items, "items")
-        return settles.fail_response(await self._runtime.fail(settles.fails(request.items)))
+        fields.non_empty(request.items, "items")
+        return settles.fail_response(
+            await self._runtime.settle_calls.fail(settles.fails(request.items))
+        )
 
     async def Release(
         self, request: job_service_pb2.ReleaseRequest, _context: Context
     ) -> job_service_pb2.ReleaseResponse:
         """Gives jobs back: those it names, and what a pull leased."""
         if not request.HasField("pull"):
-            fields.some(request.items, "items")
+            fields.non_empty(request.items, "items")
         items = settles.releases(request.items)
         if request.HasField("pull"):
-            self._runtime.give_back(pull_to_give_back(request.pull))
+            self._runtime.pulls.give_back(pull_to_give_back(request.pull))
         response = job_service_pb2.ReleaseResponse()
-        exceptions = await self._runtime.release(items)
+        exceptions = await self._runtime.settle_calls.release(items)
         settles.fill_exceptions(response, exceptions)
         return response
 
@@ -97,9 +101,9 @@ class JobService:
         self, request: job_service_pb2.ExtendRequest, _context: Context
     ) -> job_service_pb2.ExtendResponse:
         """Keeps leases alive."""
-        fields.some(request.items, "items")
+        fields.non_empty(request.items, "items")
         response = job_service_pb2.ExtendResponse()
-        exceptions = await self._runtime.extend(settles.extends(request.items))
+        exceptions = await self._runtime.settle_calls.extend(settles.extends(request.items))
         settles.fill_exceptions(response, exceptions)
         return response
 
@@ -114,7 +118,7 @@ class JobService:
         """Tells how jobs ended, as each one ends."""
         timeout_ms = events.wait_timeout_ms(request)
         ids = events.waited_ids(request)
-        count, waits = len(ids), self._runtime.wait(ids, timeout_ms)
+        count, waits = len(ids), self._runtime.waits.wait(ids, timeout_ms)
         # Ten thousand ids, and as long as an hour.
         del request, ids
         waiters = self._admission.waiters
@@ -133,6 +137,6 @@ class JobService:
         as_runs = request.accepts_runs
         room = Room.RUNS if as_runs else Room.EVENTS
         with self._admission.watchers.entered():
-            async with aclosing(self._runtime.watch(chosen, token, room=room)) as watching:
+            async with aclosing(self._runtime.feed.watch(chosen, token, room=room)) as watching:
                 async for answer in watching:
                     yield self._events.response(answer, as_runs=as_runs)

@@ -24,7 +24,7 @@ from jobline_server.rpc.admission import Gate
 from jobline_server.rpc.convert.leases import leases_in
 from jobline_server.rpc.convert.stream import server_messages, worker_frame
 from jobline_server.rpc.guard import Frames
-from jobline_server.runtime.port import StreamPort
+from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.runtime import Runtime
 
 # How long the first frame may take to come.
@@ -43,10 +43,10 @@ async def serve_stream(runtime: Runtime, frames: Frames, streams: Gate) -> None:
         raise mistake("a stream begins with open")
     with streams.holding(size):
         opening, frame.open = frame.open, None
-        await _serve(runtime.open_stream(opening), frame, frames)
+        await _serve(runtime.streams.open_stream(opening), frame, frames)
 
 
-async def _serve(port: StreamPort, frame: WorkerFrame, frames: Frames) -> None:
+async def _serve(port: WorkerStream, frame: WorkerFrame, frames: Frames) -> None:
     try:
         port.receive(frame)
         await _read_and_write(frames, port)
@@ -55,7 +55,7 @@ async def _serve(port: StreamPort, frame: WorkerFrame, frames: Frames) -> None:
         raise
 
 
-async def _read_and_write(frames: Frames, port: StreamPort) -> None:
+async def _read_and_write(frames: Frames, port: WorkerStream) -> None:
     reader = _Reader(frames, port)
     task = asyncio.create_task(reader.run())
     try:
@@ -72,7 +72,7 @@ async def _read_and_write(frames: Frames, port: StreamPort) -> None:
         del found
 
 
-async def _write(frames: Frames, port: StreamPort) -> None:
+async def _write(frames: Frames, port: WorkerStream) -> None:
     while (frame := await port.next_frame()) is not None:
         messages = server_messages(frame)
         unsent = next(messages, None)
@@ -93,7 +93,7 @@ async def _write(frames: Frames, port: StreamPort) -> None:
 class _Reader:
     """Takes what the worker sends. `mistake` is why it stopped, if it stopped early."""
 
-    def __init__(self, frames: Frames, port: StreamPort) -> None:
+    def __init__(self, frames: Frames, port: WorkerStream) -> None:
         self._frames = frames
         self._port = port
         self.mistake: Exception | None = None
@@ -131,7 +131,7 @@ def mistake(message: str) -> Refused:
 
 
 async def _let_others_run() -> None:
-    """Comes back in the next turn of the loop."""
+    """Comes back in the next iteration of the loop."""
     await asyncio.sleep(0)  # noqa: TID251  # it does not wait
 
 

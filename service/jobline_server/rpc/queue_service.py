@@ -20,7 +20,7 @@ class QueueService:
         self, request: pb.ListQueuesRequest, _context: Context
     ) -> pb.ListQueuesResponse:
         """Lists queues by name."""
-        views, token = await self._runtime.list_queues(
+        views, token = await self._runtime.queues.list_queues(
             page_size=selection.page_size(request.page_size),
             page_token=cursor_of(request),
             prefix=queues.name_prefix(request.name_prefix),
@@ -33,7 +33,7 @@ class QueueService:
     async def GetQueue(self, request: pb.GetQueueRequest, _context: Context) -> pb.GetQueueResponse:
         """Gets one queue."""
         response = pb.GetQueueResponse()
-        view = self._runtime.get_queue(fields.queue_name(request.queue))
+        view = self._runtime.queues.get_queue(fields.queue_name(request.queue))
         queues.fill_queue(response.queue, view)
         return response
 
@@ -45,7 +45,7 @@ class QueueService:
         settings, mask = queues.settings_change(request)
         audit = selection.audit(request.reason)
         response = pb.UpdateQueueResponse()
-        view = await self._runtime.update_queue(queue, settings, mask, audit)
+        view = await self._runtime.queues.update_queue(queue, settings, mask, audit)
         queues.fill_queue(response.queue, view)
         return response
 
@@ -55,7 +55,7 @@ class QueueService:
         """Stops handing out."""
         queue = fields.queue_name(request.queue)
         response = pb.PauseQueueResponse()
-        view = await self._runtime.pause_queue(queue, selection.audit(request.reason))
+        view = await self._runtime.queues.pause_queue(queue, selection.audit(request.reason))
         queues.fill_queue(response.queue, view)
         return response
 
@@ -65,7 +65,7 @@ class QueueService:
         """Hands out again."""
         queue = fields.queue_name(request.queue)
         response = pb.ResumeQueueResponse()
-        view = await self._runtime.resume_queue(queue, selection.audit(request.reason))
+        view = await self._runtime.queues.resume_queue(queue, selection.audit(request.reason))
         queues.fill_queue(response.queue, view)
         return response
 
@@ -73,7 +73,7 @@ class QueueService:
         self, request: pb.DrainQueueRequest, _context: Context
     ) -> pb.DrainQueueResponse:
         """Deletes the jobs that wait."""
-        done = await self._runtime.drain_queue(
+        done = await self._runtime.queues.drain_queue(
             fields.queue_name(request.queue),
             dry_run=request.dry_run,
             audit=selection.audit(request.reason),
@@ -84,7 +84,7 @@ class QueueService:
         self, request: pb.CleanQueueRequest, _context: Context
     ) -> pb.CleanQueueResponse:
         """Deletes ended jobs."""
-        done = await self._runtime.clean_queue(
+        done = await self._runtime.queues.clean_queue(
             fields.queue_name(request.queue),
             states=queues.cleaned_states(request),
             older_than_ms=queues.older_than_ms(request),
@@ -97,7 +97,7 @@ class QueueService:
         self, request: pb.DeleteQueueRequest, _context: Context
     ) -> pb.DeleteQueueResponse:
         """Deletes a queue with all its jobs."""
-        done = await self._runtime.delete_queue(
+        done = await self._runtime.queues.delete_queue(
             queues.confirmed_queue(request),
             force=request.force,
             dry_run=request.dry_run,

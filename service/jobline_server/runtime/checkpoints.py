@@ -15,9 +15,9 @@ from functools import partial
 from typing import TypeVar
 
 from jobline_server.engine.shard import Shard
-from jobline_server.runtime.commits import Place
+from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended import EndedJobs
+from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint, LastSlice
 from jobline_server.storage.store import DiskFull
 
@@ -56,13 +56,13 @@ class Checkpoints:
         """From now on no checkpoint rests, not even the one under way: commits are not to come."""
         self._hurried.set()
 
-    def is_worth_it(self, place: Place, now_ms: int) -> bool:
+    def is_worth_it(self, place: JournalPosition, now_ms: int) -> bool:
         """Whether a shard's journal is old, or long among journals that are too long together."""
         if not place.journal_rows:
             return False
         if now_ms - place.checkpoint_ms > CHECKPOINT_AGE_MS_MAX:
             return True
-        places = self._core.commits.places
+        places = self._core.commits.positions
         total = sum(one.journal_bytes for one in places)
         return total > self._journal_bytes_max and place.journal_bytes * len(places) >= total
 
@@ -79,7 +79,7 @@ class Checkpoints:
         """Takes the checkpoints of a stop; returns of how many shards. Journals that the next start
         reads in a moment stay: they tell watchers what happened since they lost the server.
         """
-        if sum(place.journal_bytes for place in self._core.commits.places) <= STOP_JOURNAL_BYTES:
+        if sum(place.journal_bytes for place in self._core.commits.positions) <= STOP_JOURNAL_BYTES:
             return 0
         return await self.take_due(everything=True)
 
@@ -91,14 +91,14 @@ class Checkpoints:
         now = self._core.clock.now()
         everything = everything or self._is_due_for_room(now.mono_ms)
         async with self._taking:
-            for shard, place in zip(self._core.shards, self._core.commits.places, strict=True):
+            for shard, place in zip(self._core.shards, self._core.commits.positions, strict=True):
                 if self.is_worth_it(place, now.wall_ms) or (everything and place.journal_rows):
                     share = _Share(self._core, self._journal_bytes_max, self._hurried)
                     await self._take(shard, place, share)
                     taken += 1
         return taken
 
-    async def _take(self, shard: Shard, place: Place, share: _Share) -> None:
+    async def _take(self, shard: Shard, place: JournalPosition, share: _Share) -> None:
         commits = self._core.commits
         checkpoint = Checkpoint(shard, place.segments)
         try:
@@ -117,7 +117,7 @@ class Checkpoints:
             commits.fail(error)
 
     async def _stage(
-        self, checkpoint: Checkpoint, shard: Shard, place: Place, share: _Share
+        self, checkpoint: Checkpoint, shard: Shard, place: JournalPosition, share: _Share
     ) -> None:
         while piece := checkpoint.slice():
             stage = partial(
@@ -130,7 +130,7 @@ class Checkpoints:
             )
             await share.write(stage, passes=checkpoint.passes)
 
-    async def _finish(self, checkpoint: Checkpoint, shard: Shard, place: Place) -> None:
+    async def _finish(self, checkpoint: Checkpoint, shard: Shard, place: JournalPosition) -> None:
         commits, store = self._core.commits, self._core.store
         captured: list[LastSlice] = []
         await commits.commit_once(lambda: captured.append(checkpoint.finish()))
@@ -201,7 +201,7 @@ class _Share:
             pass
 
     def _journal_bytes(self) -> int:
-        return sum(place.journal_bytes for place in self._core.commits.places)
+        return sum(place.journal_bytes for place in self._core.commits.positions)
 
 
 def rest_after(seconds: float, *, grown: int, room: int, passes: int = 1) -> float:

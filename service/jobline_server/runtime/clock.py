@@ -16,7 +16,7 @@ from typing import Protocol
 from jobline_server.engine.values import Now
 
 # The loop beats this often while somebody's time runs (`runtime.heartbeat`).
-BEAT_MS = 50
+HEARTBEAT_MS = 50
 # How far monotonic time advances from one beat to the next at most: a tenth of the shortest lease.
 # A loop whose every step took longer would let leases last longer; it is too busy to hear workers.
 STEP_MS_MAX = 100
@@ -27,7 +27,7 @@ READING_MS = 1
 
 
 class Clock(Protocol):
-    """Both times. Monotonic time goes on while `beat` is called."""
+    """Both times. Monotonic time goes on while `loop_went_on` is called."""
 
     def now(self) -> Now:
         """Both times in milliseconds."""
@@ -37,7 +37,7 @@ class Clock(Protocol):
         one of the clocks was set or stood still.
         """
 
-    def beat(self, *, free: bool = False) -> None:
+    def loop_went_on(self, *, free: bool = False) -> None:
         """The loop goes on. `free`: no lease and no stream depends on the time until the next beat,
         so that it goes as the machine's does.
         """
@@ -69,7 +69,7 @@ class SystemClock:
             self._apart_ms = apart_ms
         return mono_ms + self._apart_ms
 
-    def beat(self, *, free: bool = False) -> None:
+    def loop_went_on(self, *, free: bool = False) -> None:
         """What went by since the last beat beyond a step never counts; all does if it was free."""
         self._beat_at_ns, self._beat_ns = self._mono_ns(), time.monotonic_ns()
         self._step_ns = _FREE_NS if free else _STEP_NS
@@ -94,7 +94,7 @@ class ManualClock:
         """As the clocks stand."""
         return mono_ms + self.wall_ms - self.mono_ms
 
-    def beat(self, *, free: bool = False) -> None:
+    def loop_went_on(self, *, free: bool = False) -> None:
         """Time goes on by hand alone."""
 
     def advance(self, milliseconds: int) -> None:

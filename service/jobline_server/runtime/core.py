@@ -2,10 +2,10 @@
 concerns.
 
 Everything that decides goes through here in the same steps: take the time, find the shard, decide,
-then `decided(shard)`, which has the facts written and hands out what may be handed out. What is
-told to whom after a commit stands in one list, `Core.told`. What is on disk is on disk: whatever
-fails after that is counted, and neither the others who are told nor the callers that wait for an
-answer are worse off.
+then `after_decision(shard)`, which has the facts written and hands out what may be handed out. Who
+is notified of a commit stands in one list, that of `Core.listen`. What is on disk is on disk:
+a listener that fails after that is counted, and neither the other listeners nor the callers that
+wait for an answer are worse off.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence, Sized
 from zlib import crc32
 
-from jobline_server.dispatch.turns import Turns
+from jobline_server.dispatch.rings import Consumer, ConsumerRings
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.values import Now, shard_of
 from jobline_server.runtime.clock import Clock
-from jobline_server.runtime.commits import Commits, Place, Turn
+from jobline_server.runtime.commits.batches import CommittedBatch, JournalPosition
+from jobline_server.runtime.commits.commits import Commits
+from jobline_server.runtime.durations import Durations
 from jobline_server.runtime.heartbeat import Heartbeat
 from jobline_server.runtime.loops import Loops, Record
-from jobline_server.runtime.spans import Spans
-from jobline_server.runtime.taker import Taker
 from jobline_server.storage.store import Store
 
-Listener = Callable[[Sequence[Turn]], None]
+Listener = Callable[[Sequence[CommittedBatch]], None]
 
 
 class Core:
@@ -37,7 +38,7 @@ class Core:
         self,
         store: Store,
         shards: Sequence[Shard],
-        places: Sequence[Place],
+        positions: Sequence[JournalPosition],
         clock: Clock,
         load: Load,
     ) -> None:
@@ -45,26 +46,26 @@ class Core:
         self.shards = shards
         self.clock = clock
         self.load = load
-        self.turns: Turns[Taker] = Turns()
-        self.commits = Commits(store, shards, places, self.told)
+        self.rings: ConsumerRings[Consumer] = ConsumerRings()
+        self.commits = Commits(store, shards, positions, self.on_committed)
         self.started_ms = clock.now().wall_ms
-        self.spans = Spans()
+        self.durations = Durations()
         self.heartbeat = Heartbeat(clock, self._may_rest)
         self.loops = Loops()
         self.timers = asyncio.Event()
-        self.next_look_ms = 0
+        self.next_due_ms = 0
         """When the timers are looked at next, in wall time; set `timers` for anything due
         earlier.
         """
         self.draining = False
         self.open_streams: Sized = ()
         """Of workers, by session; set by those who keep them."""
-        self.hand_out: Callable[[Shard, Queue], bool] = _nobody
+        self.dispatch_ready: Callable[[Shard, Queue], bool] = _nobody
         """Serves those who wait at a queue; returns whether somebody there wants more of what is
         left. Set by the dispatcher.
         """
         self._listeners: list[tuple[Record, Listener]] = []
-        self._hand_outs = self.loops.record("hand_outs")
+        self._dispatches = self.loops.record("hand_outs")
         self._failing: Shard | None = None
 
     def listen(self, name: str, listener: Listener) -> None:
@@ -118,19 +119,19 @@ class Core:
                 "the server's disk is full; jobs that are stored go on",
                 retry_after_ms=1_000,
             )
-        if shard.next_sequence + count >= self.commits.places[shard.number].id_ceiling:
+        if shard.next_sequence + count >= self.commits.positions[shard.number].id_ceiling:
             raise Refused(RefusalKind.SERVER_FULL, "ids are being set aside", retry_after_ms=100)
 
-    def decided(self, shard: Shard) -> None:
+    def after_decision(self, shard: Shard) -> None:
         """Something was decided on a shard: its facts are written soon, and what needs no commit
         happens at once.
         """
         if shard.entries:
-            self.commits.note()
+            self.commits.request_commit()
         else:
-            self.told([self._volatile_turn(shard)])
+            self.on_committed([self._volatile_batch(shard)])
         due_ms = shard.delayed.first_ms()
-        if due_ms is not None and due_ms < self.next_look_ms:
+        if due_ms is not None and due_ms < self.next_due_ms:
             self.timers.set()
 
     def leased(self, shard: Shard) -> None:
@@ -138,32 +139,32 @@ class Core:
         told soon, not at once: this is called in the midst of telling others.
         """
         if shard.entries:
-            self.commits.note()
+            self.commits.request_commit()
         elif shard.happened_volatile:
             asyncio.get_running_loop().call_soon(self._tell_volatile, shard)
 
     def _tell_volatile(self, shard: Shard) -> None:
         if shard.happened_volatile and not shard.has_uncommitted():
-            self._tell([self._volatile_turn(shard)])
+            self._tell([self._volatile_batch(shard)])
 
     @staticmethod
-    def _volatile_turn(shard: Shard) -> Turn:
+    def _volatile_batch(shard: Shard) -> CommittedBatch:
         """What happened without a commit. While one is under way only endings are told: nothing of
         a job is told before its push.
         """
         volatile = [] if shard.has_uncommitted() else shard.take_happened()[1]
-        return Turn(shard, shard.committed, (), shard.take_ended(), volatile)
+        return CommittedBatch(shard, shard.committed, (), shard.take_ended(), volatile)
 
-    def told(self, turns: Sequence[Turn]) -> None:
+    def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """A commit is on disk: who keeps, watches or waits is told, then jobs are handed out."""
-        self._tell(turns)
-        for turn in turns:
-            self.serve(turn.shard)
+        self._tell(batches)
+        for batch in batches:
+            self.serve(batch.shard)
 
-    def _tell(self, turns: Sequence[Turn]) -> None:
+    def _tell(self, batches: Sequence[CommittedBatch]) -> None:
         for record, listener in self._listeners:
             try:
-                listener(turns)
+                listener(batches)
             except Exception as error:  # noqa: BLE001  # the others are told all the same
                 record.failed(error)
             else:
@@ -174,13 +175,13 @@ class Core:
         that fails is tried again after the next commit, or when the timers are looked at.
         """
         failed = False
-        for queue in shard.take_woken():
+        for queue in shard.take_ready_queues():
             if not queue.ready or queue.paused:
                 continue
             try:
-                wanted = self.hand_out(shard, queue)
+                wanted = self.dispatch_ready(shard, queue)
             except Exception as error:  # noqa: BLE001  # other queues are served all the same
-                self._hand_outs.failed(error)
+                self._dispatches.failed(error)
                 failed, wanted = True, False
                 shard.wake(queue)
             if wanted and shard.has_uncommitted():
@@ -190,7 +191,7 @@ class Core:
             self._failing = shard
         elif shard is self._failing:
             self._failing = None
-            self._hand_outs.worked()
+            self._dispatches.worked()
 
 
 def _nobody(_shard: Shard, _queue: Queue) -> bool:

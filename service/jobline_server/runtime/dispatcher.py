@@ -3,8 +3,8 @@
 A queue that something happened to serves its consumers in turn; a consumer that has room again is
 served from its queues by weight. Both end in `give`, the only caller of `decide_lease`.
 
-How much is handed out in one turn of the loop is bounded, whoever wants it: the rest goes out in
-the next one, to whose turn it is then.
+How much is handed out in one iteration of the loop is bounded: the rest goes out in the next one,
+to the consumer that is next then.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from jobline_server.dispatch.turns import shares
+from jobline_server.dispatch.rings import Consumer, shares
 from jobline_server.engine import limits
 from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.taker import Taker
 
-# What goes out in a turn of the loop, in single jobs and runs. A hand-out that cannot take more of
+# Single jobs and runs that go out in one iteration of the loop. A hand-out that cannot take more of
 # a queue has used it up.
-TURN_ITEMS = limits.LEASE_SLICE_ITEMS
+ITERATION_ITEMS = limits.LEASE_SLICE_ITEMS
 # A hand-out costs what so many items do, however few it brings: it is a frame of its own too, which
-# is made and written before the next turn.
+# is made and written before the next iteration.
 HAND_OUT_ITEMS = 20
-# Hand-outs of one pull, from as many queues, in a turn of the loop: some 35 µs each.
+# Hand-outs of one pull, from as many queues, in an iteration of the loop: some 35 µs each.
 SLICE_HAND_OUTS = 200
 # Below this it is not worth a call of the loop to begin anew.
 LITTLE_ITEMS = 100
@@ -40,22 +39,22 @@ class Dispatcher:
         self._used = 0
         self._renews = False
         self._late: dict[Shard, None] = {}
-        """Shards with queues that had to wait for the next turn of the loop."""
-        core.hand_out = self.serve_queue
+        """Shards with queues that had to wait for the next iteration of the loop."""
+        core.dispatch_ready = self.serve_queue
 
-    def join(self, taker: Taker) -> None:
+    def join(self, taker: Consumer) -> None:
         """A consumer waits at its queues from now on."""
-        self._core.turns.join(taker)
+        self._core.rings.join(taker)
 
-    def leave(self, taker: Taker) -> None:
+    def leave(self, taker: Consumer) -> None:
         """A consumer waits no more."""
-        self._core.turns.leave(taker)
+        self._core.rings.leave(taker)
 
-    def welcome(self, taker: Taker) -> None:
+    def welcome(self, taker: Consumer) -> None:
         """A consumer that waits may have room again: it is given what is ready, some of it in later
-        turns of the loop.
+        iterations of the loop.
         """
-        self._core.turns.wake(taker)
+        self._core.rings.wake(taker)
         self._serve_bounded(taker)
 
     def serve_queue(self, shard: Shard, queue: Queue) -> bool:
@@ -63,24 +62,24 @@ class Dispatcher:
         somebody takes anything. Returns whether something is left that may go out after a commit,
         and somebody has room for it.
         """
-        turns = self._core.turns
+        rings = self._core.rings
         most, given = 0, 1
         while given and queue.ready:
-            if self._used >= TURN_ITEMS:
+            if self._used >= ITERATION_ITEMS:
                 self._put_off(shard, queue)
                 return False
             given = 0
-            most = turns.share_of(queue.name, queue.ready)
-            for taker in turns.round(queue.name) if most else ():
+            most = rings.share_of(queue.name, queue.ready)
+            for taker in rings.round(queue.name) if most else ():
                 given += self.give(shard, queue, taker, most)
-                if not queue.ready or self._used >= TURN_ITEMS:
+                if not queue.ready or self._used >= ITERATION_ITEMS:
                     break
         return bool(queue.ready and most)
 
-    def serve_slices(self, taker: Taker) -> Iterator[None]:
+    def serve_slices(self, taker: Consumer) -> Iterator[None]:
         """Gives a pull what is ready at its queues, all of it now: a pull takes no more than goes
-        out in a turn, but each queue costs a hand-out. Yields after many of them, for the caller to
-        let the loop go on, and never before something was given.
+        out in an iteration, but each queue costs a hand-out. Yields after many of them, so that the
+        caller lets the loop go on, and never before something was given.
         """
         given = 0
         for shard, queue, most in self._ready_for(taker):
@@ -92,21 +91,21 @@ class Dispatcher:
                 given = 0
                 yield
 
-    def _serve_bounded(self, taker: Taker) -> None:
+    def _serve_bounded(self, taker: Consumer) -> None:
         """Gives a stream with room what is ready at its queues: it may want much, and waits for
-        another turn of the loop where this one is used up.
+        another iteration of the loop where this one is used up.
         """
         for shard, queue, most in self._ready_for(taker):
-            if self._used < TURN_ITEMS:
+            if self._used < ITERATION_ITEMS:
                 self.give(shard, queue, taker, most)
                 if taker.room()[0] <= 0:
                     return
-            if self._used >= TURN_ITEMS:
+            if self._used >= ITERATION_ITEMS:
                 self._put_off(shard, queue)
             else:
                 self._wake_uncommitted(shard, queue)
 
-    def _ready_for(self, taker: Taker) -> Iterator[tuple[Shard, Queue, int]]:
+    def _ready_for(self, taker: Consumer) -> Iterator[tuple[Shard, Queue, int]]:
         """The queues where jobs are ready for a consumer, and how many it may take."""
         room = taker.room()[0]
         if room <= 0:
@@ -123,7 +122,7 @@ class Dispatcher:
         if queue.ready and shard.has_uncommitted():
             shard.wake(queue)
 
-    def give(self, shard: Shard, queue: Queue, taker: Taker, most: int) -> int:
+    def give(self, shard: Shard, queue: Queue, taker: Consumer, most: int) -> int:
         """Leases at most `most` jobs of a queue to a consumer; returns how many."""
         jobs, payload_bytes = taker.room()
         holder = taker.holder_on(shard)
@@ -142,26 +141,26 @@ class Dispatcher:
         count = leased.count()
         if count:
             self._use(HAND_OUT_ITEMS + len(leased.runs) + len(leased.jobs))
-            self._core.spans.waited(queue.name, leased, now.wall_ms)
+            self._core.durations.waited(queue.name, leased, now.wall_ms)
             arm(shard, holder)
             taker.take(leased)
             self._core.leased(shard)
         return count
 
     def _use(self, items: int) -> None:
-        """So much of this turn of the loop is used."""
+        """So much of this iteration of the loop is used."""
         self._used += items
         if self._used > LITTLE_ITEMS and not self._renews:
             self._renews = True
             asyncio.get_running_loop().call_soon(self._renew)
 
     def _put_off(self, shard: Shard, queue: Queue) -> None:
-        """A queue is served in the next turn of the loop."""
+        """A queue is served in the next iteration of the loop."""
         shard.wake(queue)
         self._late[shard] = None
 
     def _renew(self) -> None:
-        """Another turn of the loop: what had to wait for it goes on."""
+        """Another iteration of the loop: what had to wait for it goes on."""
         self._used, self._renews = 0, False
         late, self._late = self._late, {}
         for shard in late:

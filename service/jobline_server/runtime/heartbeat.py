@@ -13,10 +13,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from jobline_server.runtime.clock import BEAT_MS, Clock
+from jobline_server.runtime.clock import HEARTBEAT_MS, Clock
 from jobline_server.telemetry.lag import LoopLag
 
-BEAT_SECONDS = BEAT_MS / 1_000
+HEARTBEAT_SECONDS = HEARTBEAT_MS / 1_000
 # At rest: still often enough to see how late the loop is when it only reads.
 REST_SECONDS = 0.5
 
@@ -29,7 +29,7 @@ class Heartbeat:
     def __init__(self, clock: Clock, may_rest: Callable[[], bool]) -> None:
         self.lag = LoopLag()
         self.resting = False
-        self.on_beat: Callable[[], None] | None = None
+        self.on_heartbeat: Callable[[], None] | None = None
         """Called at each beat, after how late it is was measured."""
         self._may_rest = may_rest
         self._clock = clock
@@ -57,13 +57,13 @@ class Heartbeat:
 
     def _beat(self) -> None:
         self._go_on(rest=self._may_rest())
-        if self.on_beat is not None:
-            self.on_beat()
+        if self.on_heartbeat is not None:
+            self.on_heartbeat()
 
     def _go_on(self, *, rest: bool) -> None:
-        pause = REST_SECONDS if rest else BEAT_SECONDS
+        pause = REST_SECONDS if rest else HEARTBEAT_SECONDS
         self._timer = asyncio.get_running_loop().call_later(pause, self._beat)
-        self._clock.beat(free=rest)
+        self._clock.loop_went_on(free=rest)
         self.resting = rest
         now_seconds = time.monotonic()
         # The loop's own time is that of its last turn, and says less than this.

@@ -13,18 +13,18 @@ from jobline_server.engine import limits
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.clock import Clock
-from jobline_server.runtime.commits import Place
-from jobline_server.runtime.kept_turns import ReplayedTurns
+from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
-from jobline_server.storage.finished import EndedOp, Finished
+from jobline_server.runtime.watch.kept_batches import ReplayedBatches
+from jobline_server.storage.ended_buffer import EndedBuffer
+from jobline_server.storage.ended_store import EndedJobStore, EndedOp
 from jobline_server.storage.recovery import Recovery, Report, recover_shard
-from jobline_server.storage.shelf import Shelf
 from jobline_server.storage.store import DiskFull, ShardImage, ShardRow, Store
 
 
 async def open_runtime(
     store: Store,
-    finished: Finished,
+    ended_store: EndedJobStore,
     *,
     shards: int,
     clock: Clock,
@@ -37,11 +37,11 @@ async def open_runtime(
     `DataLoss`.
     """
     number = await store.open(shards)
-    await finished.open()
-    await store.join(finished)
+    await ended_store.open()
+    await store.join(ended_store)
     load = settings.load()
     epoch = first_epoch(clock.now())
-    replayed = ReplayedTurns(number)
+    replayed = ReplayedBatches(number)
     images: list[ShardImage] = []
     recoveries: list[Recovery] = []
     for shard in range(number):
@@ -50,15 +50,15 @@ async def open_runtime(
         witness = replayed.of_shard(shard)
         recovery = await recover_shard(store, image, load=load, report=report, witness=witness)
         recoveries.append(recovery)
-    opened = await _finish(recoveries, store, finished, clock.now())
+    opened = await _finish(recoveries, store, ended_store, clock.now())
     now_ms = clock.now().wall_ms
     pairs = zip(images, recoveries, strict=True)
-    places = [_place(image.row, recovery, now_ms) for image, recovery in pairs]
+    positions = [_position(image.row, recovery, now_ms) for image, recovery in pairs]
     return Runtime(
         store,
-        finished,
+        ended_store,
         opened,
-        places,
+        positions,
         clock=clock,
         load=load,
         settings=settings,
@@ -67,8 +67,8 @@ async def open_runtime(
     )
 
 
-def _place(row: ShardRow, recovery: Recovery, now_ms: int) -> Place:
-    return Place(
+def _position(row: ShardRow, recovery: Recovery, now_ms: int) -> JournalPosition:
+    return JournalPosition(
         chain=row.chain,
         id_ceiling=row.id_ceiling,
         generation=row.generation,
@@ -81,23 +81,23 @@ def _place(row: ShardRow, recovery: Recovery, now_ms: int) -> Place:
 
 
 async def _finish(
-    recoveries: Sequence[Recovery], store: Store, finished: Finished, now: Now
+    recoveries: Sequence[Recovery], store: Store, ended_store: EndedJobStore, now: Now
 ) -> list[Shard]:
-    shelf = Shelf()
+    shelf = EndedBuffer()
     for recovery in recoveries:
         shelf.add(recovery.take_endings())
     # What is trimmed here was never written, so the counts below do not have it either.
     ops, _trimmed = shelf.take()
-    await _write(store, finished, ops)
-    counts = _by_queue(await finished.counts())
+    await _write(store, ended_store, ops)
+    counts = _by_queue(await ended_store.counts())
     return [recovery.finish(counts, now) for recovery in recoveries]
 
 
-async def _write(store: Store, finished: Finished, ops: Sequence[EndedOp]) -> None:
+async def _write(store: Store, ended_store: EndedJobStore, ops: Sequence[EndedOp]) -> None:
     """A start may have all of the reserve: without it there is nobody who could make room."""
     while True:
         try:
-            await finished.write(ops)
+            await ended_store.write(ops)
         except DiskFull:
             if not await store.give_up_ballast(last=True):
                 raise

@@ -1,8 +1,8 @@
 """Runtime: all parts under one name, put together in the order in which they need each other.
 
-What callers may ask stands here as a list; each call is a method of the part that answers it.
-`open_runtime` recovers the shards and makes one; `start` lets it work, `stop` ends it with
-everything on disk.
+Each part is a field, and callers ask the part that answers: `runtime.pushes.push(command)`,
+`runtime.queues.pause_queue(…)`. `open_runtime` recovers the shards and makes one; `start` lets it
+work, `stop` ends it with everything on disk.
 """
 
 from __future__ import annotations
@@ -10,36 +10,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from jobline_server.dispatch.frames import Goaway
 from jobline_server.engine import limits
-from jobline_server.engine.shard import Load, Shard
-from jobline_server.runtime.bulk import Bulk
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
+from jobline_server.runtime.calls.bulk import Bulk
+from jobline_server.runtime.calls.pulls import PullCalls
+from jobline_server.runtime.calls.push_batcher import PushBatcher
+from jobline_server.runtime.calls.queues import Queues
+from jobline_server.runtime.calls.returns import Returns
+from jobline_server.runtime.calls.settle_calls import SettleCalls
+from jobline_server.runtime.calls.settles import Settles
+from jobline_server.runtime.calls.statistics import Statistics
+from jobline_server.runtime.calls.streams import Streams
 from jobline_server.runtime.checkpoints import JOURNAL_BYTES_MAX, Checkpoints
 from jobline_server.runtime.clock import Clock
-from jobline_server.runtime.commits import Place
+from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
-from jobline_server.runtime.ended import EndedJobs
-from jobline_server.runtime.ended_lists import dead_statistics
-from jobline_server.runtime.evictions import Evictions
-from jobline_server.runtime.explaining import Explaining
-from jobline_server.runtime.feed import Feed
-from jobline_server.runtime.kept_turns import KeptTurn
-from jobline_server.runtime.looking import Looking
+from jobline_server.runtime.ended.ended_jobs import EndedJobs
+from jobline_server.runtime.ended.evictions import Evictions
 from jobline_server.runtime.loops import log_stray_exceptions
-from jobline_server.runtime.producers import Producers
-from jobline_server.runtime.pulls import Pulls
-from jobline_server.runtime.queues import Queues
-from jobline_server.runtime.returns import Returns
-from jobline_server.runtime.settles import Settles
-from jobline_server.runtime.statistics import Statistics
-from jobline_server.runtime.streams import Streams
-from jobline_server.runtime.upkeep import Upkeep
-from jobline_server.runtime.waits import Waits
-from jobline_server.runtime.workers import Workers
-from jobline_server.storage.finished import Finished
+from jobline_server.runtime.queries.explain import JobExplainer
+from jobline_server.runtime.queries.job_queries import JobQueries
+from jobline_server.runtime.timer_loop import TimerLoop
+from jobline_server.runtime.watch.feed import Feed
+from jobline_server.runtime.watch.kept_batches import KeptBatch
+from jobline_server.runtime.watch.waits import Waits
+from jobline_server.storage.ended_store import EndedJobStore
 from jobline_server.storage.store import Store
 
 
@@ -71,23 +70,23 @@ class RuntimeSettings:
 
 
 class Runtime:
-    """The parts, and the calls they answer."""
+    """The parts of the runtime, each a field."""
 
     def __init__(  # noqa: PLR0913  # what `open_runtime` has found, once
         self,
         store: Store,
-        finished: Finished,
+        ended_store: EndedJobStore,
         shards: Sequence[Shard],
-        places: Sequence[Place],
+        positions: Sequence[JournalPosition],
         *,
         clock: Clock,
         load: Load,
         settings: RuntimeSettings,
         new_name: Callable[[], str],
-        kept: Iterable[KeptTurn] = (),
+        kept: Iterable[KeptBatch] = (),
     ) -> None:
-        self.core = core = Core(store, shards, places, clock, load)
-        self.ended = EndedJobs(core, finished)
+        self.core = core = Core(store, shards, positions, clock, load)
+        self.ended = EndedJobs(core, ended_store)
         self.dispatcher = Dispatcher(core)
         self.settles = Settles(core, self.ended)
         self.returns = Returns(self.settles)
@@ -106,57 +105,23 @@ class Runtime:
         self.checkpoints = Checkpoints(
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )
-        self._upkeep = Upkeep(core)
-        self.look = self._upkeep.look
+        self.timer_loop = TimerLoop(core)
         self._tasks: list[asyncio.Task[None]] = []
         # Who hears of a commit, in this order: first what keeps, then what tells.
-        core.listen("commit_ended_jobs", self.ended.writer.told)
-        core.listen("commit_waits", self.waits.told)
-        core.listen("commit_evictions", self.evictions.told)
-        core.listen("commit_watchers", self.feed.told)
-        core.listen("commit_spans", core.spans.told)
-        core.listen("commit_revokes", lambda _turns: self.streams.tell_revoked())
-        self._offer_calls(new_name)
-
-    def _offer_calls(self, new_name: Callable[[], str]) -> None:
-        core = self.core
-        self.push = Producers(core).push
-        pulls = Pulls(core, self.dispatcher, self.returns)
-        self.pull = pulls.pull
-        self.untaken = pulls.untaken
-        self.give_back = pulls.give_back
-        self.give_back_rest = pulls.give_back_rest
-        workers = Workers(core, self.settles)
-        self.ack = workers.ack
-        self.fail = workers.fail
-        self.release = workers.release
-        self.extend = workers.extend
-        self.open_stream = self.streams.open_stream
-        self.wait = self.waits.wait
-        self.watch = self.feed.watch
-        looking = Looking(core, self.ended)
-        self.get_job = looking.get_job
-        self.get_job_by_key = looking.get_job_by_key
-        self.list_jobs = looking.list_jobs
-        self.explain_job = Explaining(core, looking).explain_job
-        bulk = Bulk(core, self.ended, new_name)
-        self.promote_jobs = bulk.promote_jobs
-        self.cancel_jobs = bulk.cancel_jobs
-        self.retry_jobs = bulk.retry_jobs
-        self.delete_jobs = bulk.delete_jobs
-        self.dead_statistics = partial(dead_statistics, self.ended)
-        queues = Queues(core, self.ended, bulk, new_name)
-        self.list_queues = queues.list_queues
-        self.get_queue = queues.get_queue
-        self.update_queue = queues.update_queue
-        self.pause_queue = queues.pause_queue
-        self.resume_queue = queues.resume_queue
-        self.drain_queue = queues.drain_queue
-        self.clean_queue = queues.clean_queue
-        self.delete_queue = queues.delete_queue
-        statistics = Statistics(core, self.streams)
-        self.statistics = statistics.statistics
-        self.list_workers = statistics.list_workers
+        core.listen("commit_ended_jobs", self.ended.writer.on_committed)
+        core.listen("commit_waits", self.waits.on_committed)
+        core.listen("commit_evictions", self.evictions.on_committed)
+        core.listen("commit_watchers", self.feed.on_committed)
+        core.listen("commit_spans", core.durations.on_committed)
+        core.listen("commit_revokes", lambda _batches: self.streams.tell_revoked())
+        self.pushes = PushBatcher(core)
+        self.pulls = PullCalls(core, self.dispatcher, self.returns)
+        self.settle_calls = SettleCalls(core, self.settles)
+        self.jobs = JobQueries(core, self.ended)
+        self.explainer = JobExplainer(core, self.jobs)
+        self.bulk = Bulk(core, self.ended, new_name)
+        self.queues = Queues(core, self.ended, self.bulk, new_name)
+        self.statistics = Statistics(core, self.streams, self.ended)
 
     @property
     def failed(self) -> asyncio.Future[None]:
@@ -175,7 +140,7 @@ class Runtime:
         log_stray_exceptions(loops.record("stray_tasks"))
         work = (
             self.core.commits.run(),
-            loops.keep("timers", self._upkeep.step),
+            loops.keep("timers", self.timer_loop.step),
             loops.keep("ended_jobs", self.ended.writer.step),
         )
         self._tasks = [loop.create_task(one) for one in work]
@@ -216,6 +181,6 @@ class Runtime:
         finally:
             self.core.heartbeat.stop()
             try:
-                await self.ended.finished.close()
+                await self.ended.ended_store.close()
             finally:
                 await self.core.store.close()

@@ -41,7 +41,7 @@ class JobView:
     lease_until_ms: int = 0
     progress: float = 0.0
     progress_message: str = ""
-    checkpoint: bytes = b""
+    worker_checkpoint: bytes = b""
     result: bytes = b""
     error: JobError | None = None
     reason: EndReason = EndReason.NONE

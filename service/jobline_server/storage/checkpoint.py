@@ -78,9 +78,9 @@ class _Taken:
     lots: list[int] = field(default_factory=list)
     jobs: list[int] = field(default_factory=list)
     queues: list[str] = field(default_factory=list)
-    buried_lots: list[int] = field(default_factory=list)
-    buried_jobs: list[int] = field(default_factory=list)
-    buried_queues: list[int] = field(default_factory=list)
+    deleted_lots: list[int] = field(default_factory=list)
+    deleted_jobs: list[int] = field(default_factory=list)
+    deleted_queues: list[int] = field(default_factory=list)
     keys: list[tuple[KeyTable, int, list[bytes]]] = field(default_factory=list)
     segments: list[int] = field(default_factory=list)
     ended_segments: list[int] = field(default_factory=list)
@@ -146,12 +146,12 @@ class Checkpoint:
         changes.lots.add_many([i for i in taken.lots if i in shard.lots.lots], None)
         changes.jobs.add_many([i for i in taken.jobs if i in shard.jobs], None)
         changes.queues.update(name for name in taken.queues if name in shard.queues)
-        changes.buried_lots += taken.buried_lots
-        changes.buried_jobs += taken.buried_jobs
-        changes.buried_queues += taken.buried_queues
+        changes.deleted_lots += taken.deleted_lots
+        changes.deleted_jobs += taken.deleted_jobs
+        changes.deleted_queues += taken.deleted_queues
         producers = shard.producers
         producers.unsaved.update((one, None) for one in taken.producers if one in producers.records)
-        producers.buried += taken.buried_producers
+        producers.deleted_item_keys += taken.buried_producers
         for table, bucket, hashes in taken.keys:
             table.unsaved.setdefault(bucket, []).extend(hashes)
         for item_key in taken.segments:
@@ -169,13 +169,13 @@ class Checkpoint:
             len(changes.lots)
             + len(changes.jobs)
             + len(changes.queues)
-            + len(changes.buried_lots)
-            + len(changes.buried_jobs)
-            + len(changes.buried_queues)
+            + len(changes.deleted_lots)
+            + len(changes.deleted_jobs)
+            + len(changes.deleted_queues)
             + sum(map(len, self._shard.keys.unsaved.values()))
             + sum(map(len, self._shard.requests.unsaved.values()))
             + len(self._shard.producers.unsaved)
-            + len(self._shard.producers.buried)
+            + len(self._shard.producers.deleted_item_keys)
         )
 
     def _cost(self) -> int:
@@ -200,17 +200,17 @@ class Checkpoint:
 
     def _take_buried(self, piece: Slice) -> None:
         changes, taken = self._shard.changes, self._taken
-        for kind, buried, done in (
-            (ItemKind.QUEUE, changes.buried_queues, taken.buried_queues),
-            (ItemKind.LOT, changes.buried_lots, taken.buried_lots),
-            (ItemKind.JOB, changes.buried_jobs, taken.buried_jobs),
-            (ItemKind.PRODUCER, self._shard.producers.buried, taken.buried_producers),
+        for kind, deleted_item_keys, done in (
+            (ItemKind.QUEUE, changes.deleted_queues, taken.deleted_queues),
+            (ItemKind.LOT, changes.deleted_lots, taken.deleted_lots),
+            (ItemKind.JOB, changes.deleted_jobs, taken.deleted_jobs),
+            (ItemKind.PRODUCER, self._shard.producers.deleted_item_keys, taken.buried_producers),
         ):
-            if self._budget <= 0 or not buried:
+            if self._budget <= 0 or not deleted_item_keys:
                 continue
-            most = max(int(min(self._budget * REMOVALS_AN_ITEM, len(buried))), 1)
-            chunk = buried[-most:]
-            del buried[-most:]
+            most = max(int(min(self._budget * REMOVALS_AN_ITEM, len(deleted_item_keys))), 1)
+            chunk = deleted_item_keys[-most:]
+            del deleted_item_keys[-most:]
             done.extend(chunk)
             self._budget -= len(chunk) / REMOVALS_AN_ITEM
             keep = self._came_back(chunk) if kind is ItemKind.JOB else ()

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns, Ending, QueueGone
+from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.ended import encode_ended_job, encode_ended_run, reason_of
-from jobline_server.storage.finished import (
+from jobline_server.storage.ended_store import (
     EndedOp,
     EndedRow,
     MarkStale,
@@ -31,7 +31,7 @@ ROW_BYTES_MAX = 1 << 20
 # What ends while the server works is written every second, or every other if it has much to do.
 ROW_SPAN_MS = 2_000
 
-Piece = tuple[int, int, int]
+PageBuilder = tuple[int, int, int]
 """First id, count, and when they ended."""
 Alike = tuple[int, JobState, int, str]
 """What runs share that may share rows: first id of the lot, state, delivery, worker."""
@@ -39,12 +39,12 @@ Alike = tuple[int, JobState, int, str]
 
 def operations(pending: Iterable[Ending]) -> Iterator[EndedOp]:
     """Endings as operations, made as they are asked for."""
-    alike: dict[Alike, list[EndedRuns]] = {}
+    alike: dict[Alike, list[RunsEnded]] = {}
     for ending in pending:
-        if isinstance(ending, EndedRuns):
+        if isinstance(ending, RunsEnded):
             key = (ending.lot.first_id, ending.state, ending.delivery, ending.worker)
             alike.setdefault(key, []).append(ending)
-        elif isinstance(ending, EndedJobs):
+        elif isinstance(ending, JobsEnded):
             for job in ending.jobs:
                 yield PutEnded(_job_row(ending, job))
         else:
@@ -53,7 +53,7 @@ def operations(pending: Iterable[Ending]) -> Iterator[EndedOp]:
     yield from _rows_of_runs(alike)
 
 
-def _rows_of_runs(alike: dict[Alike, list[EndedRuns]]) -> Iterator[EndedOp]:
+def _rows_of_runs(alike: dict[Alike, list[RunsEnded]]) -> Iterator[EndedOp]:
     """Rows of what gathered, in the order in which it began. Each goes when its rows are made."""
     groups = list(alike.values())
     alike.clear()
@@ -73,7 +73,7 @@ def _change_operations(change: EndedChange | QueueGone) -> Iterator[EndedOp]:
             yield MarkStale(first_id, count, change.at_ms)
 
 
-def _job_row(ending: EndedJobs, job: Job) -> EndedRow:
+def _job_row(ending: JobsEnded, job: Job) -> EndedRow:
     error = ending.error
     return EndedRow(
         first_id=job.id,
@@ -91,7 +91,7 @@ def _job_row(ending: EndedJobs, job: Job) -> EndedRow:
     )
 
 
-def _run_rows(alike: list[EndedRuns]) -> Iterator[EndedOp]:
+def _run_rows(alike: list[RunsEnded]) -> Iterator[EndedOp]:
     """Runs of one lot, state and lease as rows: neighbours share one, in chunks of a bounded
     size."""
     lot = alike[0].lot
@@ -106,11 +106,11 @@ def _run_rows(alike: list[EndedRuns]) -> Iterator[EndedOp]:
         yield PutEnded(_run_row(alike[0], chunk))
 
 
-def _chunks(pieces: list[Piece], jobs_max: int) -> Iterator[list[Piece]]:
+def _chunks(pieces: list[PageBuilder], jobs_max: int) -> Iterator[list[PageBuilder]]:
     """Sorted pieces in lists without gaps, of at most `jobs_max` jobs each, which ended within
     `ROW_SPAN_MS` of each other.
     """
-    chunk: list[Piece] = []
+    chunk: list[PageBuilder] = []
     room, end, low_ms, high_ms = jobs_max, 0, 0, 0
     for first_id, length, ended_ms in pieces:
         start, count = first_id, length
@@ -130,7 +130,7 @@ def _chunks(pieces: list[Piece], jobs_max: int) -> Iterator[list[Piece]]:
         yield chunk
 
 
-def _run_row(ending: EndedRuns, chunk: list[Piece]) -> EndedRow:
+def _run_row(ending: RunsEnded, chunk: list[PageBuilder]) -> EndedRow:
     first_id = chunk[0][0]
     count = sum(part for _, part, _ in chunk)
     moments: list[int] = []

@@ -17,7 +17,7 @@ from operator import attrgetter
 
 from google.protobuf.message import DecodeError
 
-from jobline_server.engine.apply.touch import add_lot, count_active
+from jobline_server.engine.apply.bookkeeping import add_lot, count_active
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import place_of

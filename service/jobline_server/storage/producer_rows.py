@@ -11,7 +11,7 @@ def encode_producer(producer: bytes, record: Producer) -> bytes:
     message = store_pb2.StoredProducer()
     message.id = producer
     message.answered_below = record.answered_below
-    message.heard_ms = record.heard_ms
+    message.heard_ms = record.last_seen_ms
     message.sequences.extend(record.calls)
     message.first_ids.extend([call.first_id for call in record.calls.values()])
     message.counts.extend([call.jobs for call in record.calls.values()])

@@ -29,7 +29,8 @@ from google.protobuf.message import DecodeError
 from jobline_server.engine.decide.expiry import restart_leases
 from jobline_server.engine.endings import Ending, Happened
 from jobline_server.engine.entries import Fact
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import JobState, Now
 from jobline_server.storage.codec import UnknownFact, decode_batch
@@ -115,7 +116,7 @@ class Recovery:
         shard.next_offset = row.offset + 1
         shard.next_sequence = max(shard.next_sequence, self._image.first_free_id_sequence)
         shard.revoked.clear()
-        shard.take_woken()
+        shard.take_ready_queues()
         for session in [name for name, holder in shard.holders.items() if not holder.leases]:
             del shard.holders[session]
         for queue in shard.queues.values():

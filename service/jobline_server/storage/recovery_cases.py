@@ -224,7 +224,7 @@ CASES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class CommitMark:
     """What a store remembers outside its journal of the last commit that was acknowledged."""
 
     epoch: int
@@ -239,8 +239,8 @@ class Unreadable(Enum):
     UNREADABLE = "unreadable"
 
 
-def judge_promise(
-    shard: ShardRow, promise: Promise | Unreadable | None, chain_then: int | None
+def judge_commit_mark(
+    shard: ShardRow, promise: CommitMark | Unreadable | None, chain_then: int | None
 ) -> RecoveryCase:
     """Compares a shard row with the promise; `chain_then` is the journal's chain at the promised
     offset, None where that row is gone."""

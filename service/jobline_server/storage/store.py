@@ -20,10 +20,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from jobline_server.storage.finished import Finished
+from jobline_server.storage.ended_store import EndedJobStore
 
 NO_CEILINGS: Mapping[int, int] = MappingProxyType({})
 
@@ -164,7 +163,7 @@ class Store(Protocol):
         had promised.
         """
 
-    async def join(self, finished: Finished) -> None:
+    async def join(self, finished: EndedJobStore) -> None:
         """Takes the finished file, opened, for its own: from now on each checkpoint notes how far
         it was synced. Raises `StoreRefused` if it is not the one that the store had.
         """

@@ -52,7 +52,7 @@ class RunningServer:
         if not isinstance(clock, ManualClock):
             raise TypeError("only a manual clock is moved by hand")
         clock.advance(milliseconds)
-        while self.runtime.look():
+        while self.runtime.timer_loop.run_due():
             pass
 
 

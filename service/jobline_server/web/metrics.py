@@ -35,7 +35,7 @@ class WorkRecord(Protocol):
     failures_in_a_row: int
 
 
-class BeatRecord(Protocol):
+class TaskRecord(Protocol):
     """How a beat of the background has been doing."""
 
     runs: int
@@ -46,7 +46,7 @@ class BeatRecord(Protocol):
 
 
 def make_registry(
-    server: ServerCollector, meters: CallMeters, beats: Mapping[str, BeatRecord]
+    server: ServerCollector, meters: CallMeters, beats: Mapping[str, TaskRecord]
 ) -> CollectorRegistry:
     """A registry of this server alone, and of its process."""
     registry = CollectorRegistry()
@@ -93,7 +93,7 @@ class ServerCollector(Collector):
         )
         core = self._runtime.core
         yield from queue_metrics(queues, core.now().wall_ms)
-        yield from span_metrics(core.spans)
+        yield from span_metrics(core.durations)
         left_out = view.queues - len(queues)
         yield GaugeMetricFamily(
             "jobline_queues_without_metrics", "Queues over the bound of this page.", left_out
@@ -102,14 +102,14 @@ class ServerCollector(Collector):
     async def look(self) -> None:
         """Counts queues, which may be many, some at a time."""
         self._queues = await self._first_queues()
-        self._view = await self._runtime.statistics()
+        self._view = await self._runtime.statistics.of_server()
 
     async def _first_queues(self) -> list[QueueView]:
         """By name. A page of the list may be shorter than asked for, for bytes not shown here."""
         found: list[QueueView] = []
         token = ""
         while len(found) < QUEUES_MAX:
-            views, token = await self._runtime.list_queues(
+            views, token = await self._runtime.queues.list_queues(
                 page_size=QUEUES_MAX - len(found), page_token=token, prefix=""
             )
             found += views
@@ -227,7 +227,7 @@ class CallsCollector(Collector):
 class BeatsCollector(Collector):
     """How the work in the background goes, by beat."""
 
-    def __init__(self, beats: Mapping[str, BeatRecord]) -> None:
+    def __init__(self, beats: Mapping[str, TaskRecord]) -> None:
         self._beats = beats
 
     def describe(self) -> Iterable[Metric]:

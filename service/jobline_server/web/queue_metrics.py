@@ -11,7 +11,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from jobline_server.runtime.spans import Spans
+from jobline_server.runtime.durations import Durations
 from jobline_server.runtime.views import QueueView
 
 
@@ -47,7 +47,7 @@ def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
     yield from (jobs, unhandled, oldest, paused, pushed, completed, failed)
 
 
-def span_metrics(spans: Spans) -> Iterator[Metric]:
+def span_metrics(spans: Durations) -> Iterator[Metric]:
     """How long jobs waited and ran, by queue."""
     waiting = HistogramMetricFamily(
         "jobline_wait_seconds",

@@ -165,7 +165,7 @@ class TwinMachine(RuleBasedStateMachine):
             server.handle_window(frame.window)
         if frame.drain:
             server.handle_drain()
-        server.tally.jobs = len(self.leases.held)
+        server.in_flight.jobs = len(self.leases.held)
 
     @precondition(lambda self: bool(getattr(self, "server", None)))
     @rule(most=st.integers(1, 4))
@@ -174,7 +174,7 @@ class TwinMachine(RuleBasedStateMachine):
         room, _ = self.server.room()
         if room:
             self.server.deliver(Leased(runs=[self.leases.lease(min(room, most))]))
-            self.server.tally.jobs = len(self.leases.held)
+            self.server.in_flight.jobs = len(self.leases.held)
             assert len(self.leases.held) <= self.server.window.jobs
 
     @precondition(lambda self: hasattr(self, "leases") and bool(self.leases.held))
@@ -186,7 +186,7 @@ class TwinMachine(RuleBasedStateMachine):
         self.leases.waiting.append(id_)
         if self.server is not None:
             self.server.revoke(id_, delivery, RevokeReason.LEASE_LOST)
-            self.server.tally.jobs = len(self.leases.held)
+            self.server.in_flight.jobs = len(self.leases.held)
 
     # ------------------------------------------------------------------ the worker
 

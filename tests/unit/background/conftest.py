@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jobline_server.background.retention import RetentionBeat
+from jobline_server.background.retention import RetentionTask
 from jobline_server.engine.commands import Pull, Push
 from jobline_server.engine.entries import JobDied
 from jobline_server.engine.payloads import Payloads
@@ -23,13 +23,13 @@ from jobline_server.engine.values import (
     QueueSettings,
     Retention,
 )
-from jobline_server.runtime.ageing import Ageing
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.ended.retention import EndedRetention
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
 from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 
 QUEUE = "mail"
@@ -41,22 +41,22 @@ class Keeping:
     def __init__(self, runtime: Runtime, clock: ManualClock) -> None:
         self.runtime = runtime
         self.clock = clock
-        self.beat = RetentionBeat(runtime.core, Ageing(runtime.core, runtime.ended))
+        self.beat = RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended))
 
     async def says(self, queue: str = QUEUE, **retention: Any) -> None:
         """What the queue says of retention."""
         settings = QueueSettings(retention=Retention(**retention))
-        await self.runtime.update_queue(queue, settings, None, Audit())
+        await self.runtime.queues.update_queue(queue, settings, None, Audit())
 
     async def complete(self, jobs: int = 1, queue: str = QUEUE, **retention: Any) -> list[int]:
         """Pushes jobs together that say this of retention, and completes them."""
         first_id = await self._push(jobs, queue, Retention(**retention))
-        leased = await self.runtime.pull(
+        leased = await self.runtime.pulls.pull(
             Pull(((queue, 1),), max_jobs=jobs, worker="w", accepts_runs=True)
         )
         (run,) = leased.runs
         ids = list(range(first_id, first_id + jobs))
-        await self.runtime.ack(ids, [run.delivery] * jobs, {})
+        await self.runtime.settle_calls.ack(ids, [run.delivery] * jobs, {})
         return ids
 
     async def cancel(self, jobs: int = 1, queue: str = QUEUE, **retention: Any) -> list[int]:
@@ -64,7 +64,7 @@ class Keeping:
         ids = [await self._push(1, queue, Retention(**retention)) for _ in range(jobs)]
         for job_id in ids:
             one = Selection(ids=(job_id,))
-            await self.runtime.cancel_jobs(one, dry_run=False, audit=Audit())
+            await self.runtime.bulk.cancel_jobs(one, dry_run=False, audit=Audit())
         return ids
 
     async def die(self, jobs: int = 1, queue: str = QUEUE) -> list[int]:
@@ -73,21 +73,21 @@ class Keeping:
         shard, ids = core.shards[0], []
         for _ in range(jobs):
             ids.append(await self._push(1, queue, NO_RETENTION))
-            await self.runtime.pull(Pull(((queue, 1),), max_jobs=1, worker="w"))
+            await self.runtime.pulls.pull(Pull(((queue, 1),), max_jobs=1, worker="w"))
             at_ms, reason = core.now().wall_ms, EndReason.EXPLICIT_FAIL
             shard.emit(JobDied(at_ms, ids[-1], reason, None))
-            core.decided(shard)
+            core.after_decision(shard)
             await core.commits.wait()
         return ids
 
     async def retry(self, job_id: int) -> None:
         """Puts an ended job back."""
-        await self.runtime.retry_jobs(Selection(ids=(job_id,)), dry_run=False, audit=Audit())
+        await self.runtime.bulk.retry_jobs(Selection(ids=(job_id,)), dry_run=False, audit=Audit())
 
     async def _push(self, jobs: int, queue: str, retention: Retention) -> int:
         options = JobOptions(retention=retention)
         push = Push(queue, options, payloads=Payloads.of([b"x"] * jobs))
-        return (await self.runtime.push(push)).first_id
+        return (await self.runtime.pushes.push(push)).first_id
 
     async def after(self, milliseconds: int) -> dict[str, int]:
         """Lets time pass and the beat run; what it did, without what it did not."""
@@ -98,7 +98,7 @@ class Keeping:
     async def kept(self) -> dict[int, JobState]:
         """All ended jobs, as an operator sees them; the counts of the queues say the same."""
         ended = JobFilter(states=ENDED_STATES | {JobState.STALE})
-        listed, _ = await self.runtime.list_jobs(
+        listed, _ = await self.runtime.jobs.list_jobs(
             ended, page_size=10_000, page_token="", include_payloads=False
         )
         counted: Counter[tuple[str, JobState]] = Counter()
@@ -121,7 +121,7 @@ async def keeping(tmp_path: Path) -> AsyncIterator[Keeping]:
     clock = ManualClock()
     runtime = await open_runtime(
         SqliteStore(tmp_path, SqliteSettings(ballast_bytes=0)),
-        SqliteFinished(tmp_path),
+        SqliteEndedJobStore(tmp_path),
         shards=1,
         clock=clock,
         settings=RuntimeSettings(),

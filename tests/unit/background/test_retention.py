@@ -11,7 +11,7 @@ from jobline_server.background import retention
 from jobline_server.engine import limits
 from jobline_server.engine.limits import DAY_MS, HOUR_MS, MINUTE_MS
 from jobline_server.engine.values import JobState
-from jobline_server.runtime import ageing
+from jobline_server.runtime.ended import retention as ended_retention
 from tests.unit.background.conftest import Keeping
 from tests.unit.runtime.watching import now_of, told_since
 
@@ -74,14 +74,14 @@ async def test_job_that_was_put_back_is_not_deleted(keeping: Keeping) -> None:
     await keeping.retry(job_id)
     assert await keeping.after(0) == {}
     assert await keeping.kept() == {}
-    assert (await keeping.runtime.get_job(job_id)).state is JobState.READY
+    assert (await keeping.runtime.jobs.get_job(job_id)).state is JobState.READY
 
 
 async def test_run_that_left_something_is_followed_soon(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slice every ten seconds would not do for a queue whose jobs end one by one."""
-    monkeypatch.setattr(ageing, "SLICE_PARTS", 2)
+    monkeypatch.setattr(ended_retention, "SLICE_PARTS", 2)
     await keeping.says(age_ms=0)
     await keeping.cancel(3)
     assert await keeping.after(1) == {"staled": 2}
@@ -99,8 +99,8 @@ async def test_file_is_not_asked_about_queues_where_nothing_can_be_due(
         raise AssertionError
 
     await keeping.complete(3)
-    monkeypatch.setattr(keeping.runtime.ended.finished, "due_for_stale", asked)
-    monkeypatch.setattr(keeping.runtime.ended.finished, "evictable", asked)
+    monkeypatch.setattr(keeping.runtime.ended.ended_store, "due_for_stale", asked)
+    monkeypatch.setattr(keeping.runtime.ended.ended_store, "evictable", asked)
     assert await keeping.after(DAY_MS) == {}
 
 
@@ -192,10 +192,10 @@ class Asked:
 
     def __init__(self, keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        finished = keeping.runtime.ended.finished
+        ended_store = keeping.runtime.ended.ended_store
         names = ("due_for_stale", "oldest_ms", "evictable", "next_own_count", "beyond_own_count")
         for name in names:
-            monkeypatch.setattr(finished, name, self._counted(getattr(finished, name)))
+            monkeypatch.setattr(ended_store, name, self._counted(getattr(ended_store, name)))
 
     def _counted(self, ask: Callable[..., Any]) -> Callable[..., Any]:
         async def asked(*arguments: object, **named: object) -> Any:
@@ -248,17 +248,17 @@ async def test_look_that_failed_is_tried_again(
     async def failing(*_: object) -> None:
         raise OSError
 
-    finished = keeping.runtime.ended.finished
+    ended_store = keeping.runtime.ended.ended_store
     await keeping.after(0)
     await keeping.says(count=1)
     await keeping.cancel(3)
     with monkeypatch.context() as patch:
-        patch.setattr(finished, "evictable", failing)
+        patch.setattr(ended_store, "evictable", failing)
         with pytest.raises(OSError):  # noqa: PT011  # the very one from above
             await keeping.after(0)
     assert await keeping.after(0) == {"evicted": 2}
     with monkeypatch.context() as patch:
-        patch.setattr(finished, "due_for_stale", failing)
+        patch.setattr(ended_store, "due_for_stale", failing)
         with pytest.raises(OSError):  # noqa: PT011  # the very one from above
             await keeping.after(2 * HOUR_MS)
     assert await keeping.after(0) == {"staled": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine.limits import HOUR_MS
-from jobline_server.runtime import ageing
+from jobline_server.runtime.ended import retention
 from tests.unit.background.conftest import Keeping
 from tests.unit.rounds import rounds_of
 
@@ -14,7 +14,7 @@ async def test_run_over_many_queues_yields(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C5: a look at a hundred thousand was a step of 0.8 s, whatever was due."""
-    monkeypatch.setattr(ageing, "STEP_PLACES", 5)
+    monkeypatch.setattr(retention, "STEP_PLACES", 5)
     for number in range(20):
         await keeping.cancel(queue=f"queue-{number}")
     await keeping.after(0)
@@ -37,7 +37,7 @@ async def test_places_behind_one_that_cannot_be_looked_at_stay_due(
         await keeping.cancel(queue=queue)
     await keeping.after(0)
     with monkeypatch.context() as patch:
-        patch.setattr(keeping.runtime.ended.finished, "due_for_stale", failing)
+        patch.setattr(keeping.runtime.ended.ended_store, "due_for_stale", failing)
         with pytest.raises(OSError):  # noqa: PT011  # the very one from above
             await keeping.after(2 * HOUR_MS)
     assert await keeping.after(1) == {"staled": 3}

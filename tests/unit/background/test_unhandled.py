@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from jobline_server.background import unhandled
-from jobline_server.background.unhandled import UnhandledNamesBeat
+from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.dispatch.frames import Handler, Open, Worker
 from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel, JobOptions
+from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
 
@@ -29,16 +29,16 @@ async def push(runtime: Runtime, *names: str) -> None:
     for name in names:
         options = JobOptions(name=name)
         payloads = Payloads.of([b"x"])
-        await runtime.push(Push("mail", options, payloads=payloads, level=AckLevel.BUFFERED))
+        await runtime.pushes.push(Push("mail", options, payloads=payloads, level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
 
 
-def connect(runtime: Runtime, *names: str) -> StreamPort:
+def connect(runtime: Runtime, *names: str) -> WorkerStream:
     handlers = tuple(Handler("mail", name) for name in names)
-    return runtime.open_stream(Open(Worker("w"), (("mail", 1),), handlers=handlers))
+    return runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),), handlers=handlers))
 
 
-async def said(beat: UnhandledNamesBeat, caplog: pytest.LogCaptureFixture) -> int:
+async def said(beat: UnhandledNames, caplog: pytest.LogCaptureFixture) -> int:
     """How many warnings one run of the beat adds."""
     caplog.clear()
     counts = await beat.run_once(beat.core.now())
@@ -51,7 +51,7 @@ async def test_a_name_that_no_worker_of_its_queue_handles_is_said_once(
     runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Trial B8: and again when it comes back after it was handled."""
-    beat = UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled)
+    beat = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
     await push(runtime, "letter", "parcel", "parcel")
     assert await said(beat, caplog) == 0
     connect(runtime, "letter")
@@ -72,7 +72,7 @@ async def test_a_worker_of_any_name_handles_all(
     await push(runtime, "letter", "parcel")
     connect(runtime, "letter")
     connect(runtime)
-    assert await said(UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled), caplog) == 0
+    assert await said(UnhandledNames(runtime.core, runtime.streams.tell_unhandled), caplog) == 0
 
 
 async def test_no_more_names_are_said_than_are_remembered(
@@ -80,7 +80,7 @@ async def test_no_more_names_are_said_than_are_remembered(
 ) -> None:
     """Trial B8: a name for each job fills neither memory nor the log."""
     monkeypatch.setattr(unhandled, "NAMES_MAX", 3)
-    beat = UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled)
+    beat = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
     await push(runtime, *map(str, range(10)))
     connect(runtime, "letter")
     assert [await said(beat, caplog) for _ in range(3)] == [3, 0, 0]
@@ -92,10 +92,10 @@ async def test_no_more_names_are_said_than_are_remembered(
 
 async def test_the_workers_of_the_queue_are_told(runtime: Runtime) -> None:
     """Trial B8: in a frame of their stream, each name once; workers of other queues are not."""
-    beat = UnhandledNamesBeat(runtime.core, runtime.streams.tell_unhandled)
+    beat = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
     await push(runtime, "letter", "parcel", "parcel")
     port = connect(runtime, "letter")
-    elsewhere = runtime.open_stream(Open(Worker("x"), (("numbers", 1),)))
+    elsewhere = runtime.streams.open_stream(Open(Worker("x"), (("numbers", 1),)))
     for one in (port, elsewhere):
         await one.next_frame()
     await beat.run_once(beat.core.now())

@@ -30,14 +30,14 @@ def test_room_is_window_minus_what_is_unfinished() -> None:
     """Credit is counted once, by the tally that the engine keeps."""
     session = a_session()
     session.handle_window(Window(jobs=10, payload_bytes=1_000))
-    session.tally.jobs, session.tally.payload_bytes = 4, 250
+    session.in_flight.jobs, session.in_flight.payload_bytes = 4, 250
     assert session.room() == (6, 750)
 
 
 def test_a_smaller_window_never_makes_room_negative() -> None:
     """A window may shrink below what is unfinished; nothing is taken back."""
     session = a_session()
-    session.tally.jobs = 4
+    session.in_flight.jobs = 4
     session.handle_window(Window(jobs=1))
     assert session.room()[0] == 0
 

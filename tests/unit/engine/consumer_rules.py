@@ -57,7 +57,7 @@ class ConsumerRules(RuleBasedStateMachine):
         both.begin()
         if queue not in both.shard.queues:
             return
-        if worker and worker in both.sessions and both.sessions[worker].lost_ms is not None:
+        if worker and worker in both.sessions and both.sessions[worker].disconnected_ms is not None:
             return
         holder, consumer = both.session(worker) if worker else both.pull()
         leased = decide_lease(
@@ -183,14 +183,14 @@ class ConsumerRules(RuleBasedStateMachine):
         one, holder = both.sessions.get(worker), both.shard.holders.get(worker)
         if one is None or holder is None:
             both.sessions.pop(worker, None)
-        elif one.lost_ms is not None:
+        elif one.disconnected_ms is not None:
             expiry.resume(both.shard, both.now, holder)
-            one.lost_ms, one.heard_ms = None, both.now.mono_ms
+            one.disconnected_ms, one.last_seen_ms = None, both.now.mono_ms
         elif grace_ms is None:
             both.session(worker)
         else:
             expiry.disconnect(both.shard, both.now, holder, grace_ms=grace_ms)
-            one.lost_ms, one.grace_ms = both.now.mono_ms, grace_ms
+            one.disconnected_ms, one.grace_ms = both.now.mono_ms, grace_ms
 
 
 def explained(found, leases, both):

@@ -20,8 +20,8 @@ class Consumer:
 
     worker: str
     session: bool
-    heard_ms: int = 0
-    lost_ms: int | None = None
+    last_seen_ms: int = 0
+    disconnected_ms: int | None = None
     grace_ms: int = 0
 
 
@@ -60,8 +60,12 @@ class ModelJob:
         assert holder is not None
         ends = self.deadline_ms
         if holder.session:
-            ends = max(ends, holder.heard_ms + self.lease_ms)
-        return ends if holder.lost_ms is None else min(ends, holder.lost_ms + holder.grace_ms)
+            ends = max(ends, holder.last_seen_ms + self.lease_ms)
+        return (
+            ends
+            if holder.disconnected_ms is None
+            else min(ends, holder.disconnected_ms + holder.grace_ms)
+        )
 
 
 @dataclass
@@ -95,7 +99,7 @@ class Request:
 class ModelProducer:
     """What a producer has said, and what its calls were answered."""
 
-    heard_ms: int = 0
+    last_seen_ms: int = 0
     below: int = 0
     calls: dict[int, Request] = field(default_factory=dict)
 

@@ -96,7 +96,7 @@ class ReferenceModel:
         """Jobs in the order of their hand-out: the highest priority, then what was ready first."""
         taken: list[ModelJob] = []
         held_up: set[tuple[str, int, str]] = set()
-        has_nothing = not any(job.holder is holder for job in self.live(S.ACTIVE))
+        is_idle = not any(job.holder is holder for job in self.live(S.ACTIVE))
         ready = [job for job in self.live(S.READY) if job.queue == name]
         for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
             if self.queues[name].paused or len(taken) == most:
@@ -107,7 +107,7 @@ class ReferenceModel:
                 held_up.add(job.lane())
                 continue
             max_bytes -= len(job.payload)
-            if max_bytes < 0 and (taken or not has_nothing):
+            if max_bytes < 0 and (taken or not is_idle):
                 break
             taken.append(job)
         for job in taken:
@@ -185,8 +185,8 @@ class ReferenceModel:
             return job
         ends = self.mono_ms + (item.lease_ms or job.lease_ms)
         job.deadline_ms = max(job.deadline_ms, ends)
-        if item.checkpoint is not None:
-            job.checkpoint, job.stalls = item.checkpoint, 0
+        if item.worker_checkpoint is not None:
+            job.checkpoint, job.stalls = item.worker_checkpoint, 0
         return Out.CANCELLED if job.cancel_requested else Out.DONE
 
     # Time.
@@ -210,7 +210,7 @@ class ReferenceModel:
         return lost
 
     def _stall(self, job: ModelJob, holder: Consumer) -> None:
-        lost = EndReason.STALLED if holder.lost_ms is None else EndReason.WORKER_LOST
+        lost = EndReason.STALLED if holder.disconnected_ms is None else EndReason.WORKER_LOST
         job.stalls += 1
         job.why = LeaseReason.STALLED
         most = first(job.options.max_stalls, self.settings(job.queue).max_stalls, 3)
@@ -234,7 +234,7 @@ class ReferenceModel:
             assert holder is not None
             job.deadline_ms = self.mono_ms + job.lease_ms
             if holder.session:
-                holder.heard_ms = holder.lost_ms = self.mono_ms
+                holder.last_seen_ms = holder.disconnected_ms = self.mono_ms
                 holder.grace_ms = 12 * 3_600_000
 
     # Operators.

@@ -61,7 +61,7 @@ def _call_again(model: ReferenceModel, call: Call) -> Request | None:
     """
     for volatile in (False, True):
         known = model.producers.get((call.producer, volatile))
-        if known and known.heard_ms + REQUEST_WINDOW_MS > model.wall_ms:
+        if known and known.last_seen_ms + REQUEST_WINDOW_MS > model.wall_ms:
             if call.sequence < known.below:
                 raise Refusal("CALL_OVER")
             if call.sequence in known.calls:
@@ -72,9 +72,9 @@ def _call_again(model: ReferenceModel, call: Call) -> Request | None:
 def _remember_call(model: ReferenceModel, call: Call, answer: Request) -> None:
     place = (call.producer, answer.volatile)
     known = model.producers.get(place)
-    if known is None or known.heard_ms + REQUEST_WINDOW_MS <= model.wall_ms:
+    if known is None or known.last_seen_ms + REQUEST_WINDOW_MS <= model.wall_ms:
         known = model.producers[place] = ModelProducer()
-    known.heard_ms = model.wall_ms
+    known.last_seen_ms = model.wall_ms
     known.below = max(known.below, call.answered_below)
     known.calls[call.sequence] = answer
 

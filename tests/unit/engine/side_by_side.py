@@ -16,7 +16,8 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import Fact, JobRecord, JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import counting_at, image_of
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
 from tests.unit.engine import reference_push
 from tests.unit.engine.reference_jobs import Consumer, ModelJob
@@ -79,7 +80,7 @@ class SideBySide:
         """A connected worker, who was heard just now."""
         holder = self.shard.session_holder(worker, worker)
         consumer = self.sessions.setdefault(worker, Consumer(worker, session=True))
-        holder.heard_ms = consumer.heard_ms = self.now.mono_ms
+        holder.last_seen_ms = consumer.last_seen_ms = self.now.mono_ms
         return holder, consumer
 
     def pull(self) -> tuple[Holder, Consumer]:
@@ -187,7 +188,7 @@ class SideBySide:
             f"{state.name}: {record.reason.name}" for state, record in self.kept.values()
         )
         for lot in self.shard.lots.lots.values():
-            reached["lot with holes"] += bool(lot.gone)
+            reached["lot with holes"] += bool(lot.holes)
             reached["lot that is never written"] += lot.volatile
             reached["run partly settled"] += any(lease.settled for lease in lot.leases)
             reached["run with ends of its own"] += any(lease.later for lease in lot.leases)
@@ -200,7 +201,7 @@ class SideBySide:
             return
         budgets = (single.attempts, single.stalls, single.releases, single.delivery)
         assert budgets == (job.attempts, job.stalls, job.releases, job.delivery), job
-        assert single.details.checkpoint == job.checkpoint, job
+        assert single.details.worker_checkpoint == job.checkpoint, job
         assert single.cancel_requested == job.cancel_requested, job
         assert single.lease_reason is job.why, job
 

@@ -6,7 +6,7 @@ import pytest
 
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import decide_cancel
-from jobline_server.engine.endings import EndedRuns
+from jobline_server.engine.endings import RunsEnded
 from jobline_server.engine.entries import JobsCompleted
 from jobline_server.engine.values import AckLevel, JobState, SettleOutcome
 from tests.unit.engine.world import leases_of
@@ -97,10 +97,10 @@ def test_results_are_kept_with_their_jobs(world, held):
     ids = [job_id for job_id, _ in held]
     world.ack(held, {ids[0]: b"first", ids[2]: b"third"})
     ended = world.shard.take_ended()
-    runs = [(one.starts, one.counts) for one in ended if isinstance(one, EndedRuns)]
+    runs = [(one.starts, one.counts) for one in ended if isinstance(one, RunsEnded)]
     assert runs == [([ids[1], ids[3]], [1, 2]), ([ids[5]], [3])]
     results = {
-        i: one.results for one in ended if not isinstance(one, EndedRuns) for i in one.results
+        i: one.results for one in ended if not isinstance(one, RunsEnded) for i in one.results
     }
     assert set(results) == {ids[0], ids[2]}
 

@@ -143,9 +143,9 @@ def test_live_job_is_not_put_back(world):
 
 def test_retried_job_has_the_checkpoint_it_had(world):
     record, state = ended_job(world)
-    decide_retry(world.shard, world.now, [(replace(record, checkpoint=b"c"), state)])
+    decide_retry(world.shard, world.now, [(replace(record, worker_checkpoint=b"c"), state)])
     world.commit()
-    assert world.one().checkpoint == b"c"
+    assert world.one().worker_checkpoint == b"c"
 
 
 def put_back(world, record, state):

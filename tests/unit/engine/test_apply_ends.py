@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobline_server.engine.endings import EndedChange, EndedJobs, EndedRuns
+from jobline_server.engine.endings import EndedChange, JobsEnded, RunsEnded
 from jobline_server.engine.entries import (
     JobDied,
+    JobsAgedOut,
     JobsCancelled,
     JobsCompleted,
     JobsDeleted,
-    JobsStaled,
 )
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (
@@ -45,7 +45,7 @@ def complete(world, *runs, results=None):
 def test_members_that_completed_share_one_ending(world, run):
     [ended] = complete(world, (run + 2, 1), (run, 1))
     lot = world.shard.lots.find(run)
-    expected = EndedRuns(
+    expected = RunsEnded(
         lot, COMPLETED, [run + 2, run], [1, 1], WALL_MS, FIRST_DELIVERY, "w1", True
     )
     assert ended == expected
@@ -62,11 +62,11 @@ def test_leases_of_one_fact_are_told_apart(world, run):
 
 def test_member_with_a_result_ends_as_a_job_of_its_own(world, run):
     single, rest = complete(world, (run, 1), (run + 1, 3), results={run: b"r"})
-    assert isinstance(single, EndedJobs)
+    assert isinstance(single, JobsEnded)
     record = single.record(single.jobs[0])
     assert (record.id, record.result, record.delivery) == (run, b"r", FIRST_DELIVERY)
     assert (record.worker, single.jobs[0].state) == ("w1", COMPLETED)
-    assert isinstance(rest, EndedRuns)
+    assert isinstance(rest, RunsEnded)
     assert (rest.starts, rest.counts) == ([run + 1], [3])
 
 
@@ -107,8 +107,8 @@ def test_stored_job_that_ended_is_buried(world):
     world.shard.jobs[job_id].stored = world.shard.lots.find(first_id).stored = True
     world.lease()
     complete(world, (job_id, 1), (first_id, 1))
-    assert world.shard.changes.buried_jobs == [job_id]
-    assert world.shard.changes.buried_lots == [first_id]
+    assert world.shard.changes.deleted_jobs == [job_id]
+    assert world.shard.changes.deleted_lots == [first_id]
 
 
 def test_jobs_of_two_holders_free_both_windows(world):
@@ -117,7 +117,10 @@ def test_jobs_of_two_holders_free_both_windows(world):
     for holder in holders:
         world.lease(1, holder=holder)
     complete(world, *[(job_id, 1) for job_id in ids])
-    assert [(one.tally.jobs, one.tally.payload_bytes) for one in holders] == [(0, 0), (0, 0)]
+    assert [(one.in_flight.jobs, one.in_flight.payload_bytes) for one in holders] == [
+        (0, 0),
+        (0, 0),
+    ]
 
 
 def test_what_is_not_leased_cannot_complete(world, run):
@@ -198,7 +201,7 @@ def test_waiting_jobs_are_deleted_without_an_ending(world):
 
 def test_ended_jobs_are_staled_and_deleted_by_number(world, run):
     complete(world, (run, 4))
-    world.shard.emit(JobsStaled(WALL_MS, "q", COMPLETED, [run], [3]))
+    world.shard.emit(JobsAgedOut(WALL_MS, "q", COMPLETED, [run], [3]))
     world.shard.emit(JobsDeleted(WALL_MS, "q", JobState.STALE, [run], [2]))
     assert world.queue().ended == {COMPLETED: 1, JobState.STALE: 1}
     changes = [
@@ -210,7 +213,7 @@ def test_ended_jobs_are_staled_and_deleted_by_number(world, run):
 
 def test_active_jobs_are_not_staled(world, run):
     with pytest.raises(IllegalMove, match="in ACTIVE cannot be"):
-        world.shard.emit(JobsStaled(WALL_MS, "q", JobState.ACTIVE, [run], [1]))
+        world.shard.emit(JobsAgedOut(WALL_MS, "q", JobState.ACTIVE, [run], [1]))
 
 
 def test_jobs_that_wait_are_not_deleted_as_active_ones(world):

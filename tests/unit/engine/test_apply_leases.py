@@ -50,7 +50,7 @@ def active(world):
 
 def test_recovered_hand_out_finds_the_holder_of_its_session(world, active):
     [holder] = world.shard.holders.values()
-    assert (holder.worker, holder.session, len(holder.leases)) == ("w1", "s1", 2)
+    assert (holder.worker, holder.session_id, len(holder.leases)) == ("w1", "s1", 2)
 
 
 def test_recovered_hand_out_of_a_pull_has_a_holder_of_its_own(world):
@@ -67,7 +67,7 @@ def test_single_jobs_and_runs_go_out_in_one_fact(world):
     holder = Holder("w1", "")
     lease(world, (one, 1), (lot, 2), holder=holder)
     assert [world.state(i) for i in (one, lot, lot + 1, lot + 2, two)] == [ACTIVE] * 3 + [READY] * 2
-    assert (holder.tally.jobs, holder.lease_ms_min) == (3, 30_000)
+    assert (holder.in_flight.jobs, holder.lease_ms_min) == (3, 30_000)
     world.check()
 
 
@@ -162,7 +162,11 @@ def test_report_changes_what_it_names(world, active):
     emit(JobReported(WALL_MS, "q", active[0], 10.0, "a", b"c"))
     emit(JobReported(WALL_MS, "q", active[0], None, None, None))
     details = world.shard.jobs[active[0]].details
-    assert (details.progress, details.progress_message, details.checkpoint) == (10.0, "a", b"c")
+    assert (details.progress, details.progress_message, details.worker_checkpoint) == (
+        10.0,
+        "a",
+        b"c",
+    )
 
 
 def test_cancel_is_asked_of_whoever_has_the_job(world, active):

@@ -121,11 +121,11 @@ def test_job_that_waits_for_no_time_cannot_become_ready(shard, promoted):
 def test_retried_job_keeps_its_history_and_checkpoint(world, shard):
     attempt = Attempt(1, 2, "w1", 3, 4, AttemptOutcome.FAILED)
     record = JobRecord(shard.next_id() - 1, "q", MAIL, b"x", 5, "k", delivery=9, history=(attempt,))
-    record.checkpoint = b"c"
+    record.worker_checkpoint = b"c"
     shard.emit(JobsRetried(WALL_MS, [record], [JobState.DEAD]))
     job = shard.jobs[record.id]
     assert (job.delivery, job.job_key, job.details.history) == (9, "k", (attempt,))
-    assert (job.details.checkpoint, world.queue().ended) == (b"c", {JobState.DEAD: -1})
+    assert (job.details.worker_checkpoint, world.queue().ended) == (b"c", {JobState.DEAD: -1})
     assert shard.take_ended() == [EndedChange(None, [record.id], [1], WALL_MS)]
 
 

@@ -27,9 +27,9 @@ def test_resumed_queue_is_woken(world):
     world.row()
     world.shard.emit(QueuePaused(WALL_MS, "q", "ann", "why"))
     assert world.queue().paused_by == "ann"
-    world.shard.take_woken()
+    world.shard.take_ready_queues()
     world.shard.emit(QueueResumed(WALL_MS, "q"))
-    assert world.shard.take_woken() == [world.queue()]
+    assert world.shard.take_ready_queues() == [world.queue()]
 
 
 def test_deleted_queue_takes_its_jobs_along_and_no_others(world):
@@ -43,9 +43,9 @@ def test_deleted_queue_takes_its_jobs_along_and_no_others(world):
     world.shard.emit(QueueDeleted(WALL_MS, "q"))
     assert (set(world.shard.jobs), set(world.shard.lots.lots)) == ({other}, {lot})
     assert {reason for *_, reason in world.shard.revoked} == {RevokeReason.QUEUE_DELETED}
-    assert (len(world.shard.revoked), holder.tally.jobs, holder.leases) == (3, 0, {})
-    assert world.shard.changes.buried_jobs == [single]
-    assert len(world.shard.changes.buried_queues) == 1
+    assert (len(world.shard.revoked), holder.in_flight.jobs, holder.leases) == (3, 0, {})
+    assert world.shard.changes.deleted_jobs == [single]
+    assert len(world.shard.changes.deleted_queues) == 1
     world.check()
 
 
@@ -54,7 +54,7 @@ def test_stored_lot_of_a_deleted_queue_is_buried(world):
     world.shard.lots.find(lot).stored = True
     delayed = world.row(delay_ms=1_000)
     world.shard.emit(QueueDeleted(WALL_MS, "q"))
-    assert world.shard.changes.buried_lots == [lot]
+    assert world.shard.changes.deleted_lots == [lot]
     assert world.state(delayed) is None
     world.tick(1_000)
     world.check()
@@ -65,4 +65,4 @@ def test_deleted_empty_queue_leaves_word(world):
     world.shard.emit(QueueDeleted(WALL_MS, "q"))
     assert world.shard.take_ended() == [QueueGone("q", WALL_MS)]
     assert world.shard.changes.queues == set()
-    assert world.shard.changes.buried_queues == []
+    assert world.shard.changes.deleted_queues == []

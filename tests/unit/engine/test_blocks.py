@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from jobline_server.engine.blocks import BLOCK_IDS, IdBlocks, items_from
+from jobline_server.engine.blocks import BLOCK_IDS, IdBlocks
+from jobline_server.engine.items import items_from
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.tables import are_neighbours
 

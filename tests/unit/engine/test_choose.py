@@ -6,18 +6,18 @@ import pytest
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.admin import decide_cancel
-from jobline_server.engine.decide.choose import Chosen, Stretch, choose
+from jobline_server.engine.decide.choose import Choice, LotRun, choose
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS
 
 
-def chosen(world, jobs=100, size=1 << 20, *, names=None, has_nothing=True) -> list[tuple[int, int]]:
+def chosen(world, jobs=100, size=1 << 20, *, names=None, is_idle=True) -> list[tuple[int, int]]:
     """(id, count) of what would go out."""
-    found = Chosen(jobs, size, has_nothing=has_nothing)
+    found = Choice(jobs, size, is_idle=is_idle)
     choose(world.queue(), names, world.shard.committed, found)
-    assert found.has_runs == any(isinstance(item, Stretch) for item in found.items)
-    return [(one.id, one.count if isinstance(one, Stretch) else 1) for one in found.items]
+    assert found.has_runs == any(isinstance(item, LotRun) for item in found.items)
+    return [(one.id, one.count if isinstance(one, LotRun) else 1) for one in found.items]
 
 
 def test_higher_priority_goes_first_whatever_came_first(world):
@@ -66,27 +66,27 @@ def test_what_is_not_on_disk_stays_and_lower_priorities_go(world):
 @pytest.mark.parametrize(("size", "count"), [(0, 0), (1, 0), (2, 1), (5, 2), (6, 3), (99, 4)])
 def test_bytes_bound_what_goes_out_job_by_job(world, size, count):
     lot = world.plain(b"aa", b"bb", b"cc", b"dd").first_id
-    assert chosen(world, size=size, has_nothing=False) == ([(lot, count)] if count else [])
+    assert chosen(world, size=size, is_idle=False) == ([(lot, count)] if count else [])
 
 
 @pytest.mark.parametrize(("size", "count"), [(0, 1), (3, 2), (5, 3), (8, 3), (9, 4)])
 def test_payloads_of_different_sizes_count_as_they_are(world, size, count):
     """An empty one always fits behind what fits."""
     lot = world.plain(b"", b"bbb", b"cc", b"dddd").first_id
-    assert chosen(world, size=size, has_nothing=False) == [(lot, count)]
+    assert chosen(world, size=size, is_idle=False) == [(lot, count)]
 
 
 def test_one_job_of_any_size_fits_who_has_nothing(world):
     """Else it would never be handed out."""
     big, _ = world.row(b"x" * 50), world.row(b"y")
     assert chosen(world, size=10) == [(big, 1)]
-    assert chosen(world, size=10, has_nothing=False) == []
+    assert chosen(world, size=10, is_idle=False) == []
 
 
 def test_first_member_of_a_lot_fits_who_has_nothing(world):
     lot = world.plain(b"x" * 50, b"y" * 50).first_id
     assert chosen(world, size=10) == [(lot, 1)]
-    assert chosen(world, size=10, has_nothing=False) == []
+    assert chosen(world, size=10, is_idle=False) == []
     world.row(b"z", priority=1)
     assert len(chosen(world, size=10)) == 1
 

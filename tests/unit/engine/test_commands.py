@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from jobline_server.engine.commands import (
+    JobColumns,
     Leased,
     LeasedJob,
     LeasedRun,
     Push,
     RefusalKind,
     Refused,
-    Rows,
 )
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
@@ -47,10 +47,10 @@ def test_a_push_has_no_payloads_and_no_delay_unless_it_says_so():
 def test_rows_are_picked_with_all_that_they_have():
     """Columns that nobody filled stay empty."""
     own = [JobOptions(priority=index) for index in range(3)]
-    full = Rows([b"a", b"b", b"c"], own, ["", "k", ""], [0, 0, 5])
+    full = JobColumns([b"a", b"b", b"c"], own, ["", "k", ""], [0, 0, 5])
     assert jobs_of(full.picked([2, 1])) == [
         NewJob(b"c", own[2], "", 5),
         NewJob(b"b", own[1], "k", 0),
     ]
-    few = Rows([b"a", b"b"], own[:2]).picked([1])
+    few = JobColumns([b"a", b"b"], own[:2]).picked([1])
     assert (few.payloads, few.options, few.job_keys, few.run_at_ms) == ([b"b"], [own[1]], [], [])

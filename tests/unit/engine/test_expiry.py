@@ -9,7 +9,7 @@ from jobline_server.engine.commands import ExtendItem
 from jobline_server.engine.decide import expiry
 from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.entries import JobsStalled
-from jobline_server.engine.lease_look import LeaseLook
+from jobline_server.engine.lease_lookup import LeaseLookup
 
 LEASE_MS = 30_000
 
@@ -20,15 +20,15 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(limits, "LOST_SLICE_JOBS", 5)
     monkeypatch.setattr(limits, "LOOKED_SLICE_LEASES", 20)
     counts: list[int] = []
-    take = LeaseLook.take
+    take = LeaseLookup.take
 
-    def counted(look: LeaseLook, mono_ms: int, *, lost_max: int, looked_max: int):
+    def counted(look: LeaseLookup, mono_ms: int, *, lost_max: int, looked_max: int):
         before = look.looked
         found = take(look, mono_ms, lost_max=lost_max, looked_max=looked_max)
         counts.append(look.looked - before)
         return found
 
-    monkeypatch.setattr(LeaseLook, "take", counted)
+    monkeypatch.setattr(LeaseLookup, "take", counted)
     return counts
 
 
@@ -107,7 +107,7 @@ def test_a_worker_that_is_heard_between_two_slices_keeps_the_rest(world, looked:
     holder = world.session()
     world.lease(holder=holder)
     assert world.tick(LEASE_MS + 1_000)
-    holder.heard_ms = world.now.mono_ms
+    holder.last_seen_ms = world.now.mono_ms
     assert not world.tick()
     assert world.counts() == (0, 5, 7)
     while world.tick(LEASE_MS + 1_000):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jobline_server.engine import queue as queue_module
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import Item, Lane
+from jobline_server.engine.lane import Lane, LaneItem
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobOptions, JobState
 
@@ -72,11 +72,11 @@ class Lanes:
     def commit(self, _draw: int) -> None:
         self.committed = self.number
 
-    def next(self) -> list[Item]:
+    def next(self) -> list[LaneItem]:
         (fronts,) = self.queue.fronts(None, None) if self.ready else ([],)
         return [job for front in fronts for job in front.durable(self.committed)]
 
-    def merged(self) -> list[Item]:
+    def merged(self) -> list[LaneItem]:
         """The slow way."""
         lanes = [lane.durable(self.committed) for lane in self.queue.lanes()]
         return list(merge(*lanes, key=attrgetter("order")))
@@ -113,7 +113,7 @@ def test_hand_out_looks_at_the_lanes_it_takes_from(monkeypatch):
     looked: list[Lane] = []
     durable = Lane.durable
 
-    def seen(lane: Lane, committed: int) -> Iterator[Item]:
+    def seen(lane: Lane, committed: int) -> Iterator[LaneItem]:
         looked.append(lane)
         return durable(lane, committed)
 

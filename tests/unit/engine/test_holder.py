@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jobline_server.engine import limits
-from jobline_server.engine.holder import Holder, LeaseWheel, Tally
+from jobline_server.engine.holder import Holder, InFlight, LeaseWheel
 from jobline_server.engine.job import Job
-from jobline_server.engine.lease_look import LeaseLook
+from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import DEFAULT_OPTIONS
 
@@ -22,7 +22,7 @@ def leased(
 
 def lost_ids(holder: Holder, mono_ms: int) -> list[int]:
     """The jobs whose leases have ended by then, found in one go."""
-    lost, has_ended = LeaseLook(holder).take(mono_ms, lost_max=100, looked_max=100)
+    lost, has_ended = LeaseLookup(holder).take(mono_ms, lost_max=100, looked_max=100)
     assert has_ended
     return [job_id for _, job_id in lost]
 
@@ -32,14 +32,14 @@ def test_window_is_what_was_added_and_not_settled():
     leased(holder)
     leased(holder, job_id=2)
     holder.settle(1, 3)
-    assert (holder.tally.jobs, holder.tally.payload_bytes) == (1, 3)
+    assert (holder.in_flight.jobs, holder.in_flight.payload_bytes) == (1, 3)
 
 
 def test_lease_of_a_pull_ends_at_its_deadline():
     """Nobody is heard between two calls."""
     holder = Holder("w1", "")
     job = leased(holder)
-    holder.heard_ms = 90_000
+    holder.last_seen_ms = 90_000
     assert holder.deadline_of(job) == 5_000
     assert (lost_ids(holder, 4_999), lost_ids(holder, 5_000)) == ([], [1])
     assert holder.next_check() == 5_000
@@ -48,7 +48,7 @@ def test_lease_of_a_pull_ends_at_its_deadline():
 def test_what_is_heard_of_a_session_extends_all_its_leases():
     holder = Holder("w1", "s1")
     jobs = [leased(holder), leased(holder, lease_ms=9_000, deadline_ms=30_000, job_id=2)]
-    holder.heard_ms = 10_000
+    holder.last_seen_ms = 10_000
     assert [holder.deadline_of(job) for job in jobs] == [15_000, 30_000]
     assert holder.next_check() == 15_000
     assert lost_ids(holder, 15_000) == [1]
@@ -57,7 +57,7 @@ def test_what_is_heard_of_a_session_extends_all_its_leases():
 def test_broken_stream_cuts_leases_short_and_never_lengthens_them():
     holder = Holder("w1", "s1")
     short, long = leased(holder), leased(holder, deadline_ms=60_000, job_id=2)
-    holder.lost_ms, holder.grace_ms = 1_000, 15_000
+    holder.disconnected_ms, holder.grace_ms = 1_000, 15_000
     assert [holder.deadline_of(job) for job in (short, long)] == [5_000, 16_000]
     assert holder.next_check() == 5_000
 
@@ -82,11 +82,11 @@ def test_leases_are_counted_in_the_window_of_the_stream_their_worker_came_back_o
     world.row(b"333")
     holder = world.session()
     world.lease(holder=holder)
-    tally = Tally()
-    holder.count_with(tally)
-    assert (tally.jobs, tally.payload_bytes) == (3, 6)
-    holder.count_with(tally)
-    assert tally.jobs == 3
+    in_flight = InFlight()
+    holder.count_with(in_flight)
+    assert (in_flight.jobs, in_flight.payload_bytes) == (3, 6)
+    holder.count_with(in_flight)
+    assert in_flight.jobs == 3
 
 
 def test_holder_tells_what_it_holds(world):

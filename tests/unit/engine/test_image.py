@@ -16,7 +16,7 @@ def busy(world):
     run = leased.runs[0]
     world.ack([(run.first_id, run.delivery)])
     world.fail(run.first_id + 1, run.delivery)
-    world.extend(ExtendItem(leased.jobs[0].id, leased.jobs[0].delivery, checkpoint=b"c"))
+    world.extend(ExtendItem(leased.jobs[0].id, leased.jobs[0].delivery, worker_checkpoint=b"c"))
     return world
 
 
@@ -44,7 +44,7 @@ def test_place_of_the_cursor_among_members_that_are_gone_does_not_matter(world):
     """A lane moves it when it comes there, which is no fact."""
     world.plain(b"1", b"2")
     [lot] = world.shard.lots.lots.values()
-    lot.leave(0)
+    lot.remove(0)
     before = image_of(world.shard)
-    lot.skip_gone()
+    lot.reach_ready()
     assert image_of(world.shard) == before

@@ -134,10 +134,10 @@ def test_holder_that_does_not_know_its_run_is_noticed(world, lot):
 
 
 def test_window_smaller_than_what_is_held_is_noticed(world, lot):
-    tally = lot.leases[0].holder.tally
-    tally.jobs = 1
+    in_flight = lot.leases[0].holder.in_flight
+    in_flight.jobs = 1
     assert broken(world) == "G8: session session of w1 holds 2 jobs and counts 1"
-    tally.jobs, tally.payload_bytes = 2, 1
+    in_flight.jobs, in_flight.payload_bytes = 2, 1
     assert broken(world) == "G8: session session of w1 does not count 2 bytes that it holds"
 
 

@@ -23,9 +23,9 @@ def test_new_job_is_ready_and_has_no_past():
 def test_jobs_share_their_details_until_one_writes_its_own():
     """Most jobs never have any."""
     one, two = job(1), job(2)
-    one.own_details().checkpoint = b"half way"
+    one.own_details().worker_checkpoint = b"half way"
     assert two.details is NO_DETAILS
-    assert NO_DETAILS.checkpoint == b""
+    assert NO_DETAILS.worker_checkpoint == b""
     assert one.own_details() is one.details
 
 
@@ -41,12 +41,12 @@ def test_record_of_a_job_holds_all_that_is_written_down():
     one.attempts, one.stalls, one.releases, one.delivery = 1, 2, 3, 4
     one.job_key, one.lease_reason = "k", LeaseReason.RETRY
     details = one.own_details()
-    details.checkpoint, details.progress, details.progress_message = b"c", 50.0, "half way"
+    details.worker_checkpoint, details.progress, details.progress_message = b"c", 50.0, "half way"
     record = one.record()
     assert (record.id, record.queue, record.payload, record.pushed_ms) == (7, "q", b"xyz", 1_000)
     assert (record.attempts, record.stalls, record.releases, record.delivery) == (1, 2, 3, 4)
     assert (record.job_key, record.lease_reason) == ("k", LeaseReason.RETRY)
-    assert (record.checkpoint, record.progress) == (b"c", 50.0)
+    assert (record.worker_checkpoint, record.progress) == (b"c", 50.0)
     assert (record.progress_message, record.worker) == ("half way", "")
 
 

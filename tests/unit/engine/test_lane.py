@@ -85,10 +85,10 @@ def test_head_passes_over_jobs_that_stopped_being_ready():
 def test_head_passes_over_members_and_lots_that_are_gone():
     one, two = lot(10, 3), lot(20, 2)
     lane = filled(one, two)
-    one.gone = {0, 2}
+    one.holes = {0, 2}
     assert lane.head() is one
     assert one.cursor == 1
-    one.leave(1)
+    one.remove(1)
     assert lane.head() is two
     assert list(lane.items) == [two]
 

@@ -32,7 +32,7 @@ def test_single_job_comes_with_what_its_worker_needs(world):
     job = world.one()
     assert (job.id, job.payload, job.job_key, job.options.name) == (job_id, b"x", "k", "mail")
     assert (job.delivery, job.attempt, job.reason) == (FIRST_DELIVERY, 1, LeaseReason.FIRST)
-    assert (job.queue, job.lease_ms, job.checkpoint) == ("q", 5_000, b"")
+    assert (job.queue, job.lease_ms, job.worker_checkpoint) == ("q", 5_000, b"")
 
 
 def test_hand_out_of_lots_and_jobs_is_one_fact_in_their_order(world):
@@ -116,7 +116,7 @@ def test_window_counts_jobs_and_bytes(world):
     world.row(b"4444")
     holder = world.session()
     world.lease(holder=holder)
-    assert (holder.tally.jobs, holder.tally.payload_bytes) == (4, 10)
+    assert (holder.in_flight.jobs, holder.in_flight.payload_bytes) == (4, 10)
 
 
 def test_holder_without_leases_is_not_armed(world):

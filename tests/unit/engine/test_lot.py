@@ -26,14 +26,14 @@ def test_bytes_of_a_lot_go_as_its_jobs_go(world):
     first_id = world.plain(b"", LARGE, b"xx", b"xxx").first_id
     holder = world.session()
     leased = world.lease(3, holder=holder)
-    assert holder.tally.payload_bytes == 10_002
+    assert holder.in_flight.payload_bytes == 10_002
     delivery = leased.runs[0].delivery
     assert not world.ack([(first_id + 1, delivery)])
     world.fail(first_id, delivery)
-    assert (holder.tally.payload_bytes, world.shard.load.payload_bytes) == (2, 5)
+    assert (holder.in_flight.payload_bytes, world.shard.load.payload_bytes) == (2, 5)
     assert not world.ack([(first_id + 2, delivery)])
     world.check()
-    assert (holder.tally.payload_bytes, world.shard.load.payload_bytes) == (0, 3)
+    assert (holder.in_flight.payload_bytes, world.shard.load.payload_bytes) == (0, 3)
 
 
 def lot_of(*payloads: bytes, first_id: int = 100) -> Lot:
@@ -53,30 +53,30 @@ def leased(count: int = 5, *, start: int = 0, payload: bytes = b"x") -> RunLease
 
 def test_lot_tells_what_waits_in_it():
     lot = lot_of(b"0", b"1", b"2", b"3")
-    lot.cursor, lot.gone = 1, {2}
+    lot.cursor, lot.holes = 1, {2}
     assert (lot.waiting(), lot.is_ready(), lot.end_id()) == (2, True, 104)
     assert [lot.is_waiting(i) for i in range(4)] == [False, True, False, True]
-    lot.gone = {1, 2, 3}
+    lot.holes = {1, 2, 3}
     assert not lot.is_ready()
 
 
 def test_cursor_skips_what_is_gone():
     lot = lot_of(b"0", b"1", b"2")
-    lot.gone = {0, 1}
-    lot.skip_gone()
-    assert (lot.cursor, lot.gone) == (2, set())
+    lot.holes = {0, 1}
+    lot.reach_ready()
+    assert (lot.cursor, lot.holes) == (2, set())
 
 
 def test_stretches_of_waiting_neighbours_end_at_what_is_gone():
     lot = lot_of(*[b"x"] * 6)
-    assert lot.stretch_from(0, 4) == (0, 4)
-    assert lot.stretch_from(4, 4) == (4, 2)
-    assert lot.stretch_from(6, 4) == (6, 0)
-    lot.gone = {0, 3}
-    assert lot.stretch_from(0, 9) == (1, 2)
-    assert lot.stretch_from(0, 1) == (1, 1)
-    assert lot.stretch_from(3, 9) == (4, 2)
-    assert lot.stretch_from(6, 9)[1] == 0
+    assert lot.waiting_run_from(0, 4) == (0, 4)
+    assert lot.waiting_run_from(4, 4) == (4, 2)
+    assert lot.waiting_run_from(6, 4) == (6, 0)
+    lot.holes = {0, 3}
+    assert lot.waiting_run_from(0, 9) == (1, 2)
+    assert lot.waiting_run_from(0, 1) == (1, 1)
+    assert lot.waiting_run_from(3, 9) == (4, 2)
+    assert lot.waiting_run_from(6, 9)[1] == 0
 
 
 def test_lease_is_found_by_any_of_its_members():
@@ -113,11 +113,11 @@ def test_settled_members_are_no_longer_open():
 
 def test_stretch_of_open_members_ends_at_a_settled_one():
     lease = leased(5)
-    assert lease.open_stretch(1, 99) == 4
-    assert lease.open_stretch(1, 2) == 2
+    assert lease.open_run(1, 99) == 4
+    assert lease.open_run(1, 2) == 2
     lease.settle(3, 1)
-    assert lease.open_stretch(1, 99) == 2
-    assert lease.open_stretch(4, 99) == 1
+    assert lease.open_run(1, 99) == 2
+    assert lease.open_run(4, 99) == 1
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_bytes_are_counted_for_runs_and_what_is_left():
     assert even.bytes_of_runs([100, 102], [1, 1]) == 4
     assert uneven.bytes_of_runs([100, 102], [1, 1]) == 3
     assert (even.bytes_left(), uneven.bytes_left()) == (6, 5)
-    uneven.gone = {1}
+    uneven.holes = {1}
     assert uneven.bytes_left() == 3
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobline_server.engine.decide.queues import decide_pause_queue, decide_vanish
+from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_pause_queue
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobState, LeaseReason, PushOutcome
 from tests.pushed_rows import NewJob
 
@@ -40,7 +40,7 @@ def test_job_that_is_held_back_is_never_deleted(world):
     world.commit()
     for _ in range(4):
         world.tick(YEAR_MS // 4)
-        decide_vanish(world.shard, world.now)
+        decide_delete_idle_queues(world.shard, world.now)
     assert world.counts() == (1, 1, 0)
     assert (world.state(waiting), world.state(delayed)) == (JobState.READY, JobState.SCHEDULED)
     assert not world.ended()

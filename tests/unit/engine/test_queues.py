@@ -8,11 +8,11 @@ from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import (
     decide_delete_active,
+    decide_delete_idle_queues,
     decide_delete_queue,
     decide_pause_queue,
     decide_resume_queue,
     decide_update_queue,
-    decide_vanish,
     known_queue,
 )
 from jobline_server.engine.endings import QueueGone
@@ -35,12 +35,12 @@ def test_queue_vanishes_an_hour_after_its_last_job_and_not_at_once(world):
     world.plain(b"x", options=options)
     leased = world.lease().runs[0]
     world.advance(2 * HOUR_MS)
-    assert decide_vanish(world.shard, world.now) == 0
+    assert decide_delete_idle_queues(world.shard, world.now) == 0
     world.ack([(leased.first_id, leased.delivery)])
     world.advance(60_000)
-    assert decide_vanish(world.shard, world.now) == 0
+    assert decide_delete_idle_queues(world.shard, world.now) == 0
     world.advance(HOUR_MS)
-    assert decide_vanish(world.shard, world.now) == 1
+    assert decide_delete_idle_queues(world.shard, world.now) == 1
     assert "q" not in world.shard.queues
 
 
@@ -118,7 +118,7 @@ def test_queue_with_active_jobs_is_deleted_only_by_force(world):
     assert refused.value.kind is RefusalKind.QUEUE_ACTIVE
     assert decide_delete_queue(world.shard, world.now, "q", force=True) == 5
     assert (world.shard.queues, world.shard.load.live_jobs) == ({}, 0)
-    assert holder.tally.jobs == 0
+    assert holder.in_flight.jobs == 0
     assert {reason for *_, reason in world.shard.revoked} == {RevokeReason.QUEUE_DELETED}
     world.check()
 
@@ -134,7 +134,7 @@ def test_queue_with_settings_or_paused_does_not_vanish(world):
     world.settings("paused")
     decide_pause_queue(world.shard, world.now, "paused", "ann", "why")
     world.advance(10 * HOUR_MS)
-    assert decide_vanish(world.shard, world.now) == 0
+    assert decide_delete_idle_queues(world.shard, world.now) == 0
 
 
 def test_pushing_again_and_again_keeps_an_empty_queue(world):
@@ -142,7 +142,7 @@ def test_pushing_again_and_again_keeps_an_empty_queue(world):
     world.advance(HOUR_MS)
     known_queue(world.shard, world.now, "q")
     world.advance(HOUR_MS)
-    assert decide_vanish(world.shard, world.now) == 0
+    assert decide_delete_idle_queues(world.shard, world.now) == 0
 
 
 def test_active_jobs_are_deleted_with_their_queue_in_slices(world):

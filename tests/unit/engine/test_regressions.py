@@ -15,7 +15,8 @@ from jobline_server.engine.entries import JobDied
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import image_of
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -101,7 +102,7 @@ def test_session_that_returned_is_not_forgotten_with_the_holder_it_had_before(wo
     delivery = world.one(holder=later).delivery
     for _ in range(3):
         world.advance(15_000)
-        later.heard_ms = world.now.mono_ms
+        later.last_seen_ms = world.now.mono_ms
         world.tick()
-    assert world.shard.holders == {later.session: later}
+    assert world.shard.holders == {later.session_id: later}
     assert list(later.held()) == [(second, delivery)]

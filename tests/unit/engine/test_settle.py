@@ -191,7 +191,7 @@ def test_report_is_kept_and_handed_to_the_next_attempt(world):
     details = world.shard.jobs[first_id].details
     assert (details.progress, details.progress_message) == (40.0, "half way")
     world.fail(first_id, delivery, retry_after_ms=0)
-    assert world.one().checkpoint == b"page 7"
+    assert world.one().worker_checkpoint == b"page 7"
 
 
 def test_checkpoint_forgives_earlier_stalls_and_progress_does_not(world):
@@ -201,7 +201,7 @@ def test_checkpoint_forgives_earlier_stalls_and_progress_does_not(world):
     job = world.one()
     world.extend(ExtendItem(job_id, job.delivery, progress=1.0))
     assert world.shard.jobs[job_id].stalls == 1
-    world.extend(ExtendItem(job_id, job.delivery, checkpoint=b"c"))
+    world.extend(ExtendItem(job_id, job.delivery, worker_checkpoint=b"c"))
     assert world.shard.jobs[job_id].stalls == 0
 
 

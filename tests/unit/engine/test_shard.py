@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine.entries import CancelRequested, JobDied
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import AckLevel, EndReason, JobState
 
@@ -74,8 +75,8 @@ def test_woken_queues_come_once_and_in_order(world):
     world.plain(b"1", queue="a")
     world.plain(b"2", queue="b")
     world.plain(b"3", queue="a")
-    assert [queue.name for queue in world.shard.take_woken()] == ["a", "b"]
-    assert world.shard.take_woken() == []
+    assert [queue.name for queue in world.shard.take_ready_queues()] == ["a", "b"]
+    assert world.shard.take_ready_queues() == []
 
 
 def test_endings_are_handed_over_once(world):

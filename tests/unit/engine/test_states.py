@@ -39,7 +39,7 @@ def test_move_that_ends_a_life_leaves_no_state():
 def test_nothing_but_a_retry_by_hand_brings_an_ended_job_back():
     """Ended means ended: for leases, timers and workers alike."""
     back = {move for (state, move), then in MOVES.items() if state in ENDED_STATES and then}
-    assert back == {Move.RETRIED, Move.STALED}
+    assert back == {Move.RETRIED, Move.AGED_OUT}
 
 
 def test_only_ready_jobs_are_leased_and_only_active_ones_settled():

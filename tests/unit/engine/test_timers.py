@@ -153,7 +153,7 @@ def test_heartbeats_of_a_session_keep_all_its_leases(world):
     world.lease(holder=holder)
     for _ in range(100):
         world.advance(20_000)
-        holder.heard_ms = world.now.mono_ms
+        holder.last_seen_ms = world.now.mono_ms
         world.tick()
     assert world.counts() == (0, 0, 3)
 

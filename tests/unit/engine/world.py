@@ -8,12 +8,12 @@ from typing import Any
 
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import (
-    Exceptions,
     ExtendItem,
     FailItem,
     FailResult,
     Leased,
     LeasedJob,
+    NotDone,
     Push,
     Pushed,
     ReleaseItem,
@@ -24,12 +24,13 @@ from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_update_queue
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
-from jobline_server.engine.endings import EndedJobs, EndedRuns, Ending
+from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
 from jobline_server.engine.entries import Fact, JobRecord, JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.shard import Load, Shard
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import Load
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,
@@ -135,7 +136,7 @@ class World:
     def session(self, name: str = "w1") -> Holder:
         """The holder of a connected worker."""
         holder = self.shard.session_holder(f"session of {name}", name)
-        holder.heard_ms = self.now.mono_ms
+        holder.last_seen_ms = self.now.mono_ms
         return holder
 
     def lease(
@@ -174,7 +175,7 @@ class World:
 
     def ack(
         self, leases: Iterable[tuple[int, int]], results: Mapping[int, bytes] | None = None
-    ) -> Exceptions:
+    ) -> NotDone:
         """Acks (id, delivery) pairs and commits."""
         pairs = list(leases)
         ids, deliveries = [job_id for job_id, _ in pairs], [delivery for _, delivery in pairs]
@@ -189,13 +190,13 @@ class World:
         self.commit()
         return result
 
-    def release(self, *items: ReleaseItem) -> Exceptions:
+    def release(self, *items: ReleaseItem) -> NotDone:
         """Gives jobs back and commits."""
         exceptions = decide_release(self.shard, self.now, list(items))
         self.commit()
         return exceptions
 
-    def extend(self, *items: ExtendItem) -> Exceptions:
+    def extend(self, *items: ExtendItem) -> NotDone:
         """Extends leases and commits."""
         exceptions = decide_extend(self.shard, self.now, list(items))
         self.commit()
@@ -243,14 +244,14 @@ def leases_of(leased: Leased) -> list[tuple[int, int]]:
 
 def records_of(ending: Ending) -> list[tuple[JobState, JobRecord]]:
     """The jobs that an ending tells of, whole."""
-    if isinstance(ending, EndedJobs):
+    if isinstance(ending, JobsEnded):
         return [(ending.state, ending.record(job)) for job in ending.jobs]
-    if isinstance(ending, EndedRuns):
+    if isinstance(ending, RunsEnded):
         return [(ending.state, record) for record in _records_of_runs(ending)]
     return []
 
 
-def _records_of_runs(ended: EndedRuns) -> list[JobRecord]:
+def _records_of_runs(ended: RunsEnded) -> list[JobRecord]:
     lot = ended.lot
     cancelled = ended.state is JobState.CANCELLED
     reason = EndReason.CANCELLED if cancelled else EndReason.NONE

@@ -30,20 +30,20 @@ def test_other_queue_names_are_refused_without_repeating_them(name: str) -> None
 @pytest.mark.parametrize("value", ["", "täsk", "作業", "a\u00a0b", "\u3000", "😀"])
 def test_words_may_be_in_any_script(value: str) -> None:
     """Spaces of other scripts are no control characters."""
-    assert fields.word(value, "name", 10) == value
+    assert fields.single_line(value, "name", 10) == value
 
 
 @pytest.mark.parametrize("value", ["\0", "a\n", "\x7f", "\x80", "\x9f", "a\tb", "x" * 11])
 def test_control_characters_and_long_words_are_refused(value: str) -> None:
     """C0, DEL and C1 alike."""
     with pytest.raises(Refused):
-        fields.word(value, "name", 10)
+        fields.single_line(value, "name", 10)
 
 
 def test_many_words_find_the_one_at_fault() -> None:
     """The fast look at all of them, then the slow one."""
     with pytest.raises(Refused) as caught:
-        fields.words(["a", "b\0", "c"], "names", 10)
+        fields.single_lines(["a", "b\0", "c"], "names", 10)
     assert caught.value.field == "names[1]"
 
 
@@ -104,10 +104,10 @@ def test_other_moments_are_refused(value: Timestamp) -> None:
 
 def test_members_are_known_or_unset() -> None:
     """Zero is unset, and a number nobody knows is refused."""
-    assert fields.member(0, "level", AckLevel) is None
-    assert fields.member(3, "level", AckLevel) is AckLevel.FSYNCED
+    assert fields.enum_member(0, "level", AckLevel) is None
+    assert fields.enum_member(3, "level", AckLevel) is AckLevel.FSYNCED
     with pytest.raises(Refused):
-        fields.member(4, "level", AckLevel)
+        fields.enum_member(4, "level", AckLevel)
 
 
 def test_unknown_fields_of_newer_clients_are_fine() -> None:

@@ -32,7 +32,7 @@ leased_jobs = st.builds(
     attempt=st.integers(1, 3),
     reason=st.sampled_from(LeaseReason),
     lease_ms=st.sampled_from([1_000, 30_000]),
-    checkpoint=st.sampled_from([b"", b"", b"left"]),
+    worker_checkpoint=st.sampled_from([b"", b"", b"left"]),
     pushed_ms=st.sampled_from([0, 1_700_000_000_123]),
     job_key=st.sampled_from(["", "", "key"]),
 )
@@ -49,7 +49,7 @@ def slowly(job: LeasedJob) -> job_pb2.LeasedJob:
         attempt=job.attempt,
         reason=job_pb2.LeaseReason.ValueType(job.reason),
         lease_ms=job.lease_ms,
-        checkpoint=job.checkpoint,
+        checkpoint=job.worker_checkpoint,
         job_key=job.job_key,
     )
     message.pushed_at.FromMilliseconds(job.pushed_ms)
@@ -90,7 +90,7 @@ def jobs_of(run: LeasedRun) -> list[LeasedJob]:
             attempt=1,
             reason=LeaseReason.FIRST,
             lease_ms=run.lease_ms,
-            checkpoint=b"",
+            worker_checkpoint=b"",
             pushed_ms=run.pushed_ms,
             job_key="",
         )
@@ -204,7 +204,7 @@ def test_a_reply_ends_where_the_caller_takes_no_more(one_by_one: bool) -> None:
     run = LeasedRun(first_id=1, payloads=Payloads.of([b"x" * 100] * 400), **job)
     rest_of: dict[str, Any] = {"attempt": 1, "reason": LeaseReason.FIRST, "job_key": ""}
     jobs = [
-        LeasedJob(id=1_000 + index, payload=b"", checkpoint=bytes(60_000), **job, **rest_of)
+        LeasedJob(id=1_000 + index, payload=b"", worker_checkpoint=bytes(60_000), **job, **rest_of)
         for index in range(100)
     ]
     leased = Leased(jobs=jobs, runs=[run], one_by_one=one_by_one)

@@ -14,7 +14,7 @@ from jobline_server.runtime.clock import Clock, ManualClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from tests.unit.runtime.machine import Machine
 
@@ -29,7 +29,7 @@ async def opened(path: Path, clock: Clock, *, shards: int = 1) -> AsyncIterator[
     names = count(1)
     runtime = await open_runtime(
         SqliteStore(path, SqliteSettings(ballast_bytes=0)),
-        SqliteFinished(path),
+        SqliteEndedJobStore(path),
         shards=shards,
         clock=clock,
         settings=RuntimeSettings(),
@@ -39,7 +39,7 @@ async def opened(path: Path, clock: Clock, *, shards: int = 1) -> AsyncIterator[
     try:
         yield runtime
     finally:
-        await runtime.ended.finished.close()
+        await runtime.ended.ended_store.close()
         await runtime.core.store.close()
 
 

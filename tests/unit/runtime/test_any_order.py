@@ -21,16 +21,16 @@ from jobline_server.engine.values import (
     JobError,
     JobState,
 )
-from jobline_server.runtime.bulk import DELETABLE
+from jobline_server.runtime.calls.bulk import DELETABLE
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, BulkResult, Selection
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.conftest import nothing_is_damaged
-from tests.unit.runtime.test_turn import a_pull
+from tests.unit.runtime.test_commits import a_pull
 
 QUEUES = ("mail", "other")
 ENDED = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED})
@@ -68,7 +68,7 @@ class World:
             command.rows = rows_of(NewJob(payload, DEFAULT_OPTIONS) for payload in payloads)
         else:
             command.payloads = Payloads.of(payloads)
-        first_id = (await self.runtime.push(command)).first_id
+        first_id = (await self.runtime.pushes.push(command)).first_id
         await self.runtime.core.commits.wait()
         self.ids += range(first_id, first_id + jobs)
         self.states.update(dict.fromkeys(range(first_id, first_id + jobs), JobState.READY))
@@ -88,12 +88,14 @@ class World:
         if not settled:
             return
         if then == "ack":
-            await self.runtime.ack([one for one, _ in settled], [d for _, d in settled], {})
+            await self.runtime.settle_calls.ack(
+                [one for one, _ in settled], [d for _, d in settled], {}
+            )
             self.states.update((one, JobState.COMPLETED) for one, _ in settled)
         elif then == "die":
             error = JobError(type="E", message="no")
             items = [FailItem(one, d, error, FailAction.DEAD, None) for one, d in settled]
-            await self.runtime.fail(items)
+            await self.runtime.settle_calls.fail(items)
             self.states.update((one, JobState.DEAD) for one, _ in settled)
 
     async def change(self, verb: str, picked: Sequence[int], dry_run: bool) -> None:
@@ -106,7 +108,7 @@ class World:
             done = {one for one, state in states.items() if state in DELETABLE}
         else:
             done = {one for one, state in states.items() if state not in ENDED}
-        call = getattr(self.runtime, f"{verb}_jobs")
+        call = getattr(self.runtime.bulk, f"{verb}_jobs")
         result: BulkResult = await call(Selection(ids=asked), dry_run=dry_run, audit=Audit())
         assert result.count + result.requested == len(done)
         assert sorted(result.skipped_ids) == sorted(set(asked) - done)
@@ -129,7 +131,7 @@ class World:
         """Every job is where the dictionary has it, with its own payload."""
         for at, job_id in enumerate(self.ids):
             try:
-                view = await self.runtime.get_job(job_id)
+                view = await self.runtime.jobs.get_job(job_id)
             except Refused:
                 assert job_id not in self.states
                 continue
@@ -142,7 +144,7 @@ async def _played(script: Sequence[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         runtime = await open_runtime(
             SqliteStore(Path(directory), SqliteSettings(ballast_bytes=0)),
-            SqliteFinished(Path(directory)),
+            SqliteEndedJobStore(Path(directory)),
             shards=1,
             clock=ManualClock(),
             settings=RuntimeSettings(),

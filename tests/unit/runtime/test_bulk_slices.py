@@ -16,16 +16,17 @@ from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import DEFAULT_OPTIONS, KEPT_STATES, AckLevel, JobState
-from jobline_server.runtime import ended, walks
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.ended import ended_jobs
 from jobline_server.runtime.opening import open_runtime
+from jobline_server.runtime.queries import walks
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.conftest import nothing_is_damaged
-from tests.unit.runtime.test_turn import a_pull
+from tests.unit.runtime.test_commits import a_pull
 
 JOBS = 6_000
 QUEUE = "mail"
@@ -40,7 +41,7 @@ async def busy(tmp_path: Path) -> AsyncIterator[Runtime]:
     names = count(1)
     runtime = await open_runtime(
         SqliteStore(tmp_path, SqliteSettings(ballast_bytes=0)),
-        SqliteFinished(tmp_path),
+        SqliteEndedJobStore(tmp_path),
         shards=1,
         clock=ManualClock(),
         settings=RuntimeSettings(),
@@ -61,7 +62,7 @@ async def push(runtime: Runtime, kind: str) -> None:
             command.rows = rows_of(NewJob(b"x", DEFAULT_OPTIONS) for _ in range(each))
         else:
             command.payloads = Payloads.of([b"x"] * each)
-        await runtime.push(command)
+        await runtime.pushes.push(command)
     await runtime.core.commits.wait()
 
 
@@ -97,24 +98,24 @@ class Work:
 
 
 async def cancel(runtime: Runtime, *, dry_run: bool = False) -> Any:
-    return await runtime.cancel_jobs(ALL, dry_run=dry_run, audit=Audit())
+    return await runtime.bulk.cancel_jobs(ALL, dry_run=dry_run, audit=Audit())
 
 
 async def by_ids(runtime: Runtime) -> Any:
-    views, _ = await runtime.list_jobs(
+    views, _ = await runtime.jobs.list_jobs(
         JobFilter(), page_size=JOBS, page_token="", include_payloads=False
     )
     ids = tuple(view.id for view in reversed(views))
-    return await runtime.cancel_jobs(Selection(ids=ids), dry_run=False, audit=Audit())
+    return await runtime.bulk.cancel_jobs(Selection(ids=ids), dry_run=False, audit=Audit())
 
 
 CALLS: dict[str, Call] = {
     "dry run": lambda runtime: cancel(runtime, dry_run=True),
     "cancel": cancel,
     "cancel by ids": by_ids,
-    "drain": lambda runtime: runtime.drain_queue(QUEUE, dry_run=False, audit=Audit()),
-    "delete": lambda runtime: runtime.delete_jobs(ALL, dry_run=False, audit=Audit()),
-    "delete queue": lambda runtime: runtime.delete_queue(
+    "drain": lambda runtime: runtime.queues.drain_queue(QUEUE, dry_run=False, audit=Audit()),
+    "delete": lambda runtime: runtime.bulk.delete_jobs(ALL, dry_run=False, audit=Audit()),
+    "delete queue": lambda runtime: runtime.queues.delete_queue(
         QUEUE, force=False, dry_run=False, audit=Audit()
     ),
 }
@@ -145,13 +146,13 @@ async def test_ended_jobs_are_put_back_and_deleted_in_slices(
     await cancel(busy)
     kept = Selection(filter=JobFilter(queue=QUEUE, states=KEPT_STATES))
     work = Work(monkeypatch)
-    for call in (busy.retry_jobs, busy.delete_jobs):
+    for call in (busy.bulk.retry_jobs, busy.bulk.delete_jobs):
         counted = await work.of(call(kept, dry_run=True, audit=Audit()))
         done = await work.of(call(kept, dry_run=False, audit=Audit()))
         assert counted.count == done.count == JOBS
         await cancel(busy)
     assert work.most <= 9 * walks.SLICE_JOBS
-    assert busy.get_queue(QUEUE).ended.get(JobState.CANCELLED, 0) == 0
+    assert busy.queues.get_queue(QUEUE).ended.get(JobState.CANCELLED, 0) == 0
 
 
 async def test_ended_jobs_are_read_once_to_be_put_back_and_share_commits(
@@ -164,9 +165,9 @@ async def test_ended_jobs_are_read_once_to_be_put_back_and_share_commits(
     await cancel(busy)
     kept = Selection(filter=JobFilter(queue=QUEUE, states=KEPT_STATES))
     work, commits = Work(monkeypatch, [(walks, "kept_of_part")]), busy.core.commits.commits
-    monkeypatch.delattr(SqliteFinished, "get_many")
-    assert (await work.of(busy.retry_jobs(kept, dry_run=False, audit=Audit()))).count == JOBS
-    assert (work.total, work.most) == (JOBS, ended.LOOK_JOBS)
+    monkeypatch.delattr(SqliteEndedJobStore, "get_many")
+    assert (await work.of(busy.bulk.retry_jobs(kept, dry_run=False, audit=Audit()))).count == JOBS
+    assert (work.total, work.most) == (JOBS, ended_jobs.LOOKUP_JOBS)
     slices = JOBS // walks.SLICE_JOBS
     assert slices <= busy.core.commits.commits - commits <= slices + 1
 
@@ -181,7 +182,7 @@ async def test_a_list_of_nothing_yields(
     """Trial E5: however many jobs do not match."""
     await push(busy, kind)
     work = Work(monkeypatch)
-    listing = busy.list_jobs(wanted, page_size=10, page_token="", include_payloads=False)
+    listing = busy.jobs.list_jobs(wanted, page_size=10, page_token="", include_payloads=False)
     assert await work.of(listing) == ([], "")
     assert work.most <= walks.LOOK_IDS
 
@@ -192,7 +193,7 @@ async def test_a_page_of_a_list_costs_no_walk_over_all(
     """Trial C4: single jobs are found by id."""
     await push(busy, "singles")
     work = Work(monkeypatch)
-    listing = busy.list_jobs(JobFilter(), page_size=10, page_token="", include_payloads=False)
+    listing = busy.jobs.list_jobs(JobFilter(), page_size=10, page_token="", include_payloads=False)
     views, token = await work.of(listing)
     assert (len(views), int(token)) == (10, views[-1].id)
     assert work.total <= walks.LOOK_IDS
@@ -209,7 +210,7 @@ async def test_a_call_ends_though_more_comes_in_than_it_does(busy: Runtime) -> N
     room = limits.SERVER_WAITING_MAX - JOBS
     while not task.done() and time.monotonic() < until:
         if room >= len(payloads):
-            await busy.push(more)
+            await busy.pushes.push(more)
             room -= len(payloads)
         await asyncio.sleep(0)
     assert (await task).count == JOBS
@@ -219,11 +220,11 @@ async def test_a_caller_that_goes_away_ends_its_call_between_two_slices(busy: Ru
     """Trial E5: what was done stays done, and the same call again does the rest."""
     await push(busy, "singles")
     task = asyncio.ensure_future(cancel(busy))
-    while not busy.get_queue(QUEUE).ended:  # noqa: ASYNC110  # a slice is no event
+    while not busy.queues.get_queue(QUEUE).ended:  # noqa: ASYNC110  # a slice is no event
         await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
-    done = busy.get_queue(QUEUE).ended[JobState.CANCELLED]
+    done = busy.queues.get_queue(QUEUE).ended[JobState.CANCELLED]
     assert done % walks.SLICE_JOBS == 0
     assert (await cancel(busy)).count == JOBS - done > 0
 
@@ -237,18 +238,20 @@ async def test_a_queue_is_deleted_by_what_it_holds(
     """
     await push(busy, kind)
     other = Push("other", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * 100))
-    await busy.push(other)
+    await busy.pushes.push(other)
     leased = await a_pull(busy, "other")
     assert leased.count() == 10
     shard = busy.core.shard_of_queue("other")
     work = Work(monkeypatch)
-    done = await work.of(busy.delete_queue("other", force=True, dry_run=False, audit=Audit()))
+    done = await work.of(
+        busy.queues.delete_queue("other", force=True, dry_run=False, audit=Audit())
+    )
     assert (done.count, "other" in shard.queues) == (100, False)
     assert work.total < 10 * 100
     while (leased := await a_pull(busy, max_jobs=1_000)).count():
         await busy.core.commits.wait()
     work.total = work.most = 0
-    done = await work.of(busy.delete_queue(QUEUE, force=True, dry_run=False, audit=Audit()))
+    done = await work.of(busy.queues.delete_queue(QUEUE, force=True, dry_run=False, audit=Audit()))
     assert (done.count, shard.load.live_jobs, shard.load.payload_bytes) == (JOBS, 0, 0)
     assert work.most <= 9 * walks.SLICE_JOBS
     invariants.check(shard)
@@ -258,7 +261,7 @@ async def test_a_queue_with_waiting_jobs_hands_out_none_while_it_is_deleted(busy
     """Trial C5: so it is not refused for active jobs when half of the others are gone."""
     await push(busy, "singles")
     task = asyncio.ensure_future(
-        busy.delete_queue(QUEUE, force=False, dry_run=False, audit=Audit())
+        busy.queues.delete_queue(QUEUE, force=False, dry_run=False, audit=Audit())
     )
     await asyncio.sleep(0)
     assert (await a_pull(busy)).count() == 0
@@ -271,7 +274,9 @@ async def test_two_who_delete_a_queue_do_it_once(busy: Runtime) -> None:
     """
     await push(busy, "singles")
     first, second = (
-        asyncio.ensure_future(busy.delete_queue(QUEUE, force=False, dry_run=False, audit=Audit()))
+        asyncio.ensure_future(
+            busy.queues.delete_queue(QUEUE, force=False, dry_run=False, audit=Audit())
+        )
         for _ in range(2)
     )
     assert (await first).count == JOBS
@@ -279,7 +284,7 @@ async def test_two_who_delete_a_queue_do_it_once(busy: Runtime) -> None:
         await second
     assert refused.value.kind is RefusalKind.QUEUE_NOT_FOUND
     await push(busy, "lots")
-    assert busy.get_queue(QUEUE).ready == JOBS
+    assert busy.queues.get_queue(QUEUE).ready == JOBS
 
 
 async def test_a_slice_has_fewer_lots_than_jobs(busy: Runtime) -> None:
@@ -289,4 +294,4 @@ async def test_a_slice_has_fewer_lots_than_jobs(busy: Runtime) -> None:
         (shard,) = busy.core.shards
         sizes = [len(found) async for found in walks.live_slices(shard, JobFilter(queue=QUEUE))]
         assert (sum(sizes), max(sizes) <= most) == (JOBS, True)
-        await busy.cancel_jobs(ALL, dry_run=False, audit=Audit())
+        await busy.bulk.cancel_jobs(ALL, dry_run=False, audit=Audit())

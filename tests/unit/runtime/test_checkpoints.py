@@ -12,12 +12,12 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime import checkpoints
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
-from tests.unit.runtime.test_turn import a_moment
+from tests.unit.runtime.test_commits import a_moment
 
 
 async def pushed(runtime: Runtime) -> None:
     push = Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * 3), level=AckLevel.BUFFERED)
-    await runtime.push(push)
+    await runtime.pushes.push(push)
     await runtime.core.commits.commit_once()
 
 
@@ -26,7 +26,7 @@ async def test_a_checkpoint_that_finds_the_disk_full_is_written_again_unless_it_
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """What could not be cut off goes with the next one."""
-    (shard,), (place,) = runtime.core.shards, runtime.core.commits.places
+    (shard,), (place,) = runtime.core.shards, runtime.core.commits.positions
     work = getattr(runtime.core.store, step)
 
     async def full(*_arguments: object) -> None:

@@ -11,7 +11,7 @@ from jobline_server.dispatch.frames import Open, Window, Worker, WorkerFrame
 from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel, JobOptions, Now
-from jobline_server.runtime.clock import BEAT_MS, STEP_MS_MAX, ManualClock, SystemClock
+from jobline_server.runtime.clock import HEARTBEAT_MS, STEP_MS_MAX, ManualClock, SystemClock
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
 from tests.unit.runtime.machine import STANDSTILL_MS, Machine
@@ -24,10 +24,10 @@ def test_time_goes_on_with_the_loop(machine: Machine) -> None:
     clock = SystemClock()
     before = clock.now().mono_ms
     for _ in range(100):
-        machine.ms += BEAT_MS
-        clock.beat()
+        machine.ms += HEARTBEAT_MS
+        clock.loop_went_on()
     machine.ms += STEP_MS_MAX
-    assert clock.now().mono_ms - before == 100 * BEAT_MS + STEP_MS_MAX
+    assert clock.now().mono_ms - before == 100 * HEARTBEAT_MS + STEP_MS_MAX
 
 
 @pytest.mark.parametrize("read_first", [True, False], ids=["read before the beat", "beat first"])
@@ -40,7 +40,7 @@ def test_time_that_the_process_stood_still_does_not_count(
     machine.ms += STANDSTILL_MS
     if read_first:
         assert clock.now().mono_ms - before == STEP_MS_MAX
-    clock.beat()
+    clock.loop_went_on()
     assert clock.now().mono_ms - before == STEP_MS_MAX
     machine.ms += 10
     assert clock.now().mono_ms - before == STEP_MS_MAX + 10
@@ -50,10 +50,10 @@ def test_while_the_heart_rests_time_goes_as_the_machine_s(machine: Machine) -> N
     """Nothing hangs on it then; the first beat that is not free binds it to the loop again."""
     clock = SystemClock()
     before = clock.now().mono_ms
-    clock.beat(free=True)
+    clock.loop_went_on(free=True)
     machine.ms += STANDSTILL_MS
     assert clock.now().mono_ms - before == STANDSTILL_MS
-    clock.beat()
+    clock.loop_went_on()
     machine.ms += STANDSTILL_MS
     assert clock.now().mono_ms - before == STANDSTILL_MS + STEP_MS_MAX
 
@@ -66,15 +66,17 @@ async def worker_and_timers(runtime: Runtime, machine: Machine, milliseconds: in
     queues = {runtime.core.shard_of_queue(name).number: name for name in map(str, range(100))}
     for name in queues.values():
         push = Push(name, options, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
-        await runtime.push(push)
+        await runtime.pushes.push(push)
     await runtime.core.commits.commit_once()
-    port = runtime.open_stream(Open(Worker("w"), tuple((name, 1) for name in queues.values())))
+    port = runtime.streams.open_stream(
+        Open(Worker("w"), tuple((name, 1) for name in queues.values()))
+    )
     port.receive(WorkerFrame(window=Window(SHARDS)))
-    for passed_ms in range(0, milliseconds, BEAT_MS):
-        machine.ms += BEAT_MS
+    for passed_ms in range(0, milliseconds, HEARTBEAT_MS):
+        machine.ms += HEARTBEAT_MS
         # What was due while it stood still comes up in any order: the timers first, at worst.
-        runtime.look()
-        runtime.core.clock.beat()
+        runtime.timer_loop.run_due()
+        runtime.core.clock.loop_went_on()
         if not passed_ms % 250:
             port.receive(WorkerFrame())
     return {job_id for holder in port.holders.values() for job_id, _ in holder.held()}
@@ -102,7 +104,7 @@ async def test_all_shards_of_a_look_are_given_the_same_time(
     async with opened(tmp_path, SystemClock(), shards=SHARDS) as runtime:
         await worker_and_timers(runtime, machine, 250)
         read = counted(monkeypatch, runtime)
-        runtime.look()
+        runtime.timer_loop.run_due()
         assert read() == 1
 
 
@@ -124,6 +126,6 @@ def test_a_manual_clock_moves_only_by_hand() -> None:
     clock = ManualClock(wall_ms=1_000, mono_ms=50)
     clock.advance(10)
     clock.wall_ms += 3_600_000
-    clock.beat()
+    clock.loop_went_on()
     now = clock.now()
     assert (now.wall_ms, now.mono_ms) == (3_601_010, 60)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from jobline_server.engine.values import AckLevel
-from jobline_server.runtime import cuts
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.commits import cuts
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.store import JournalRow
 from tests.unit.runtime.conftest import opened
-from tests.unit.runtime.test_turn import a_push
+from tests.unit.runtime.test_commits import a_push
 
 PUSHES = 100
 
@@ -23,7 +23,7 @@ async def pushed(runtime: Runtime, count: int) -> None:
     """So many facts."""
     before = len(runtime.core.shards[0].entries)
     for _ in range(count):
-        task = asyncio.ensure_future(runtime.push(a_push(b"x", level=AckLevel.BUFFERED)))
+        task = asyncio.ensure_future(runtime.pushes.push(a_push(b"x", level=AckLevel.BUFFERED)))
         while not task.done():  # noqa: ASYNC110  # a decision is no event
             await asyncio.sleep(0)
     assert len(runtime.core.shards[0].entries) >= before + count
@@ -61,4 +61,4 @@ async def test_a_commit_is_encoded_in_slices(
         await runtime.core.commits.commit_once()
         assert rows[1].chain_before == rows[0].chain
     async with opened(tmp_path, ManualClock()) as runtime:
-        assert runtime.get_queue("mail").ready == PUSHES + 1
+        assert runtime.queues.get_queue("mail").ready == PUSHES + 1

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.runtime import damage
-from jobline_server.runtime.damage import Damage
+from jobline_server.runtime.ended import damage
+from jobline_server.runtime.ended.damage import Damage
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter
-from jobline_server.storage.sqlite.finished import SqliteFinished
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.web.metrics import ServerCollector
 from tests.unit.runtime.test_ended import completed
 
@@ -31,7 +31,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 async def listed(runtime: Runtime) -> list[int]:
-    views, _ = await runtime.list_jobs(
+    views, _ = await runtime.jobs.list_jobs(
         JobFilter(), page_size=10, page_token="", include_payloads=False
     )
     return [view.id for view in views]
@@ -54,13 +54,13 @@ async def test_a_list_says_in_log_and_metrics_what_it_leaves_out(
     assert await listed(runtime) == ids
     assert (lines, await metric(runtime, "jobline_damaged_jobs_total")) == ([], 0)
     rot = f"UPDATE ended SET checksum = checksum + 1 WHERE first_id = {ids[1]}"
-    finished = runtime.ended.finished
-    assert isinstance(finished, SqliteFinished)
-    await finished._database.run(lambda raw: raw.execute(rot))
+    ended_store = runtime.ended.ended_store
+    assert isinstance(ended_store, SqliteEndedJobStore)
+    await ended_store._database.run(lambda raw: raw.execute(rot))
     for _ in range(2):
         assert await listed(runtime) == [ids[0], ids[2]]
         with pytest.raises(Refused) as refused:
-            await runtime.get_job(ids[1])
+            await runtime.jobs.get_job(ids[1])
         assert refused.value.kind is RefusalKind.DATA_LOSS
     assert (lines, await metric(runtime, "jobline_damaged_jobs_total")) == ([(ids[1], 1)], 1)
 

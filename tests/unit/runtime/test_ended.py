@@ -13,19 +13,19 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
-from jobline_server.storage.finished import EndedOp
+from jobline_server.storage.ended_store import EndedOp
 from jobline_server.storage.store import DiskFull
-from tests.unit.runtime.test_turn import a_pull
+from tests.unit.runtime.test_commits import a_pull
 
 
 async def completed(runtime: Runtime, queue: str) -> int:
     """A job that was pushed, pulled and acked; what it left is on the shelf."""
     push = Push(queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
-    await runtime.push(push)
+    await runtime.pushes.push(push)
     await runtime.core.commits.commit_once()
     leased = await a_pull(runtime, queue)
     (run,) = leased.runs
-    ack = asyncio.ensure_future(runtime.ack([run.first_id], [run.delivery], {}))
+    ack = asyncio.ensure_future(runtime.settle_calls.ack([run.first_id], [run.delivery], {}))
     await asyncio.sleep(0)
     await runtime.core.commits.commit_once()
     await ack
@@ -36,20 +36,20 @@ async def test_what_a_full_disk_kept_out_is_written_with_what_came_later(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing that was taken off the shelf is lost by a write that failed."""
-    write = runtime.ended.finished.write
+    write = runtime.ended.ended_store.write
 
     async def full(_ops: Sequence[EndedOp]) -> None:
         raise DiskFull
 
     first = await completed(runtime, "a")
     second = await completed(runtime, "b")
-    monkeypatch.setattr(runtime.ended.finished, "write", full)
+    monkeypatch.setattr(runtime.ended.ended_store, "write", full)
     with pytest.raises(DiskFull):
         await runtime.ended.writer.sync()
-    monkeypatch.setattr(runtime.ended.finished, "write", write)
+    monkeypatch.setattr(runtime.ended.ended_store, "write", write)
     third = await completed(runtime, "c")
     await runtime.ended.writer.sync()
-    states = [(await runtime.get_job(job_id)).state for job_id in (first, second, third)]
+    states = [(await runtime.jobs.get_job(job_id)).state for job_id in (first, second, third)]
     assert states == [JobState.COMPLETED] * 3
 
 
@@ -57,9 +57,9 @@ async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shelf hands out pieces; those behind the failed one are not forgotten."""
-    slices = runtime.ended.writer._shelf.slices
-    monkeypatch.setattr(type(runtime.ended.writer._shelf), "slices", lambda _shelf: slices(1))
-    write, tried = runtime.ended.finished.write, 0
+    slices = runtime.ended.writer._buffer.slices
+    monkeypatch.setattr(type(runtime.ended.writer._buffer), "slices", lambda _shelf: slices(1))
+    write, tried = runtime.ended.ended_store.write, 0
 
     async def full_once(ops: Sequence[EndedOp]) -> None:
         nonlocal tried
@@ -69,12 +69,12 @@ async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
         await write(ops)
 
     jobs = [await completed(runtime, queue) for queue in ("a", "b", "c")]
-    monkeypatch.setattr(runtime.ended.finished, "write", full_once)
+    monkeypatch.setattr(runtime.ended.ended_store, "write", full_once)
     with pytest.raises(DiskFull):
         await runtime.ended.writer.sync()
     await runtime.ended.writer.sync()
     assert tried == 4
-    states = [(await runtime.get_job(job_id)).state for job_id in jobs]
+    states = [(await runtime.jobs.get_job(job_id)).state for job_id in jobs]
     assert states == [JobState.COMPLETED] * 3
 
 
@@ -90,9 +90,9 @@ async def test_a_full_disk_keeps_nobody_from_stopping(
         raise DiskFull
 
     await completed(runtime, "a")
-    monkeypatch.setattr(runtime.ended.finished, "write", full)
-    monkeypatch.setattr("jobline_server.runtime.ended_writer.WRITE_SECONDS", 0)
-    monkeypatch.setattr("jobline_server.runtime.commits.FULL_RETRY_SECONDS", 0)
+    monkeypatch.setattr(runtime.ended.ended_store, "write", full)
+    monkeypatch.setattr("jobline_server.runtime.ended.writer.WRITE_SECONDS", 0)
+    monkeypatch.setattr("jobline_server.runtime.commits.commits.FULL_RETRY_SECONDS", 0)
     runtime.start()
     writing = asyncio.ensure_future(runtime.ended.write())
     await tried.wait()
@@ -115,13 +115,13 @@ async def test_a_job_that_waits_for_room_is_found(
     async def full(_ops: Sequence[EndedOp]) -> None:
         raise DiskFull
 
-    write = runtime.ended.finished.write
+    write = runtime.ended.ended_store.write
     first, second = await completed(runtime, "a"), await completed(runtime, "b")
-    monkeypatch.setattr(runtime.ended.finished, "write", full)
-    assert (await runtime.get_job(first)).state is JobState.COMPLETED
+    monkeypatch.setattr(runtime.ended.ended_store, "write", full)
+    assert (await runtime.jobs.get_job(first)).state is JobState.COMPLETED
     assert runtime.core.commits.disk_full
     deleting = asyncio.ensure_future(
-        runtime.delete_jobs(Selection(ids=(first,)), dry_run=False, audit=Audit())
+        runtime.bulk.delete_jobs(Selection(ids=(first,)), dry_run=False, audit=Audit())
     )
     while not deleting.done():
         await asyncio.sleep(0)
@@ -129,10 +129,10 @@ async def test_a_job_that_waits_for_room_is_found(
             await runtime.core.commits.commit_once()
     assert (await deleting).count == 1
     with pytest.raises(Refused, match="no job"):
-        await runtime.get_job(first)
-    assert (await runtime.get_job(second)).state is JobState.COMPLETED
-    monkeypatch.setattr(runtime.ended.finished, "write", write)
+        await runtime.jobs.get_job(first)
+    assert (await runtime.jobs.get_job(second)).state is JobState.COMPLETED
+    monkeypatch.setattr(runtime.ended.ended_store, "write", write)
     await runtime.ended.writer.sync()
     with pytest.raises(Refused, match="no job"):
-        await runtime.get_job(first)
-    assert (await runtime.get_job(second)).state is JobState.COMPLETED
+        await runtime.jobs.get_job(first)
+    assert (await runtime.jobs.get_job(second)).state is JobState.COMPLETED

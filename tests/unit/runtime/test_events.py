@@ -9,8 +9,8 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
-from jobline_server.runtime.events import event_runs
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.watch.events import event_runs
 
 
 def happened(runtime: Runtime) -> list[tuple[int, int]]:

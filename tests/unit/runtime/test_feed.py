@@ -12,17 +12,17 @@ from types import FunctionType, ModuleType
 import pytest
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine.commands import Push, RefusalKind, Refused, Rows
+from jobline_server.engine.commands import JobColumns, Push, RefusalKind, Refused
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
-from jobline_server.runtime import feed, kept_turns
-from jobline_server.runtime.feed_reader import EVENTS_TOGETHER, RUNS_AT_ONCE, Room
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.watch_filter import WatchFilter
-from tests.unit.runtime.test_turn import a_pull
+from jobline_server.runtime.watch import feed, kept_batches
+from jobline_server.runtime.watch.feed_reader import EVENTS_TOGETHER, RUNS_AT_ONCE, Room
+from jobline_server.runtime.watch.watch_filter import WatchFilter
+from tests.unit.runtime.test_commits import a_pull
 from tests.unit.runtime.watching import EVERYTHING, now_of, told_in, told_since
 
 PUSHED = WatchFilter(kinds=frozenset({int(EventKind.EVENT_KIND_PUSHED)}))
@@ -40,7 +40,7 @@ async def push(
     ids = []
     for _ in range(turns):
         command = Push(queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=level)
-        ids.append((await runtime.push(command)).first_id)
+        ids.append((await runtime.pushes.push(command)).first_id)
         await runtime.core.commits.commit_once()
     return ids[0]
 
@@ -49,10 +49,10 @@ async def push_one(runtime: Runtime, payload: bytes, *, alone: bool) -> None:
     """A job in a lot of its own, or with something of its own."""
     command = Push("mail", DEFAULT_OPTIONS, level=AckLevel.BUFFERED)
     if alone:
-        command.rows = Rows([payload], [DEFAULT_OPTIONS])
+        command.rows = JobColumns([payload], [DEFAULT_OPTIONS])
     else:
         command.payloads = Payloads.of([payload])
-    await runtime.push(command)
+    await runtime.pushes.push(command)
     await runtime.core.commits.commit_once()
 
 
@@ -64,7 +64,7 @@ async def work(runtime: Runtime) -> None:
     for run in poll.runs:
         ids += range(run.first_id, run.first_id + len(run.payloads))
         deliveries += [run.delivery] * len(run.payloads)
-    acking = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))
+    acking = asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
     await asyncio.sleep(0)
     await runtime.core.commits.commit_once()
     assert not await acking
@@ -117,7 +117,7 @@ async def test_events_say_the_state_before(runtime: Runtime) -> None:
     begun = await now_of(runtime)
     await push(runtime, 1)
     await work(runtime)
-    async with aclosing(runtime.watch(EVERYTHING, begun, room=Room.RUNS)) as watch:
+    async with aclosing(runtime.feed.watch(EVERYTHING, begun, room=Room.RUNS)) as watch:
         await anext(watch)
         events = [part.run.shared for part in (await anext(watch)).parts if part.run.starts]
     states = [(event.before, event.state) for event in events]
@@ -133,12 +133,12 @@ async def test_heartbeats_come_whatever_else_happens(
     """
     monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.02)
     async with aclosing(
-        runtime.watch(WatchFilter(frozenset({"quiet"})), "", room=Room.RUNS)
+        runtime.feed.watch(WatchFilter(frozenset({"quiet"})), "", room=Room.RUNS)
     ) as watch:
         await anext(watch)
         beat = asyncio.ensure_future(anext(watch))
         while not beat.done():
-            runtime.core.decided(runtime.core.shards[0])
+            runtime.core.after_decision(runtime.core.shards[0])
             await push(runtime, 1)
     assert not beat.result().parts
 
@@ -147,10 +147,10 @@ async def test_a_quiet_watchers_token_moves_on_with_heartbeats(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial B2: a watcher that missed nothing resumes, whatever else was committed."""
-    monkeypatch.setattr(kept_turns, "TURNS_KEPT_MAX", 5)
+    monkeypatch.setattr(kept_batches, "BATCHES_KEPT_MAX", 5)
     monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.0)
     quiet = WatchFilter(frozenset({"quiet"}))
-    async with aclosing(runtime.watch(quiet, "", room=Room.RUNS)) as watch:
+    async with aclosing(runtime.feed.watch(quiet, "", room=Room.RUNS)) as watch:
         begun = (await anext(watch)).token
         for _ in range(3):
             await push(runtime, 1, turns=4)
@@ -169,7 +169,7 @@ async def test_events_of_a_turn_are_made_once_for_all_watchers(runtime: Runtime)
     await push(runtime, 10_000)
     seen = []
     for _ in range(2):
-        async with aclosing(runtime.watch(PUSHED, begun, room=Room.RUNS)) as watch:
+        async with aclosing(runtime.feed.watch(PUSHED, begun, room=Room.RUNS)) as watch:
             await anext(watch)
             (part,) = (await anext(watch)).parts
             seen.append(part)
@@ -180,7 +180,7 @@ async def test_events_of_a_turn_are_made_once_for_all_watchers(runtime: Runtime)
 async def test_a_large_turn_comes_in_answers_that_clients_take(runtime: Runtime) -> None:
     """Each with a token that goes on within the turn."""
     lengths: list[int] = []
-    async with aclosing(runtime.watch(PUSHED, "", room=Room.EVENTS)) as watch:
+    async with aclosing(runtime.feed.watch(PUSHED, "", room=Room.EVENTS)) as watch:
         await anext(watch)
         await push(runtime, 2 * Room.EVENTS)
         while sum(lengths) < 2 * Room.EVENTS:
@@ -194,7 +194,9 @@ async def test_the_loop_goes_on_while_a_watcher_finds_nothing(runtime: Runtime) 
     begun = await now_of(runtime)
     await push(runtime, 1, turns=RUNS_AT_ONCE // 2 + 10)
     last = await push(runtime, 1)
-    async with aclosing(runtime.watch(WatchFilter(job_id=last), begun, room=Room.EVENTS)) as watch:
+    async with aclosing(
+        runtime.feed.watch(WatchFilter(job_id=last), begun, room=Room.EVENTS)
+    ) as watch:
         await anext(watch)
         found = asyncio.ensure_future(anext(watch))
         rounds = 0
@@ -218,7 +220,7 @@ async def test_events_are_kept_without_their_jobs(runtime: Runtime, alone: bool)
         "LEASED",
         "COMPLETED",
     ]
-    reached: list[object] = [runtime.feed._turns]
+    reached: list[object] = [runtime.feed._batches]
     seen: set[int] = set()
     while reached:
         one = reached.pop()
@@ -228,7 +230,7 @@ async def test_events_are_kept_without_their_jobs(runtime: Runtime, alone: bool)
         assert not isinstance(one, Fact | Job | Lot)
         assert one != payload
         reached += gc.get_referents(one)
-    for turn in runtime.feed._turns:
+    for turn in runtime.feed._batches:
         assert not any(isinstance(run.starts, list) for run in turn.runs)
 
 
@@ -239,10 +241,10 @@ async def test_events_are_kept_no_longer_than_their_bytes_allow(
     begun = await now_of(runtime)
     await push(runtime, 1, turns=20)
     assert len(await told_since(runtime, begun)) == 1 + 20
-    monkeypatch.setattr(kept_turns, "BYTES_KEPT_MAX", 20 * kept_turns.RUN_BYTES)
+    monkeypatch.setattr(kept_batches, "BYTES_KEPT_MAX", 20 * kept_batches.RUN_BYTES)
     await push(runtime, 1, turns=2)
     with pytest.raises(Refused) as refused:
-        await anext(runtime.watch(EVERYTHING, begun, room=Room.RUNS))
+        await anext(runtime.feed.watch(EVERYTHING, begun, room=Room.RUNS))
     assert refused.value.kind is RefusalKind.OFFSET_GONE
 
 
@@ -255,10 +257,10 @@ async def test_what_nobody_watches_is_not_kept(
     time = Clockwork()
     monkeypatch.setattr(runtime.feed, "_time", time)
     await push(runtime, 1, turns=3)
-    assert (runtime.feed.end, len(runtime.feed._turns)) == (3, 0)
+    assert (runtime.feed.end, len(runtime.feed._batches)) == (3, 0)
     begun = await now_of(runtime)
     await push(runtime, 1, turns=300)
-    assert len(runtime.feed._turns) == 300
+    assert len(runtime.feed._batches) == 300
     time.now += feed.KEPT_SECONDS
     assert len(await told_since(runtime, begun)) == 300
 
@@ -269,10 +271,10 @@ async def test_what_nobody_watches_is_not_kept(
 
     time.now += feed.KEPT_SECONDS
     await push(runtime, 1, turns=10)
-    assert not runtime.feed._turns
+    assert not runtime.feed._batches
     for token in (begun, late):
         with pytest.raises(Refused) as refused:
-            await anext(runtime.watch(EVERYTHING, token, room=Room.RUNS))
+            await anext(runtime.feed.watch(EVERYTHING, token, room=Room.RUNS))
         assert refused.value.kind is RefusalKind.OFFSET_GONE
     quiet = await now_of(runtime)
     time.now += 9 * feed.KEPT_SECONDS
@@ -291,7 +293,7 @@ class Clockwork:
 
 async def test_how_many_may_watch_is_not_for_the_feed_to_say(runtime: Runtime) -> None:
     """The server's setting max_watchers does."""
-    watches = [runtime.watch(EVERYTHING, "", room=Room.RUNS) for _ in range(1_100)]
+    watches = [runtime.feed.watch(EVERYTHING, "", room=Room.RUNS) for _ in range(1_100)]
     assert len([await anext(watch) for watch in watches]) == 1_100
     for watch in watches:
         await watch.aclose()

@@ -63,7 +63,9 @@ async def test_a_polite_stop_leaves_watchers_what_they_missed(tmp_path: Path) ->
         runtime.start()
         begun = await now_of(runtime)
         payloads = Payloads.of([b"x"])
-        first_id = (await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads))).first_id
+        first_id = (
+            await runtime.pushes.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads))
+        ).first_id
         await runtime.stop()
     async with opened(tmp_path, ManualClock()) as runtime:
         told = [event for event, _ in await told_since(runtime, begun)]
@@ -75,7 +77,7 @@ async def test_a_stop_folds_a_long_journal(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(checkpoints, "STOP_JOURNAL_BYTES", 10)
     async with opened(tmp_path, ManualClock()) as runtime:
         runtime.start()
-        await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"])))
+        await runtime.pushes.push(Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"])))
         await runtime.stop()
     async with opened(tmp_path, ManualClock()) as runtime:
-        assert [place.journal_rows for place in runtime.core.commits.places] == [0]
+        assert [place.journal_rows for place in runtime.core.commits.positions] == [0]

@@ -11,7 +11,7 @@ from jobline_server.dispatch.frames import Open, Worker
 from jobline_server.engine.commands import Pull, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel, JobOptions
-from jobline_server.runtime import replies
+from jobline_server.runtime.calls import pull_dedup
 from jobline_server.runtime.clock import STEP_MS_MAX, SystemClock
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
@@ -39,23 +39,25 @@ def rests(runtime: Runtime) -> bool:
 
 async def pushed(runtime: Runtime) -> None:
     options = JobOptions(lease_ms=LEASE_MS)
-    await runtime.push(Push("mail", options, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED))
+    await runtime.pushes.push(
+        Push("mail", options, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
+    )
     await runtime.core.commits.commit_once()
 
 
 async def test_the_heart_beats_for_a_lease(beating: Runtime) -> None:
     await pushed(beating)
     assert rests(beating)
-    leased = await beating.pull(Pull((("mail", 1),), max_jobs=1, worker="w"))
+    leased = await beating.pulls.pull(Pull((("mail", 1),), max_jobs=1, worker="w"))
     assert not beating.core.heartbeat.resting
     assert not rests(beating)
-    ((job_id, delivery),) = replies.leases_of(replies.runs_of(leased))
+    ((job_id, delivery),) = pull_dedup.leases_of(pull_dedup.runs_of(leased))
     beating.settles.ack([job_id], [delivery], {})
     assert rests(beating)
 
 
 async def test_the_heart_beats_for_a_stream(beating: Runtime) -> None:
-    port = beating.open_stream(Open(Worker("w"), (("mail", 1),)))
+    port = beating.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
     assert not beating.core.heartbeat.resting
     assert not rests(beating)
     port.disconnect()
@@ -73,22 +75,22 @@ async def test_a_lease_given_by_a_resting_server_outlives_a_standstill(
     machine.ms += STANDSTILL_MS if stood_still else 0
     assert rests(beating)
     machine.readings, machine.stands_still_at = 0, 2  # while the pull is decided
-    await beating.pull(Pull((("mail", 1),), max_jobs=1, worker="w"))
+    await beating.pulls.pull(Pull((("mail", 1),), max_jobs=1, worker="w"))
     assert machine.readings > machine.stands_still_at
     machine.ms += STANDSTILL_MS
-    beating.look()
+    beating.timer_loop.run_due()
     assert beating.core.load.active_jobs == 1
     for _ in range(2 * LEASE_MS // STEP_MS_MAX):
         machine.ms += STEP_MS_MAX
-        beating.core.clock.beat()
-    beating.look()
+        beating.core.clock.loop_went_on()
+    beating.timer_loop.run_due()
     assert beating.core.load.active_jobs == 0
 
 
 async def test_who_asked_for_it_is_called_at_each_beat(beating: Runtime) -> None:
     """Cycles are looked for then: after 2,000 calls without a commit that was a step of 0.1 s."""
     beats: list[bool] = []
-    beating.core.heartbeat.on_beat = lambda: beats.append(True)
+    beating.core.heartbeat.on_heartbeat = lambda: beats.append(True)
     assert rests(beating)
     assert rests(beating)
     assert len(beats) == 2

@@ -11,11 +11,11 @@ import pytest
 from jobline_server.engine.commands import LeasedRun, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
-from jobline_server.runtime.looking import Looking
+from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter
-from jobline_server.storage.finished import EndedLook
-from tests.unit.runtime.test_turn import a_moment, a_pull
+from jobline_server.storage.ended_store import EndedLookup
+from tests.unit.runtime.test_commits import a_moment, a_pull
 
 
 class Ending:
@@ -33,7 +33,7 @@ class Ending:
 
     async def end(self, job_id: int) -> None:
         """Acks a job; its commit is still to come."""
-        acks = self._runtime.ack([job_id], [self._delivery], {})
+        acks = self._runtime.settle_calls.ack([job_id], [self._delivery], {})
         self._tasks.append(asyncio.ensure_future(acks))
         await a_moment()
         self._waits.clear()
@@ -61,7 +61,7 @@ async def ending(runtime: Runtime) -> Ending:
     command = Push(
         "mail", DEFAULT_OPTIONS, payloads=Payloads.of([b"x", b"y"]), level=AckLevel.BUFFERED
     )
-    await runtime.push(command)
+    await runtime.pushes.push(command)
     await runtime.core.commits.commit_once()
     (run,) = (await a_pull(runtime)).runs
     await runtime.core.commits.commit_once()
@@ -74,19 +74,19 @@ async def test_who_waits_is_not_told_that_a_job_which_just_ended_never_was(
     """It ends while the one before it is looked up."""
     await ending.end(ending.first)
     await ending.committed()
-    look = runtime.ended.finished.get_many
+    look = runtime.ended.ended_store.get_many
     looked = asyncio.Event()
 
-    async def look_while_the_other_ends(job_ids: Sequence[int]) -> EndedLook:
+    async def look_while_the_other_ends(job_ids: Sequence[int]) -> EndedLookup:
         await ending.end(ending.second)
         found = await look(job_ids)
         looked.set()
         return found
 
-    monkeypatch.setattr(runtime.ended.finished, "get_many", look_while_the_other_ends)
+    monkeypatch.setattr(runtime.ended.ended_store, "get_many", look_while_the_other_ends)
 
     async def told() -> list[tuple[int, bool]]:
-        waiting = runtime.wait([ending.first, ending.second], 10_000)
+        waiting = runtime.waits.wait([ending.first, ending.second], 10_000)
         return [(job_id, end is not None) async for batch in waiting for job_id, end in batch]
 
     task = asyncio.ensure_future(told())
@@ -100,14 +100,16 @@ async def test_a_list_holds_a_job_whose_end_is_being_committed(
     runtime: Runtime, ending: Ending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not live any more and not in the finished file yet."""
-    look = Looking._live_after
+    look = JobQueries._live_after
 
     async def look_after_it_ended(*arguments: Any, **named: Any) -> Any:
         await ending.end(ending.first)
         return await look(*arguments, **named)
 
-    monkeypatch.setattr(Looking, "_live_after", look_after_it_ended)
-    listing = runtime.list_jobs(JobFilter(), page_size=9, page_token="", include_payloads=False)
+    monkeypatch.setattr(JobQueries, "_live_after", look_after_it_ended)
+    listing = runtime.jobs.list_jobs(
+        JobFilter(), page_size=9, page_token="", include_payloads=False
+    )
     task = asyncio.ensure_future(listing)
     await ending.until_it_waits(task)
     await ending.committed()

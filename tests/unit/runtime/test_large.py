@@ -13,9 +13,9 @@ from jobline_server.engine.commands import FailItem, Leased, LeasedJob, Pull, Pu
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobError
+from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
+from jobline_server.runtime.calls.pulls import LongPoll
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.pulls import Poll
-from jobline_server.runtime.replies import leases_of, runs_of
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import ObstacleKind
 from tests.pushed_rows import NewJob, rows_of
@@ -32,14 +32,14 @@ async def pushed(runtime: Runtime, *payloads: bytes, rows: bool = False) -> list
         command.rows = rows_of(NewJob(payload, DEFAULT_OPTIONS, "") for payload in payloads)
     else:
         command.payloads = Payloads.of(payloads)
-    found = await runtime.push(command)
+    found = await runtime.pushes.push(command)
     await runtime.core.commits.commit_once()
     return list(range(found.first_id, found.first_id + found.count))
 
 
 async def pulled(runtime: Runtime, message_mib: int = 4) -> Leased:
     pull = Pull((("mail", 1),), max_jobs=1_000, message_bytes_max=message_mib * MIB)
-    return await runtime.pull(pull)
+    return await runtime.pulls.pull(pull)
 
 
 def ids_of(leased: Leased) -> list[int]:
@@ -88,8 +88,8 @@ async def test_a_push_with_a_large_payload_is_one_call_when_it_comes_again(
     for how in hows:
         command = Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of([b"a", FIVE, b"b"]))
         command = replace(command, level=AckLevel.BUFFERED, **how)
-        first = await runtime.push(command)
-        again = await runtime.push(command)
+        first = await runtime.pushes.push(command)
+        again = await runtime.pushes.push(command)
         assert (again.first_id, again.count) == (first.first_id, 3)
 
 
@@ -132,9 +132,9 @@ async def test_explain_says_that_a_job_is_too_large(runtime: Runtime) -> None:
     """Trial C6: for those who are there, whoever else may be busy."""
     (job_id,) = await pushed(runtime, FIVE)
     poll = Pull((("mail", 1),), wait_ms=20_000)
-    runtime.core.turns.join(Poll(poll))
-    _, obstacles = await runtime.explain_job(job_id)
+    runtime.core.rings.join(LongPoll(poll))
+    _, obstacles = await runtime.explainer.explain_job(job_id)
     assert [obstacle.kind for obstacle in obstacles] == [ObstacleKind.TOO_LARGE]
     assert "5,242,880 bytes" in obstacles[0].message
-    runtime.core.turns.join(Poll(Pull((("mail", 1),), message_bytes_max=64 * MIB)))
-    assert (await runtime.explain_job(job_id))[1] == []
+    runtime.core.rings.join(LongPoll(Pull((("mail", 1),), message_bytes_max=64 * MIB)))
+    assert (await runtime.explainer.explain_job(job_id))[1] == []

@@ -14,9 +14,9 @@ from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
-from jobline_server.runtime import loops, upkeep
+from jobline_server.runtime import loops, timer_loop
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.commits import Turn
+from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.loops import FAILURES_CRITICAL, LINES_MAX, Loops, Record
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
@@ -103,24 +103,28 @@ async def test_a_shard_whose_timers_fail_holds_up_no_other(
         names = {core.shard_of_queue(name).number: name for name in ("a", "b", "c", "d")}
         due_ms = clock.wall_ms + 1_000
         ids = [
-            (await runtime.push(a_push(names[n], run_at_ms=due_ms, level=AckLevel.MEMORY))).first_id
+            (
+                await runtime.pushes.push(a_push(names[n], run_at_ms=due_ms, level=AckLevel.MEMORY))
+            ).first_id
             for n in (0, 1)
         ]
         clock.advance(2_000)
         bad = core.shards[0]
-        monkeypatch.setattr(upkeep, "tick", lambda s, now: fails() if s is bad else tick(s, now))
+        monkeypatch.setattr(
+            timer_loop, "tick", lambda s, now: fails() if s is bad else tick(s, now)
+        )
         with pytest.raises(ExceptionGroup):
-            runtime.look()
+            runtime.timer_loop.run_due()
         states = [shard.state_of(job_id) for shard, job_id in zip(core.shards, ids, strict=True)]
         assert states == [JobState.SCHEDULED, JobState.READY]
 
 
 async def test_a_listener_that_fails_keeps_no_other_and_no_answer(runtime: Runtime) -> None:
     """Trial A4: it is counted; the commit is on disk, so the storage did not fail."""
-    told: list[Sequence[Turn]] = []
+    told: list[Sequence[CommittedBatch]] = []
     runtime.core.listen("bad", fails)
     runtime.core.listen("good", told.append)
-    push = asyncio.ensure_future(runtime.push(a_push()))
+    push = asyncio.ensure_future(runtime.pushes.push(a_push()))
     for _ in range(5):
         await asyncio.sleep(0)
     await runtime.core.commits.commit_once()
@@ -134,14 +138,14 @@ async def test_a_hand_out_that_fails_is_tried_again(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial A4: after the next commit, without a word of a failed storage."""
-    hand_out = runtime.core.hand_out
-    monkeypatch.setattr(runtime.core, "hand_out", fails)
-    pull = asyncio.ensure_future(runtime.pull(Pull((("mail", 1),), wait_ms=20_000)))
-    await runtime.push(a_push(level=AckLevel.BUFFERED))
+    dispatch_ready = runtime.core.dispatch_ready
+    monkeypatch.setattr(runtime.core, "dispatch_ready", fails)
+    pull = asyncio.ensure_future(runtime.pulls.pull(Pull((("mail", 1),), wait_ms=20_000)))
+    await runtime.pushes.push(a_push(level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
     assert runtime.core.loops.record("hand_outs").failures_in_a_row == 1
-    monkeypatch.setattr(runtime.core, "hand_out", hand_out)
-    await runtime.push(a_push("other", level=AckLevel.BUFFERED))
+    monkeypatch.setattr(runtime.core, "dispatch_ready", dispatch_ready)
+    await runtime.pushes.push(a_push("other", level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
     assert (await pull).count() == 1
     assert runtime.core.loops.record("hand_outs").failures_in_a_row == 0
@@ -152,25 +156,27 @@ async def test_ended_jobs_that_were_not_kept_at_once_are_kept_later_and_in_order
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial A4: until then nothing that ended is read, and no checkpoint may forget it."""
-    shelf = runtime.ended.writer._shelf  # where it fails
+    shelf = runtime.ended.writer._buffer  # where it fails
     monkeypatch.setattr(type(shelf), "_take", fails)
     ids = [await an_ended_job(runtime) for _ in range(3)]
     assert runtime.core.loops.record("commit_ended_jobs").failures == 3
     with pytest.raises(LookupError):
-        await runtime.get_job(ids[0])
+        await runtime.jobs.get_job(ids[0])
     with pytest.raises(LookupError):
         await runtime.ended.writer.sync()
     monkeypatch.undo()
-    assert [(await runtime.get_job(job_id)).state for job_id in ids] == [JobState.CANCELLED] * 3
+    assert [(await runtime.jobs.get_job(job_id)).state for job_id in ids] == [
+        JobState.CANCELLED
+    ] * 3
     assert not runtime.failed.done()
 
 
 async def an_ended_job(runtime: Runtime) -> int:
     """The id of a job whose end was just committed."""
-    pushed = await runtime.push(a_push(level=AckLevel.BUFFERED))
+    pushed = await runtime.pushes.push(a_push(level=AckLevel.BUFFERED))
     shard = runtime.core.shards[0]
     decide_cancel(shard, runtime.core.now(), [pushed.first_id])
-    runtime.core.decided(shard)
+    runtime.core.after_decision(shard)
     await runtime.core.commits.commit_once()
     return pushed.first_id
 

@@ -11,12 +11,12 @@ import pytest
 from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState, SettleOutcome
-from jobline_server.runtime import workers
+from jobline_server.runtime.calls import settle_calls
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
-from jobline_server.storage.finished import EndedLook
+from jobline_server.storage.ended_store import EndedLookup
 from jobline_server.storage.store import DataLoss
-from tests.unit.runtime.test_turn import a_pull
+from tests.unit.runtime.test_commits import a_pull
 
 JOBS = 5
 
@@ -27,10 +27,10 @@ class Looks:
     def __init__(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
         self.damaged = 0
-        self._finished = finished = runtime.ended.finished
-        self._get, self._get_many = finished.get, finished.get_many
-        monkeypatch.setattr(finished, "get", self.get)
-        monkeypatch.setattr(finished, "get_many", self.get_many)
+        self._ended_store = ended_store = runtime.ended.ended_store
+        self._get, self._get_many = ended_store.get, ended_store.get_many
+        monkeypatch.setattr(ended_store, "get", self.get)
+        monkeypatch.setattr(ended_store, "get_many", self.get_many)
 
     async def get(self, job_id: int) -> object:
         self.count += 1
@@ -38,11 +38,11 @@ class Looks:
             raise DataLoss("a bad checksum")
         return await self._get(job_id)
 
-    async def get_many(self, job_ids: Sequence[int]) -> EndedLook:
+    async def get_many(self, job_ids: Sequence[int]) -> EndedLookup:
         self.count += 1
         look = await self._get_many(job_ids)
         bad = [self.damaged] if look.rows.pop(self.damaged, None) else []
-        return EndedLook(look.rows, bad, look.looked)
+        return EndedLookup(look.rows, bad, look.looked)
 
 
 @pytest.fixture
@@ -60,7 +60,9 @@ async def committed(runtime: Runtime, call: asyncio.Future[Any]) -> None:
 async def leased(runtime: Runtime) -> tuple[list[int], list[int]]:
     """Jobs that somebody has: ids and deliveries."""
     payloads = Payloads.of([b"x"] * JOBS)
-    await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED))
+    await runtime.pushes.push(
+        Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
+    )
     await runtime.core.commits.commit_once()
     (run,) = (await a_pull(runtime)).runs
     return list(range(run.first_id, run.first_id + JOBS)), [run.delivery] * JOBS
@@ -69,7 +71,7 @@ async def leased(runtime: Runtime) -> tuple[list[int], list[int]]:
 async def completed(runtime: Runtime) -> tuple[list[int], list[int]]:
     """Jobs that were acked: ids and deliveries."""
     ids, deliveries = await leased(runtime)
-    ack = asyncio.ensure_future(runtime.ack(ids[:], deliveries, {}))
+    ack = asyncio.ensure_future(runtime.settle_calls.ack(ids[:], deliveries, {}))
     await committed(runtime, ack)
     return ids, deliveries
 
@@ -78,7 +80,7 @@ async def test_a_wait_looks_up_what_ended_before_at_once(runtime: Runtime, looks
     """And says of what never was that it is not there."""
     ids, _ = await completed(runtime)
     asked = [*ids, ids[-1] + 100, (1 << 64) - 1]
-    told = {one: end async for part in runtime.wait(asked, 10_000) for one, end in part}
+    told = {one: end async for part in runtime.waits.wait(asked, 10_000) for one, end in part}
     states = [None if end is None else end.state for end in map(told.__getitem__, asked)]
     assert states == [JobState.COMPLETED] * JOBS + [None, None]
     assert looks.count == 1
@@ -90,7 +92,7 @@ async def test_a_wait_for_a_damaged_job_says_which_one_it_is(
     ids, _ = await completed(runtime)
     looks.damaged = ids[2]
     with pytest.raises(Refused, match=f"job {ids[2]} is damaged") as refused:
-        [part async for part in runtime.wait(ids, 10_000)]
+        [part async for part in runtime.waits.wait(ids, 10_000)]
     assert refused.value.kind is RefusalKind.DATA_LOSS
 
 
@@ -98,7 +100,7 @@ async def test_a_damaged_job_is_no_bug_of_the_server(runtime: Runtime, looks: Lo
     ids, _ = await completed(runtime)
     looks.damaged = ids[0]
     with pytest.raises(Refused) as refused:
-        await runtime.get_job(ids[0])
+        await runtime.jobs.get_job(ids[0])
     assert refused.value.kind is RefusalKind.DATA_LOSS
 
 
@@ -107,7 +109,7 @@ async def test_acks_that_come_again_are_explained_at_once(runtime: Runtime, look
     ids, deliveries = await completed(runtime)
     looks.damaged = ids[1]
     deliveries[3] += 1
-    exceptions = dict(await runtime.ack([*ids, ids[-1] + 100], [*deliveries, 1], {}))
+    exceptions = dict(await runtime.settle_calls.ack([*ids, ids[-1] + 100], [*deliveries, 1], {}))
     again, lost = SettleOutcome.ALREADY_DONE, SettleOutcome.LEASE_LOST
     expected = [again, lost, again, lost, again, SettleOutcome.NOT_FOUND]
     assert [exceptions[index] for index in range(JOBS + 1)] == expected
@@ -121,7 +123,7 @@ async def test_operators_change_many_ended_jobs_at_once(
     """A dry run says the same; a job that cannot be read is skipped."""
     ids, _ = await completed(runtime)
     looks.damaged = ids[4]
-    selection, change = Selection(ids=tuple(ids)), getattr(runtime, name)
+    selection, change = Selection(ids=tuple(ids)), getattr(runtime.bulk, name)
     dry = await change(selection, dry_run=True, audit=Audit())
     call = asyncio.ensure_future(change(selection, dry_run=False, audit=Audit()))
     await committed(runtime, call)
@@ -136,10 +138,10 @@ async def test_many_acks_are_decided_in_slices(
     """Trial C2: ten thousand small pushes that are acked in one call are not one step of the loop;
     the answer is one, each outcome at its place.
     """
-    monkeypatch.setattr(workers, "ACKS_AT_ONCE", 2)
+    monkeypatch.setattr(settle_calls, "ACKS_AT_ONCE", 2)
     ids, deliveries = await leased(runtime)
     deliveries[3] += 1
-    call = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))
+    call = asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
     queue = runtime.core.shards[0].queues["mail"]
     active: list[int] = []
     while not call.done() and (not active or queue.active > 1):

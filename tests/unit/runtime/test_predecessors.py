@@ -13,7 +13,7 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
 from tests.unit.runtime.conftest import opened
-from tests.unit.runtime.test_turn import a_pull, a_push
+from tests.unit.runtime.test_commits import a_pull, a_push
 
 FAILED_COMMITS = 25
 
@@ -24,7 +24,7 @@ async def test_what_was_answered_is_never_dropped_however_often_its_commit_fails
     """Predecessors: an acknowledged push was dropped after ten failed flushes. Here the same rows
     are tried until they are on disk.
     """
-    monkeypatch.setattr("jobline_server.runtime.commits.FULL_RETRY_SECONDS", 0)
+    monkeypatch.setattr("jobline_server.runtime.commits.commits.FULL_RETRY_SECONDS", 0)
     async with opened(tmp_path, ManualClock()) as runtime:
         commit, failed, is_written = runtime.core.store.commit, 0, asyncio.Event()
 
@@ -37,7 +37,7 @@ async def test_what_was_answered_is_never_dropped_however_often_its_commit_fails
             is_written.set()
 
         monkeypatch.setattr(runtime.core.store, "commit", full)
-        pushed = await runtime.push(a_push(b"x", level=AckLevel.BUFFERED))
+        pushed = await runtime.pushes.push(a_push(b"x", level=AckLevel.BUFFERED))
         looping = asyncio.ensure_future(runtime.core.commits.run())
         async with asyncio.timeout(10):
             await is_written.wait()
@@ -50,18 +50,18 @@ async def test_what_was_answered_is_never_dropped_however_often_its_commit_fails
 
 async def test_who_waits_for_a_job_is_told_when_it_dies(runtime: Runtime) -> None:
     """Predecessors: who waited for a job that died waited for the timeout."""
-    pushed = await runtime.push(a_push(b"x", level=AckLevel.BUFFERED))
+    pushed = await runtime.pushes.push(a_push(b"x", level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
     told: list[tuple[int, Ended | None]] = []
 
     async def wait() -> None:
-        async for part in runtime.wait([pushed.first_id], 3_600_000):
+        async for part in runtime.waits.wait([pushed.first_id], 3_600_000):
             told.extend(part)
 
     waiting = asyncio.ensure_future(wait())
     (leased,) = (await a_pull(runtime)).items()
     failing = asyncio.ensure_future(
-        runtime.fail(
+        runtime.settle_calls.fail(
             [FailItem(pushed.first_id, leased.delivery, JobError("Gone"), then=FailAction.DEAD)]
         )
     )

@@ -8,15 +8,15 @@ import pytest
 
 from jobline.v1.queue_service_pb2 import ListQueuesResponse
 from jobline_server.dispatch.frames import Handler, Open, Worker
-from jobline_server.engine.commands import Push, Rows
+from jobline_server.engine.commands import JobColumns, Push
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.limits import EMPTY_QUEUE_MS
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
 from jobline_server.rpc.convert.queues import fill_queue
-from jobline_server.runtime import vanishing
+from jobline_server.runtime import idle_queues
+from jobline_server.runtime.calls.queues import PRIORITIES_SHOWN_MAX
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.listing import PAGE_BYTES_MAX
-from jobline_server.runtime.queues import PRIORITIES_SHOWN_MAX
+from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
 from jobline_server.web import metrics
@@ -24,19 +24,24 @@ from tests.unit.runtime.test_many_ids import committed
 
 
 async def pushed(runtime: Runtime, *options: JobOptions) -> None:
-    rows = Rows([b"x"] * len(options), list(options))
-    await runtime.push(Push("mail", JobOptions(), rows=rows, level=AckLevel.BUFFERED))
+    rows = JobColumns([b"x"] * len(options), list(options))
+    await runtime.pushes.push(Push("mail", JobOptions(), rows=rows, level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
 
 
 async def test_the_last_page_of_queues_says_so_however_full_it_is(runtime: Runtime) -> None:
     for queue in ("a", "b", "c", "d"):
-        await runtime.push(
-            Push(queue, JobOptions(), rows=Rows([b"x"], [JobOptions()]), level=AckLevel.BUFFERED)
+        await runtime.pushes.push(
+            Push(
+                queue,
+                JobOptions(),
+                rows=JobColumns([b"x"], [JobOptions()]),
+                level=AckLevel.BUFFERED,
+            )
         )
     pages, token = [], ""
     for _ in range(2):
-        views, token = await runtime.list_queues(page_size=2, page_token=token, prefix="")
+        views, token = await runtime.queues.list_queues(page_size=2, page_token=token, prefix="")
         pages.append([view.name for view in views])
     assert (pages, token) == ([["a", "b"], ["c", "d"]], "")
 
@@ -47,7 +52,7 @@ async def large_queues(runtime: Runtime, *, count: int) -> None:
         non_retryable_error_types=tuple("é" * 250 + str(index) for index in range(100))
     )
     for index in range(count):
-        update = runtime.update_queue(f"q{index:02}", large, None, Audit())
+        update = runtime.queues.update_queue(f"q{index:02}", large, None, Audit())
         await committed(runtime, asyncio.ensure_future(update))
 
 
@@ -56,11 +61,13 @@ async def test_a_page_of_queues_ends_when_it_shows_enough_bytes(runtime: Runtime
     await large_queues(runtime, count=65)
     names, token, pages = [], "", 0
     while token or not pages:
-        views, token = await runtime.list_queues(page_size=1_000, page_token=token, prefix="")
+        views, token = await runtime.queues.list_queues(
+            page_size=1_000, page_token=token, prefix=""
+        )
         response = ListQueuesResponse(next_page_token=token)
         for view in views:
             fill_queue(response.queues.add(), view)
-        assert response.ByteSize() <= PAGE_BYTES_MAX
+        assert response.ByteSize() <= API_PAGE_BYTES_MAX
         names += [view.name for view in views]
         pages += 1
     assert (pages, names) == (2, [f"q{index:02}" for index in range(65)])
@@ -81,7 +88,7 @@ async def test_metrics_show_as_many_queues_however_much_they_say(runtime: Runtim
 
 def connected(runtime: Runtime, *names: str) -> None:
     handlers = tuple(Handler("mail", name) for name in names)
-    runtime.open_stream(Open(Worker("w"), (("mail", 1),), handlers))
+    runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),), handlers))
 
 
 async def test_each_priority_is_shown_with_all_that_is_ready(runtime: Runtime) -> None:
@@ -89,7 +96,7 @@ async def test_each_priority_is_shown_with_all_that_is_ready(runtime: Runtime) -
     most = PRIORITIES_SHOWN_MAX
     options = [JobOptions(priority=rank, name=name) for rank in range(most + 1) for name in "ab"]
     await pushed(runtime, *options)
-    shown = runtime.get_queue("mail").priorities
+    shown = runtime.queues.get_queue("mail").priorities
     assert shown == [(rank, 2) for rank in range(most, 0, -1)]
 
 
@@ -97,10 +104,10 @@ async def test_jobs_that_nobody_handles_are_counted_while_somebody_is_there(
     runtime: Runtime,
 ) -> None:
     await pushed(runtime, *[JobOptions(name=name) for name in "aabc"])
-    counts = [runtime.get_queue("mail").unhandled]
+    counts = [runtime.queues.get_queue("mail").unhandled]
     for names in ("a", "ab", ""):
         connected(runtime, *names)
-        counts.append(runtime.get_queue("mail").unhandled)
+        counts.append(runtime.queues.get_queue("mail").unhandled)
     assert counts == [0, 2, 1, 0]
 
 
@@ -110,7 +117,7 @@ async def test_empty_queues_vanish_in_slices(
     """Trial C5: a hundred thousand queues that nobody uses any more go without a step of the loop
     for all of them; one that is pushed to meanwhile stays.
     """
-    monkeypatch.setattr(vanishing, "SLICE_QUEUES", 3)
+    monkeypatch.setattr(idle_queues, "SLICE_QUEUES", 3)
     shard = runtime.core.shards[0]
     for number in range(10):
         known_queue(shard, runtime.core.now(), f"q{number}")
@@ -118,7 +125,7 @@ async def test_empty_queues_vanish_in_slices(
     assert isinstance(clock, ManualClock)
     clock.advance(2 * EMPTY_QUEUE_MS)
     left = []
-    beat = asyncio.ensure_future(vanishing.vanish(runtime.core))
+    beat = asyncio.ensure_future(idle_queues.delete_idle_queues(runtime.core))
     while not beat.done():
         await asyncio.sleep(0)
         left.append(len(shard.queues))

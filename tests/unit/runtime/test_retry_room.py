@@ -26,7 +26,9 @@ async def busy(tmp_path: Path) -> AsyncIterator[Runtime]:
     async with opened(tmp_path, ManualClock()) as runtime:
         runtime.start()
         await push(runtime, 10)
-        await runtime.cancel_jobs(Selection(filter=JobFilter(queue="q")), dry_run=False, audit=BY)
+        await runtime.bulk.cancel_jobs(
+            Selection(filter=JobFilter(queue="q")), dry_run=False, audit=BY
+        )
         yield runtime
         await runtime.stop()
 
@@ -37,13 +39,13 @@ BY = Audit("somebody", "")
 async def push(runtime: Runtime, count: int) -> int:
     payloads = Payloads.of([b"x"] * count)
     command = Push("q", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
-    return (await runtime.push(command)).first_id
+    return (await runtime.pushes.push(command)).first_id
 
 
 async def limit(runtime: Runtime, where: str, most: int) -> None:
     if where == "queue":
         settings = replace(QueueSettings(), max_waiting=most)
-        await runtime.update_queue("q", settings, None, BY)
+        await runtime.queues.update_queue("q", settings, None, BY)
     else:
         runtime.core.load.waiting_max = most
 
@@ -52,12 +54,12 @@ async def limit(runtime: Runtime, where: str, most: int) -> None:
 async def test_as_many_are_put_back_as_may_wait(busy: Runtime, where: str) -> None:
     """Trial C7: those that stay are named, by id and by filter."""
     await limit(busy, where, 4)
-    result = await busy.retry_jobs(BY_FILTER, dry_run=False, audit=BY)
+    result = await busy.bulk.retry_jobs(BY_FILTER, dry_run=False, audit=BY)
     assert (result.count, len(result.skipped_ids)) == (4, 6)
-    assert busy.get_queue("q").ready == 4
+    assert busy.queues.get_queue("q").ready == 4
     await limit(busy, where, 6)
     ids = Selection(ids=tuple(result.skipped_ids))
-    again = await busy.retry_jobs(ids, dry_run=False, audit=BY)
+    again = await busy.bulk.retry_jobs(ids, dry_run=False, audit=BY)
     assert (again.count, again.skipped_ids) == (2, result.skipped_ids[2:])
 
 
@@ -71,6 +73,6 @@ async def test_where_nothing_may_wait_nothing_is_put_back_and_the_reason_is_told
     await push(busy, 4)
     await limit(busy, where, 4)
     with pytest.raises(Refused) as refused:
-        await busy.retry_jobs(BY_FILTER, dry_run=False, audit=BY)
+        await busy.bulk.retry_jobs(BY_FILTER, dry_run=False, audit=BY)
     assert refused.value.kind is kind
-    assert busy.get_queue("q").ready == 4
+    assert busy.queues.get_queue("q").ready == 4

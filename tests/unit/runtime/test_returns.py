@@ -9,10 +9,10 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Pull
 from jobline_server.engine.values import JobState
-from jobline_server.runtime import returns
-from jobline_server.runtime.replies import leases_of, runs_of
+from jobline_server.runtime.calls import returns
+from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.runtime import Runtime
-from tests.unit.runtime.test_pull import pushed
+from tests.unit.runtime.test_pulls import pushed
 
 
 async def test_many_jobs_come_back_in_their_order_some_at_a_time(
@@ -22,14 +22,14 @@ async def test_many_jobs_come_back_in_their_order_some_at_a_time(
     monkeypatch.setattr(returns, "ITEMS_AT_ONCE", 3)
     await pushed(runtime, rows=0, plain=10)
     pull = Pull((("mail", 1),), max_jobs=10)
-    lost = list(leases_of(runs_of(await runtime.pull(pull))))
+    lost = list(leases_of(runs_of(await runtime.pulls.pull(pull))))
     runtime.returns.start(lost)
     queue = runtime.core.shards[0].queues["mail"]
     assert queue.active == 10
     await runtime.returns.finish()
     assert queue.active == 0
     await runtime.core.commits.commit_once()
-    again = await runtime.pull(pull)
+    again = await runtime.pulls.pull(pull)
     assert [job.id for job in again.jobs] == [job_id for job_id, _ in lost]
 
 
@@ -41,10 +41,10 @@ async def test_a_job_that_nobody_takes_does_not_die_of_it(
     await pushed(runtime, rows=1, plain=0)
     pull = Pull((("mail", 1),), max_jobs=1)
     for _ in range(5):
-        (lost,) = leases_of(runs_of(await runtime.pull(pull)))
+        (lost,) = leases_of(runs_of(await runtime.pulls.pull(pull)))
         runtime.returns.start([lost])
         await runtime.core.commits.commit_once()
-    job = await runtime.get_job(lost[0])
+    job = await runtime.jobs.get_job(lost[0])
     assert (job.state, job.releases) == (JobState.READY, 0)
 
 

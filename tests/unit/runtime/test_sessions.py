@@ -9,15 +9,15 @@ import pytest
 
 from jobline_server.dispatch.frames import Goaway, Open, Settle, Window, Worker, WorkerFrame
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Push, RefusalKind, Refused, Rows
+from jobline_server.engine.commands import JobColumns, Push, RefusalKind, Refused
 from jobline_server.engine.limits import DISCONNECT_GRACE_MS
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.runtime.calls.streams import GOAWAY_MS, shown_name
+from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.port import StreamPort
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.streams import GOAWAY_MS, shown_name
 from tests.unit.runtime.conftest import opened as opened_at
-from tests.unit.runtime.test_port import Lease, a_stream, held
+from tests.unit.runtime.test_worker_stream import Lease, a_stream, held
 
 HOUR_MS = 3_600_000
 
@@ -28,11 +28,11 @@ def clock_of(runtime: Runtime) -> ManualClock:
     return clock
 
 
-def opened(runtime: Runtime, session: str) -> StreamPort:
-    return runtime.open_stream(Open(Worker("w"), (("mail", 1),), session=session))
+def opened(runtime: Runtime, session: str) -> WorkerStream:
+    return runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),), session=session))
 
 
-async def answer(port: StreamPort) -> tuple[str, bool]:
+async def answer(port: WorkerStream) -> tuple[str, bool]:
     """The session, and whether it was resumed."""
     frame = await port.next_frame()
     assert frame is not None
@@ -48,9 +48,9 @@ async def test_a_session_that_the_server_did_not_give_is_not_taken(
     port, leases = await a_stream(runtime)
     if is_broken:
         port.disconnect()
-    for name in ("mine", shown_name(port.session.session)):
+    for name in ("mine", shown_name(port.session.session_id)):
         session, resumed = await answer(opened(runtime, name))
-        assert shown_name(session) not in {name, shown_name(port.session.session)}
+        assert shown_name(session) not in {name, shown_name(port.session.session_id)}
         assert not resumed
     assert held(port) == leases
 
@@ -61,8 +61,8 @@ async def test_a_session_outlives_a_restart(tmp_path: Path) -> None:
         port, leases = await a_stream(runtime)
         await runtime.core.commits.commit_once()
     async with opened_at(tmp_path, ManualClock()) as runtime:
-        again = opened(runtime, port.session.session)
-        assert await answer(again) == (port.session.session, True)
+        again = opened(runtime, port.session.session_id)
+        assert await answer(again) == (port.session.session_id, True)
         assert held(again) == leases
 
 
@@ -71,17 +71,17 @@ async def test_a_session_that_has_expired_gets_a_new_id(runtime: Runtime) -> Non
     port, _ = await a_stream(runtime)
     port.disconnect()
     clock_of(runtime).advance(DISCONNECT_GRACE_MS + 2_000)
-    runtime.look()
-    session, resumed = await answer(opened(runtime, port.session.session))
-    assert session != port.session.session
+    runtime.timer_loop.run_due()
+    session, resumed = await answer(opened(runtime, port.session.session_id))
+    assert session != port.session.session_id
     assert not resumed
 
 
 async def test_the_older_of_two_streams_of_a_session_ends_with_a_reason(runtime: Runtime) -> None:
     """Trial A5: the leases are the newer one's, and what the older still says changes nothing."""
     older, leases = await a_stream(runtime)
-    newer = opened(runtime, older.session.session)
-    assert await answer(newer) == (older.session.session, True)
+    newer = opened(runtime, older.session.session_id)
+    assert await answer(newer) == (older.session.session_id, True)
     with pytest.raises(Refused) as refused:
         await older.next_frame()
     assert refused.value.kind is RefusalKind.SESSION_TAKEN
@@ -92,9 +92,9 @@ async def test_the_older_of_two_streams_of_a_session_ends_with_a_reason(runtime:
     older.disconnect()
     assert held(newer) == leases
     (holder,) = newer.holders.values()
-    assert holder.lost_ms is None
-    assert holder.heard_ms == clock_of(runtime).mono_ms - 1_000
-    assert runtime.streams.ports == {older.session.session: newer}
+    assert holder.disconnected_ms is None
+    assert holder.last_seen_ms == clock_of(runtime).mono_ms - 1_000
+    assert runtime.streams.ports == {older.session.session_id: newer}
 
 
 @pytest.mark.parametrize("jump_ms", [-HOUR_MS, 0, HOUR_MS])
@@ -117,7 +117,7 @@ async def test_a_stream_ends_at_the_time_that_its_goaway_says(
             pass
     assert runtime.streams.ports == {}
     assert held(port) == leases
-    assert await answer(opened(runtime, port.session.session)) == (port.session.session, True)
+    assert await answer(opened(runtime, port.session.session_id)) == (port.session.session_id, True)
 
 
 async def test_a_stream_whose_worker_does_not_read_ends_at_that_time_too(
@@ -147,14 +147,14 @@ async def test_the_wall_clock_sends_no_stream_away(runtime: Runtime) -> None:
 
 async def many_held(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> tuple[StreamPort, list[Lease]]:
+) -> tuple[WorkerStream, list[Lease]]:
     """A session that is taken up with more leases than are listed in a step, and those."""
     monkeypatch.setattr(limits, "HELD_SLICE_LEASES", 10)
-    rows = Rows([b"x"] * 50, [DEFAULT_OPTIONS] * 50)
-    await runtime.push(Push("mail", DEFAULT_OPTIONS, rows=rows, level=AckLevel.BUFFERED))
+    rows = JobColumns([b"x"] * 50, [DEFAULT_OPTIONS] * 50)
+    await runtime.pushes.push(Push("mail", DEFAULT_OPTIONS, rows=rows, level=AckLevel.BUFFERED))
     earlier, leases = await a_stream(runtime, jobs=50)
     earlier.disconnect()
-    return opened(runtime, earlier.session.session), leases
+    return opened(runtime, earlier.session.session_id), leases
 
 
 async def test_many_leases_of_a_session_are_told_in_one_frame_and_listed_in_slices(
@@ -163,7 +163,7 @@ async def test_many_leases_of_a_session_are_told_in_one_frame_and_listed_in_slic
     """Trial C2: a hundred thousand were listed in one step. It gets no more jobs before that."""
     port, leases = await many_held(runtime, monkeypatch)
     port.receive(WorkerFrame(window=Window(jobs=100)))
-    assert port.tally.jobs == 50
+    assert port.in_flight.jobs == 50
     task, rounds = asyncio.ensure_future(port.next_frame()), 0
     while not task.done():  # its rounds are counted
         await asyncio.sleep(0)
@@ -174,7 +174,7 @@ async def test_many_leases_of_a_session_are_told_in_one_frame_and_listed_in_slic
     assert rounds > 50 // 10
     told = zip(frame.opened.held_ids, frame.opened.held_deliveries, strict=True)
     assert (sorted(told), frame.opened.resumed) == (sorted(leases), True)
-    assert port.tally.jobs > 50, "and now it does"
+    assert port.in_flight.jobs > 50, "and now it does"
 
 
 async def test_a_session_may_be_taken_up_again_while_its_leases_are_listed(
@@ -184,9 +184,9 @@ async def test_a_session_may_be_taken_up_again_while_its_leases_are_listed(
     port, leases = await many_held(runtime, monkeypatch)
     task = asyncio.ensure_future(port.next_frame())
     await asyncio.sleep(0)
-    newer = opened(runtime, port.session.session)
+    newer = opened(runtime, port.session.session_id)
     with pytest.raises(Refused, match="newer stream"):
         await task
     assert (await answer(newer))[1]
     assert sorted(held(newer)) == sorted(leases)
-    assert newer.tally.jobs == 50
+    assert newer.in_flight.jobs == 50

@@ -8,14 +8,14 @@ from jobline_server.dispatch.frames import Settle, Window, WorkerFrame
 from jobline_server.engine.commands import FailItem, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel, JobError, JobOptions
-from jobline_server.runtime import confirms
+from jobline_server.runtime.calls import confirms
 from jobline_server.runtime.runtime import Runtime
-from tests.unit.runtime.test_port import a_stream, held
+from tests.unit.runtime.test_worker_stream import a_stream, held
 
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten acks each, and a turn of the loop after each."""
+    """Ten acks each, and an iteration of the loop after each."""
     monkeypatch.setattr(confirms, "ACKS_AT_ONCE", 10)
     monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
 
@@ -37,7 +37,7 @@ async def test_acks_in_order_of_many_lots_are_decided_in_slices(runtime: Runtime
     for number in range(39):
         options = JobOptions(name=f"kind-{number}")
         payloads = Payloads.of([b"x"])
-        await runtime.push(Push("mail", options, payloads=payloads, level=AckLevel.BUFFERED))
+        await runtime.pushes.push(Push("mail", options, payloads=payloads, level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
     while len(leases) < 40:
         assert await port.next_frame() is not None

@@ -6,14 +6,15 @@ import asyncio
 
 import pytest
 
-from jobline_server.engine.blocks import items_from
 from jobline_server.engine.commands import Push
+from jobline_server.engine.items import items_from
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
-from jobline_server.runtime import ended, queues, statistics
+from jobline_server.runtime.calls import queues, statistics
+from jobline_server.runtime.ended import ended_jobs
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.storage.finished import DeadGroup
+from jobline_server.storage.ended_store import DeadGroup
 from tests.unit.rounds import rounds_of
 
 GROUPS = 6_000
@@ -26,7 +27,7 @@ async def some_queues(runtime: Runtime) -> None:
     for number in range(QUEUES):
         payloads = Payloads.of([b"x"])
         push = Push(f"q{number:02}", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
-        await runtime.push(push)
+        await runtime.pushes.push(push)
 
 
 async def test_statistics_of_many_queues_yield(
@@ -35,7 +36,7 @@ async def test_statistics_of_many_queues_yield(
     """Trial C2: a hundred thousand were counted in one step of 150 ms."""
     monkeypatch.setattr(statistics, "STEP_QUEUES", STEP)
     await some_queues(runtime)
-    view, rounds = await rounds_of(runtime.statistics())
+    view, rounds = await rounds_of(runtime.statistics.of_server())
     assert (view.queues, view.ready, view.pushed_total) == (QUEUES, QUEUES, QUEUES)
     assert [shard.live_jobs for shard in view.shards] == [QUEUES]
     assert rounds > QUEUES // STEP
@@ -51,7 +52,7 @@ async def test_a_list_of_many_queues_yields(
     shown: list[str] = []
     page = ""
     while not shown or page:
-        listing = runtime.list_queues(page_size=STEP, page_token=page, prefix="q")
+        listing = runtime.queues.list_queues(page_size=STEP, page_token=page, prefix="q")
         (views, page), rounds = await rounds_of(listing)
         assert rounds > QUEUES // STEP
         shown += [view.name for view in views]
@@ -64,7 +65,7 @@ async def test_queues_that_go_while_they_are_listed_are_left_out(
     """Trial C2: the page goes on behind them all the same."""
     monkeypatch.setattr(queues, "STEP_NAMES", STEP)
     await some_queues(runtime)
-    task = asyncio.ensure_future(runtime.list_queues(page_size=5, page_token="", prefix=""))
+    task = asyncio.ensure_future(runtime.queues.list_queues(page_size=5, page_token="", prefix=""))
     await asyncio.sleep(0)
     for name in ("q01", "q04"):
         del runtime.core.shard_of_queue(name).queues[name]
@@ -91,6 +92,6 @@ async def test_statistics_of_many_kinds_of_dead_jobs_yield(
     async def found(_queue: str) -> list[DeadGroup]:
         return groups
 
-    monkeypatch.setattr(runtime.ended.finished, "dead_statistics", found)
-    counts, rounds = await rounds_of(runtime.dead_statistics(""))
-    assert (len(counts), rounds > GROUPS // ended.LOOK_JOBS) == (GROUPS, True)
+    monkeypatch.setattr(runtime.ended.ended_store, "dead_statistics", found)
+    counts, rounds = await rounds_of(runtime.statistics.of_dead_letters(""))
+    assert (len(counts), rounds > GROUPS // ended_jobs.LOOKUP_JOBS) == (GROUPS, True)

@@ -12,7 +12,7 @@ from jobline_server.engine.commands import ExtendItem, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.rpc import job_stream
-from jobline_server.runtime import port as port_module
+from jobline_server.runtime.calls import worker_stream as port_module
 from jobline_server.runtime.runtime import Runtime
 
 
@@ -37,7 +37,7 @@ async def test_frames_are_not_read_while_the_worker_leaves_their_answers_unread(
 ) -> None:
     """Trial E6: what it may leave unread is bounded, however fast it sends."""
     monkeypatch.setattr(port_module, "UNREAD_MAX", 1_000)
-    port = runtime.open_stream(Open(Worker("w"), (("mail", 1),)))
+    port = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
     sender = Sender(frames=30)
     reader = asyncio.create_task(job_stream._Reader(sender, port).run())  # type: ignore[arg-type]  # a fake
 
@@ -60,7 +60,7 @@ async def test_a_reader_that_waits_for_its_worker_ends_with_the_stream(
 ) -> None:
     """Nobody reads any more."""
     monkeypatch.setattr(port_module, "UNREAD_MAX", 0)
-    port = runtime.open_stream(Open(Worker("w"), (("mail", 1),)))
+    port = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
     port.receive(WorkerFrame(extends=[ExtendItem(1, 1)]))
     waiting = asyncio.create_task(port.wait_room())
     await asyncio.sleep(0)
@@ -78,9 +78,11 @@ async def test_jobs_that_were_not_sent_fill_the_window_even_if_they_are_settled(
     never sent, and be handed the next jobs, whose payloads would wait for it.
     """
     payloads = Payloads.of([bytes(100)] * 10)
-    await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED))
+    await runtime.pushes.push(
+        Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
+    )
     await runtime.core.commits.commit_once()
-    port = runtime.open_stream(Open(Worker("w"), (("mail", 1),)))
+    port = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
     port.receive(WorkerFrame(window=window))
     told = 0
 
@@ -88,18 +90,18 @@ async def test_jobs_that_were_not_sent_fill_the_window_even_if_they_are_settled(
         for holder in port.holders.values():
             leases = list(holder.held())
             ids, deliveries = [lease[0] for lease in leases], [lease[1] for lease in leases]
-            acked = asyncio.ensure_future(runtime.ack(ids, deliveries, {}))
+            acked = asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
             await asyncio.sleep(0)
             await runtime.core.commits.commit_once()
             await acked
 
     await settle_all()
-    assert runtime.get_queue("mail").ready == 8
+    assert runtime.queues.get_queue("mail").ready == 8
     while told < 10:
         async with asyncio.timeout(5):
             frame = await port.next_frame()  # is being written
         assert frame is not None
         told += sum(leased.count() for leased in frame.leased)
-        before = runtime.get_queue("mail").ready
+        before = runtime.queues.get_queue("mail").ready
         await settle_all()
-        assert runtime.get_queue("mail").ready == before
+        assert runtime.queues.get_queue("mail").ready == before

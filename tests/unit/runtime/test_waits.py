@@ -11,12 +11,12 @@ import pytest
 from jobline_server.engine.commands import Ended, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, EndReason
-from jobline_server.runtime import waits
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
-from jobline_server.runtime.wait_index import WaitIndex
+from jobline_server.runtime.watch import waits
+from jobline_server.runtime.watch.wait_index import WaitIndex
+from tests.unit.runtime.test_commits import a_pull
 from tests.unit.runtime.test_many_ids import committed
-from tests.unit.runtime.test_turn import a_pull
 
 AUDIT = Audit("operator", "a test")
 
@@ -24,24 +24,26 @@ AUDIT = Audit("operator", "a test")
 async def push(runtime: Runtime, jobs: int, level: AckLevel = AckLevel.BUFFERED) -> list[int]:
     """Jobs of one lot; returns their ids."""
     payloads = Payloads.of([b"x"] * jobs)
-    pushed = await runtime.push(Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=level))
+    pushed = await runtime.pushes.push(
+        Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=level)
+    )
     await runtime.core.commits.commit_once()
     return list(range(pushed.first_id, pushed.first_id + jobs))
 
 
 async def delete(runtime: Runtime, ids: list[int]) -> None:
     """By hand."""
-    await runtime.delete_jobs(Selection(ids=tuple(ids)), dry_run=False, audit=AUDIT)
+    await runtime.bulk.delete_jobs(Selection(ids=tuple(ids)), dry_run=False, audit=AUDIT)
 
 
 async def drain(runtime: Runtime, _ids: list[int]) -> None:
     """All that waits."""
-    await runtime.drain_queue("mail", dry_run=False, audit=AUDIT)
+    await runtime.queues.drain_queue("mail", dry_run=False, audit=AUDIT)
 
 
 async def delete_queue(runtime: Runtime, _ids: list[int]) -> None:
     """With what it holds; what waits is drained first."""
-    await runtime.delete_queue("mail", force=True, dry_run=False, audit=AUDIT)
+    await runtime.queues.delete_queue("mail", force=True, dry_run=False, audit=AUDIT)
 
 
 Delete = Callable[[Runtime, list[int]], Awaitable[None]]
@@ -57,7 +59,7 @@ async def test_a_wait_ends_when_its_jobs_are_deleted(
     told: list[tuple[int, Ended | None]] = []
 
     async def wait() -> None:
-        async for part in runtime.wait(ids, 60_000):
+        async for part in runtime.waits.wait(ids, 60_000):
             told.extend(part)
 
     waiting = asyncio.ensure_future(wait())
@@ -74,7 +76,7 @@ async def test_a_wait_is_told_that_the_queue_of_an_active_job_is_deleted(runtime
     """Trial B3: what its queue takes along is told by that reason."""
     (job_id,) = await push(runtime, 1)
     assert (await a_pull(runtime)).count() == 1
-    waiting = asyncio.ensure_future(anext(runtime.wait([job_id], 60_000)))
+    waiting = asyncio.ensure_future(anext(runtime.waits.wait([job_id], 60_000)))
     await asyncio.sleep(0)
     await committed(runtime, asyncio.ensure_future(delete_queue(runtime, [])))
     ((told_id, end),) = await waiting
@@ -90,7 +92,7 @@ async def test_an_id_that_is_waited_for_takes_a_hundred_bytes(runtime: Runtime) 
     try:
         waiting = []
         for first_id in first_ids:
-            waits = runtime.wait(list(range(first_id, first_id + 10_000)), 60_000)
+            waits = runtime.waits.wait(list(range(first_id, first_id + 10_000)), 60_000)
             waiting.append(asyncio.ensure_future(anext(waits)))
             await asyncio.sleep(0)
         taken = tracemalloc.get_traced_memory()[0]
@@ -146,7 +148,7 @@ async def test_many_callers_that_go_at_once_are_forgotten_one_by_one(
     monkeypatch.setattr(WaitIndex, "remove", noted)
 
     async def wait() -> None:
-        async for _ in runtime.wait(ids, 60_000):
+        async for _ in runtime.waits.wait(ids, 60_000):
             pass
 
     callers = [asyncio.create_task(wait()) for _ in range(20)]
@@ -172,7 +174,7 @@ async def test_many_ids_are_noted_some_at_a_time(
     told: list[int] = []
 
     async def wait() -> None:
-        async for part in runtime.wait(ids, 60_000):
+        async for part in runtime.waits.wait(ids, 60_000):
             told.extend(job_id for job_id, _ in part)
 
     waiting = asyncio.create_task(wait())

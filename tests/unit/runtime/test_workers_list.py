@@ -9,12 +9,12 @@ from jobline_server.dispatch.frames import Handler, Open, Worker
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import RunLease
 from jobline_server.rpc.convert.statistics import fill_worker
+from jobline_server.runtime.calls.streams import shown_name
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.listing import PAGE_BYTES_MAX
+from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.streams import shown_name
 from jobline_server.runtime.views import WorkerView
-from tests.unit.runtime.test_port import a_stream
+from tests.unit.runtime.test_worker_stream import a_stream
 
 
 def listed(runtime: Runtime, *, queue: str = "", size: int = 10) -> list[WorkerView]:
@@ -22,7 +22,7 @@ def listed(runtime: Runtime, *, queue: str = "", size: int = 10) -> list[WorkerV
     found: list[WorkerView] = []
     token = ""
     while True:
-        page, token = runtime.list_workers(page_size=size, page_token=token, queue=queue)
+        page, token = runtime.statistics.list_workers(page_size=size, page_token=token, queue=queue)
         found += page
         if not token:
             return found
@@ -38,19 +38,19 @@ async def test_a_worker_whose_stream_broke_is_listed_as_long_as_it_has_jobs(
     port, leases = await a_stream(runtime, jobs=3)
     clock.advance(1_000)
     other, _ = await a_stream(runtime)
-    heard_ms = clock.wall_ms - 1_000
+    last_seen_ms = clock.wall_ms - 1_000
     port.disconnect()
     shown = {view.session: view for view in listed(runtime, size=1)}
-    lost = shown[shown_name(port.session.session)]
+    lost = shown[shown_name(port.session.session_id)]
     assert (lost.lost, lost.worker.id, lost.in_flight) == (True, "w", 3)
-    assert lost.last_heard_ms == heard_ms
-    assert not shown[shown_name(other.session.session)].lost
+    assert lost.last_heard_ms == last_seen_ms
+    assert not shown[shown_name(other.session.session_id)].lost
     assert [view.session for view in listed(runtime, queue="mail")] == [
-        shown_name(other.session.session)
+        shown_name(other.session.session_id)
     ]
     ids, deliveries = zip(*leases, strict=True)
     runtime.settles.ack([*ids], [*deliveries], {})
-    assert [view.session for view in listed(runtime)] == [shown_name(other.session.session)]
+    assert [view.session for view in listed(runtime)] == [shown_name(other.session.session_id)]
 
 
 async def test_what_a_lost_worker_has_in_flight_is_not_counted_lease_by_lease(
@@ -69,19 +69,21 @@ async def test_a_page_of_workers_ends_when_it_shows_enough_bytes(runtime: Runtim
     """A worker that is larger than a page is one of its own."""
     schema = "é" * (32 << 10)
     sessions = [
-        runtime.open_stream(
+        runtime.streams.open_stream(
             Open(Worker("w"), (("mail", 1),), (Handler("mail", "send", schema, schema),) * kinds)
-        ).session.session
+        ).session.session_id
         for kinds in (1, 40, 1, *[10] * 5)
     ]
     pages: list[list[str]] = []
     token = ""
     while token or not pages:
-        views, token = runtime.list_workers(page_size=1_000, page_token=token, queue="mail")
+        views, token = runtime.statistics.list_workers(
+            page_size=1_000, page_token=token, queue="mail"
+        )
         response = ListWorkersResponse(next_page_token=token)
         for view in views:
             fill_worker(response.workers.add(), view)
-        assert len(views) == 1 or response.ByteSize() <= PAGE_BYTES_MAX
+        assert len(views) == 1 or response.ByteSize() <= API_PAGE_BYTES_MAX
         pages.append([view.session for view in views])
     assert [session for page in pages for session in page] == sorted(map(shown_name, sessions))
     assert [len(page) for page in pages] == [1, 1, 3, 2, 1]

@@ -6,10 +6,10 @@ from contextlib import aclosing
 from unittest.mock import patch
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.runtime import feed
-from jobline_server.runtime.feed_reader import Answer, Room
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.watch_filter import WatchFilter
+from jobline_server.runtime.watch import feed
+from jobline_server.runtime.watch.feed_reader import Answer, Room
+from jobline_server.runtime.watch.watch_filter import WatchFilter
 
 EVERYTHING = WatchFilter()
 Told = tuple[str, int]
@@ -33,7 +33,7 @@ def told_in(answer: Answer) -> list[tuple[Told, str]]:
 
 async def now_of(runtime: Runtime) -> str:
     """The token of a watch that has just begun."""
-    async with aclosing(runtime.watch(EVERYTHING, "", room=Room.RUNS)) as watch:
+    async with aclosing(runtime.feed.watch(EVERYTHING, "", room=Room.RUNS)) as watch:
         return (await anext(watch)).token
 
 
@@ -44,7 +44,7 @@ async def told_since(
     end = (await now_of(runtime)).split(".")[1]
     told: list[tuple[Told, str]] = []
     with patch.object(feed, "HEARTBEAT_SECONDS", 0):
-        async with aclosing(runtime.watch(wanted, token, room=room)) as watch:
+        async with aclosing(runtime.feed.watch(wanted, token, room=room)) as watch:
             async for answer in watch:
                 told += told_in(answer)
                 if not answer.parts and answer.token.split(".")[1] == end:

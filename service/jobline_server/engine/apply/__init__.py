@@ -13,16 +13,14 @@ of a checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobline_server.engine import entries
 from jobline_server.engine.apply import deletes, ends, leases, pushes, queues
-
-if TYPE_CHECKING:
-    from jobline_server.engine.shard import Shard
+from jobline_server.engine.state import ShardState
 
 # Each function takes the very fact that it is registered for, which no type of a table can say.
-_APPLY: dict[type, Callable[[Shard, Any, int], None]] = {
+_APPLY: dict[type, Callable[[ShardState, Any, int], None]] = {
     entries.LotPushed: pushes.apply_lot_pushed,
     entries.JobsPushed: pushes.apply_jobs_pushed,
     entries.JobsReady: pushes.apply_jobs_ready,
@@ -36,7 +34,7 @@ _APPLY: dict[type, Callable[[Shard, Any, int], None]] = {
     entries.JobsCompleted: ends.apply_jobs_completed,
     entries.JobDied: ends.apply_job_died,
     entries.JobsCancelled: ends.apply_jobs_cancelled,
-    entries.JobsStaled: deletes.apply_jobs_staled,
+    entries.JobsAgedOut: deletes.apply_jobs_aged_out,
     entries.JobsDeleted: deletes.apply_jobs_deleted,
     entries.QueueChanged: queues.apply_queue_changed,
     entries.QueuePaused: queues.apply_queue_paused,
@@ -45,7 +43,7 @@ _APPLY: dict[type, Callable[[Shard, Any, int], None]] = {
 }
 
 
-def apply(shard: Shard, fact: entries.Fact, offset: int) -> None:
+def apply(shard: ShardState, fact: entries.Fact, offset: int) -> None:
     """Gives a fact effect. `offset` is its place in the journal, 0 for one that is never
     written.
     """

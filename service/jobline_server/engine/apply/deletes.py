@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from jobline_server.engine.apply.bookkeeping import (
+    count_active,
+    drop_jobs,
+    drop_members,
+    settle_members,
+)
 from jobline_server.engine.apply.ends import (
     alike,
     by_lease,
@@ -11,27 +15,24 @@ from jobline_server.engine.apply.ends import (
     leave_state,
     singles_and_runs,
 )
-from jobline_server.engine.apply.touch import count_active, drop_jobs, drop_members, settle_members
 from jobline_server.engine.endings import EndedChange
-from jobline_server.engine.entries import JobsDeleted, JobsStaled
+from jobline_server.engine.entries import JobsAgedOut, JobsDeleted
+from jobline_server.engine.job import Job
+from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, after, live
 from jobline_server.engine.values import WAITING_STATES, JobState, RevokeReason
 
-if TYPE_CHECKING:
-    from jobline_server.engine.job import Job
-    from jobline_server.engine.shard import Shard
 
-
-def apply_jobs_staled(shard: Shard, fact: JobsStaled, _offset: int) -> None:
+def apply_jobs_aged_out(shard: ShardState, fact: JobsAgedOut, _offset: int) -> None:
     """Ended jobs are deleted next."""
-    live(fact.state, Move.STALED, fact.starts[0])
+    live(fact.state, Move.AGED_OUT, fact.starts[0])
     ended, count = shard.queues[fact.queue].ended, sum(fact.counts)
     ended[fact.state] = ended.get(fact.state, 0) - count
     ended[JobState.STALE] = ended.get(JobState.STALE, 0) + count
     shard.ended.append(EndedChange(JobState.STALE, fact.starts, fact.counts, fact.at_ms))
 
 
-def apply_jobs_deleted(shard: Shard, fact: JobsDeleted, _offset: int) -> None:
+def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> None:
     """Jobs are gone."""
     after(fact.state, Move.DELETED, fact.starts[0])
     if fact.state is JobState.ACTIVE:
@@ -50,7 +51,7 @@ def apply_jobs_deleted(shard: Shard, fact: JobsDeleted, _offset: int) -> None:
     shard.unschedule(len(fact.starts))
 
 
-def _delete_active(shard: Shard, fact: JobsDeleted) -> None:
+def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
     """Their workers are told to stop."""
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     for job in jobs:
@@ -68,7 +69,7 @@ def _delete_active(shard: Shard, fact: JobsDeleted) -> None:
                 shard.revoked.append(revoked)
 
 
-def _drop_singles(shard: Shard, jobs: list[Job]) -> None:
+def _drop_singles(shard: ShardState, jobs: list[Job]) -> None:
     for group in alike(jobs) if jobs else ():
         leave_state(shard, group[0].queue, group)
         for job in group:

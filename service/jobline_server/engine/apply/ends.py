@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from jobline_server.engine import effective
-from jobline_server.engine.apply.leases import note_attempt
-from jobline_server.engine.apply.touch import (
+from jobline_server.engine.apply.bookkeeping import (
     count_active,
     drop_jobs,
     drop_members,
@@ -17,7 +15,8 @@ from jobline_server.engine.apply.touch import (
     single,
     unlease_all,
 )
-from jobline_server.engine.endings import EndedJobs, EndedRuns
+from jobline_server.engine.apply.leases import note_attempt
+from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.entries import (
     JobDied,
     JobsCancelled,
@@ -25,6 +24,8 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, after, live
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -35,14 +36,10 @@ from jobline_server.engine.values import (
     JobState,
 )
 
-if TYPE_CHECKING:
-    from jobline_server.engine.queue import Queue
-    from jobline_server.engine.shard import Shard
-
 NO_RESULTS: Mapping[int, bytes] = MappingProxyType({})
 
 
-def apply_jobs_completed(shard: Shard, fact: JobsCompleted, _offset: int) -> None:
+def apply_jobs_completed(shard: ShardState, fact: JobsCompleted, _offset: int) -> None:
     """Active jobs ended well."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
@@ -53,7 +50,7 @@ def apply_jobs_completed(shard: Shard, fact: JobsCompleted, _offset: int) -> Non
 
 
 def singles_and_runs(
-    shard: Shard, starts: list[int], counts: list[int]
+    shard: ShardState, starts: list[int], counts: list[int]
 ) -> tuple[list[Job], list[tuple[int, int]]]:
     """The jobs that are objects of their own, and the runs that are in lots."""
     found, _ = shard.jobs.find_many(starts)
@@ -65,7 +62,7 @@ def singles_and_runs(
 
 
 def by_lease(
-    shard: Shard, runs: list[tuple[int, int]]
+    shard: ShardState, runs: list[tuple[int, int]]
 ) -> Iterator[tuple[RunLease, list[int], list[int]]]:
     """Runs in groups of neighbours on the list that are on one lease. Each lease is looked up when
     its turn comes: what was done to the group before it is seen.
@@ -90,7 +87,7 @@ def by_lease(
         yield lease, starts, counts
 
 
-def _lease_of(shard: Shard, job_id: int) -> RunLease:
+def _lease_of(shard: ShardState, job_id: int) -> RunLease:
     lot = shard.lots.find(job_id)
     lease = lot.lease_at(job_id - lot.first_id) if lot else None
     if lease is None:
@@ -99,7 +96,7 @@ def _lease_of(shard: Shard, job_id: int) -> RunLease:
 
 
 def _complete_members(
-    shard: Shard,
+    shard: ShardState,
     lease: RunLease,
     starts: list[int],
     counts: list[int],
@@ -114,13 +111,13 @@ def _complete_members(
     if results:
         jobs = [member_of(lease, first_id, state) for first_id in starts if first_id in results]
         if jobs:
-            shard.ended.append(EndedJobs(state, jobs, at_ms, kept, results))
+            shard.ended.append(JobsEnded(state, jobs, at_ms, kept, results))
             runs = zip(starts, counts, strict=True)
             rest = [run for run in runs if run[0] not in results]
             starts, counts = [start for start, _ in rest], [count for _, count in rest]
     if starts:
         delivery, worker = lease.delivery, lease.holder.worker
-        ended = EndedRuns(lot, state, starts, counts, at_ms, delivery, worker, kept)
+        ended = RunsEnded(lot, state, starts, counts, at_ms, delivery, worker, kept)
         ended.leased_ms = lease.leased_ms
         shard.ended.append(ended)
     count_active(shard, queue, -total)
@@ -139,7 +136,7 @@ def _count_ended(queue: Queue, state: JobState, count: int, *, kept: bool) -> No
 
 
 def end_jobs(
-    shard: Shard,
+    shard: ShardState,
     jobs: list[Job],
     move: Move,
     at_ms: int,
@@ -160,7 +157,7 @@ def end_jobs(
         for ended, is_kept in ((kept, True), (forgotten, False)):
             if ended:
                 _count_ended(queue, state, len(ended), kept=is_kept)
-                ending = EndedJobs(state, ended, at_ms, is_kept, results, reason, error, before)
+                ending = JobsEnded(state, ended, at_ms, is_kept, results, reason, error, before)
                 shard.ended.append(ending)
         if move is Move.COMPLETED:
             queue.completed_total += len(group)
@@ -181,7 +178,7 @@ def alike(jobs: list[Job]) -> list[list[Job]]:
     return list(groups.values())
 
 
-def leave_state(shard: Shard, queue: Queue, jobs: list[Job]) -> None:
+def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
     """Counts jobs of one queue out of the state they are all in."""
     state = jobs[0].state
     if state is JobState.ACTIVE:
@@ -209,7 +206,7 @@ def _kept_of(queue: Queue, jobs: list[Job], state: JobState) -> tuple[list[Job],
     return kept, forgotten
 
 
-def apply_job_died(shard: Shard, fact: JobDied, _offset: int) -> None:
+def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
     """An active job is dead: of an error, which used an attempt, or of a lost lease."""
     job = single(shard, fact.id)
     live(job.state, Move.DIED, job.id)
@@ -224,7 +221,7 @@ def apply_job_died(shard: Shard, fact: JobDied, _offset: int) -> None:
     end_jobs(shard, [job], Move.DIED, fact.at_ms, reason=fact.reason, error=fact.error)
 
 
-def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> None:
+def apply_jobs_cancelled(shard: ShardState, fact: JobsCancelled, _offset: int) -> None:
     """Waiting jobs were cancelled, or active ones whose worker has settled them since."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
@@ -250,19 +247,19 @@ def apply_jobs_cancelled(shard: Shard, fact: JobsCancelled, _offset: int) -> Non
     shard.unschedule(len(fact.starts))
 
 
-def _cancel_members(shard: Shard, first_id: int, count: int, at_ms: int) -> None:
+def _cancel_members(shard: ShardState, first_id: int, count: int, at_ms: int) -> None:
     """Waiting members of a lot were cancelled."""
     lot = leave_lot(shard, first_id, count, Move.CANCELLED)
     before = JobState.SCHEDULED if lot.run_at_ms else JobState.READY
     queue, state = lot.queue, JobState.CANCELLED
     kept = _is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
-    ended = EndedRuns(lot, state, [first_id], [count], at_ms, 0, "", kept, before)
+    ended = RunsEnded(lot, state, [first_id], [count], at_ms, 0, "", kept, before)
     shard.ended.append(ended)
     drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
 
 
-def leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
+def leave_lot(shard: ShardState, first_id: int, count: int, move: Move) -> Lot:
     """Waiting members of a lot do not wait any more."""
     lot = shard.lots.find(first_id)
     if lot is None:
@@ -271,7 +268,7 @@ def leave_lot(shard: Shard, first_id: int, count: int, move: Move) -> Lot:
     if not all(lot.is_waiting(i) for i in range(index, index + count)):
         raise IllegalMove(f"jobs from {first_id} on do not wait")
     after(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
-    lot.leave(index, count)
+    lot.remove(index, count)
     if lot.run_at_ms:
         lot.queue.scheduled -= count
     else:

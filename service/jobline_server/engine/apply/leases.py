@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from jobline_server.engine import effective, limits
-from jobline_server.engine.apply.pushes import make_ready
-from jobline_server.engine.apply.touch import (
+from jobline_server.engine.apply.bookkeeping import (
     count_active,
     mark_job,
     mark_lot,
@@ -14,6 +13,7 @@ from jobline_server.engine.apply.touch import (
     single,
     unlease,
 )
+from jobline_server.engine.apply.pushes import make_ready
 from jobline_server.engine.entries import (
     CancelRequested,
     JobFailed,
@@ -24,23 +24,20 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import SMALL_BYTES
+from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import RunLease
+from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live
 from jobline_server.engine.values import (
     Attempt,
     AttemptOutcome,
     JobError,
+    JobOptions,
     JobState,
     LeaseReason,
     ReleaseReason,
     RevokeReason,
 )
-
-if TYPE_CHECKING:
-    from jobline_server.engine.lane import Lane
-    from jobline_server.engine.shard import Shard
-    from jobline_server.engine.values import JobOptions
 
 # Looking a member up on its enum is dear before Python 3.12.
 _READY = JobState.READY
@@ -51,7 +48,7 @@ _ATTEMPT_FAILED = AttemptOutcome.FAILED
 _RETRY = LeaseReason.RETRY
 
 
-def apply_jobs_leased(shard: Shard, fact: JobsLeased, _offset: int) -> None:
+def apply_jobs_leased(shard: ShardState, fact: JobsLeased, _offset: int) -> None:
     """The heads of lanes go to a holder."""
     holder = fact.holder
     if holder is None:
@@ -67,13 +64,13 @@ def apply_jobs_leased(shard: Shard, fact: JobsLeased, _offset: int) -> None:
             _lease_jobs(shard, fact, holder, [job], index, None)
 
 
-def _recovered_holder(shard: Shard, fact: JobsLeased) -> Holder:
+def _recovered_holder(shard: ShardState, fact: JobsLeased) -> Holder:
     if fact.session:
         return shard.session_holder(fact.session, fact.worker, fact.version)
     return Holder(fact.worker, "", version=fact.version)
 
 
-def _lease_run(shard: Shard, fact: JobsLeased, holder: Holder, at: int) -> None:
+def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> None:
     """The run at this place of the fact goes out."""
     first_id, count = fact.starts[at], fact.counts[at]
     lot = shard.lots.find(first_id)
@@ -107,7 +104,7 @@ def _lease_run(shard: Shard, fact: JobsLeased, holder: Holder, at: int) -> None:
 
 
 def _lease_jobs(
-    shard: Shard, fact: JobsLeased, holder: Holder, jobs: list[Job], at: int, part: int | None
+    shard: ShardState, fact: JobsLeased, holder: Holder, jobs: list[Job], at: int, part: int | None
 ) -> None:
     """Single jobs, from this place of the fact on, go out, each from the head of its lane. `part`:
     that of the table in which all of them lie, if it is known.
@@ -145,13 +142,13 @@ def _lease_jobs(
         queue.drop_if_empty(lane)
     queue.ready -= len(jobs)
     count_active(shard, queue, len(jobs))
-    holder.tally.jobs += len(jobs)
-    holder.tally.payload_bytes += sum(sizes)
+    holder.in_flight.jobs += len(jobs)
+    holder.in_flight.payload_bytes += sum(sizes)
     if not jobs[0].volatile:
         shard.changes.jobs.add_many(fact.starts[at : at + len(jobs)], part)
 
 
-def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:
+def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:
     """An attempt is used up; the job waits for the next one."""
     job = single(shard, fact.id)
     move = _FAILED if fact.run_at_ms else _FAILED_RETRY_NOW
@@ -164,7 +161,7 @@ def apply_job_failed(shard: Shard, fact: JobFailed, offset: int) -> None:
     job.queue.failed_total += 1
 
 
-def apply_jobs_stalled(shard: Shard, fact: JobsStalled, offset: int) -> None:
+def apply_jobs_stalled(shard: ShardState, fact: JobsStalled, offset: int) -> None:
     """Leases were lost."""
     moves = Move.STALLED, Move.STALLED_WAIT
     for job in _given_back(shard, fact, offset, moves, AttemptOutcome.STALLED):
@@ -172,7 +169,7 @@ def apply_jobs_stalled(shard: Shard, fact: JobsStalled, offset: int) -> None:
         job.lease_reason = LeaseReason.STALLED
 
 
-def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
+def apply_jobs_released(shard: ShardState, fact: JobsReleased, offset: int) -> None:
     """Jobs were given back."""
     moves = Move.RELEASED, Move.RELEASED_FOR_LATER
     for job in _given_back(shard, fact, offset, moves, AttemptOutcome.RELEASED):
@@ -181,7 +178,7 @@ def apply_jobs_released(shard: Shard, fact: JobsReleased, offset: int) -> None:
 
 
 def _given_back(
-    shard: Shard,
+    shard: ShardState,
     fact: JobsStalled | JobsReleased,
     offset: int,
     moves: tuple[Move, Move],
@@ -235,7 +232,7 @@ def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError 
     details.history = (*history, attempt)
 
 
-def _give_back(shard: Shard, job: Job, state: JobState, run_at_ms: int, offset: int) -> None:
+def _give_back(shard: ShardState, job: Job, state: JobState, run_at_ms: int, offset: int) -> None:
     """An ACTIVE job waits again: for its time, or ready at the tail of its lane."""
     unlease(job)
     queue = job.queue
@@ -250,7 +247,7 @@ def _give_back(shard: Shard, job: Job, state: JobState, run_at_ms: int, offset: 
         make_ready(shard, job, offset)
 
 
-def apply_job_reported(shard: Shard, fact: JobReported, _offset: int) -> None:
+def apply_job_reported(shard: ShardState, fact: JobReported, _offset: int) -> None:
     """A new checkpoint forgives earlier stalls."""
     job = single(shard, fact.id)
     details = job.own_details()
@@ -258,13 +255,13 @@ def apply_job_reported(shard: Shard, fact: JobReported, _offset: int) -> None:
         details.progress = fact.progress
     if fact.message is not None:
         details.progress_message = fact.message
-    if fact.checkpoint is not None:
-        details.checkpoint = fact.checkpoint
+    if fact.worker_checkpoint is not None:
+        details.worker_checkpoint = fact.worker_checkpoint
         job.stalls = 0
     mark_job(shard, job)
 
 
-def apply_cancel_requested(shard: Shard, fact: CancelRequested, _offset: int) -> None:
+def apply_cancel_requested(shard: ShardState, fact: CancelRequested, _offset: int) -> None:
     """Workers of active jobs are told to stop."""
     for job_id in fact.ids:
         job = single(shard, job_id)

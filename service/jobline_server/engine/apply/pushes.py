@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jobline_server.engine import limits
-from jobline_server.engine.apply.touch import add_jobs, add_lot, mark_job, mark_lot, single
+from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import (
+    JobRecord,
     JobsPushed,
     JobsReady,
     JobsRetried,
@@ -15,20 +14,16 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
-from jobline_server.engine.lane import SMALL_BYTES
+from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.tables import part_of
 from jobline_server.engine.values import JobState, LeaseReason
 
-if TYPE_CHECKING:
-    from jobline_server.engine.entries import JobRecord
-    from jobline_server.engine.lane import Lane
-    from jobline_server.engine.queue import Queue
-    from jobline_server.engine.shard import Shard
 
-
-def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
+def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
     """Plain jobs become one lot."""
     queue = shard.queues[fact.queue]
     count = len(fact.payloads)
@@ -64,7 +59,7 @@ def apply_lot_pushed(shard: Shard, fact: LotPushed, offset: int) -> None:
     mark_lot(shard, lot)
 
 
-def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
+def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
     """Jobs with something of their own become objects."""
     queue = shard.queues[fact.queue]
     count = len(fact.payloads)
@@ -95,7 +90,7 @@ def apply_jobs_pushed(shard: Shard, fact: JobsPushed, offset: int) -> None:
         _remember_calls(shard, fact)
 
 
-def _put_off(shard: Shard, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
+def _put_off(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
     """New jobs with a time of their own wait for it; returns the others."""
     ready: list[Job] = []
     for job, due_ms in zip(jobs, run_at_ms, strict=True):
@@ -109,7 +104,7 @@ def _put_off(shard: Shard, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
     return ready
 
 
-def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> None:
+def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -> None:
     """Jobs of one queue whose state is READY now go to the tails of their lanes, in this order."""
     order = shard.next_order
     has_large = max([len(job.payload) for job in jobs], default=0) > SMALL_BYTES
@@ -129,12 +124,12 @@ def put_at_tail(shard: Shard, queue: Queue, jobs: list[Job], offset: int) -> Non
     shard.wake(queue)
 
 
-def _note_age(shard: Shard, fact: LotPushed | JobsPushed) -> None:
+def _note_age(shard: ShardState, fact: LotPushed | JobsPushed) -> None:
     if not fact.volatile:
         shard.age.note(fact.at_ms, fact.aged_ms)
 
 
-def _remember_keys(shard: Shard, fact: JobsPushed) -> None:
+def _remember_keys(shard: ShardState, fact: JobsPushed) -> None:
     expires_ms = fact.aged_ms + limits.KEY_WINDOW_MS
     for index, key in enumerate(fact.job_keys):
         if not key:
@@ -146,7 +141,7 @@ def _remember_keys(shard: Shard, fact: JobsPushed) -> None:
         shard.load.keys += shard.keys.add(key_hash, record, volatile=fact.volatile)
 
 
-def _remember_request(shard: Shard, fact: LotPushed | JobsPushed, count: int) -> None:
+def _remember_request(shard: ShardState, fact: LotPushed | JobsPushed, count: int) -> None:
     first_id, expires_ms = fact.first_id, fact.aged_ms + limits.REQUEST_WINDOW_MS
     known = shard.requests.find(fact.request_hash, fact.aged_ms)
     if known is not None:
@@ -157,7 +152,7 @@ def _remember_request(shard: Shard, fact: LotPushed | JobsPushed, count: int) ->
     shard.load.requests += added
 
 
-def _remember_calls(shard: Shard, fact: LotPushed | JobsPushed) -> None:
+def _remember_calls(shard: ShardState, fact: LotPushed | JobsPushed) -> None:
     table = shard.volatile_producers if fact.volatile else shard.producers
     first_id = fact.first_id
     for call, count in zip(fact.calls, fact.call_jobs, strict=True):
@@ -165,7 +160,7 @@ def _remember_calls(shard: Shard, fact: LotPushed | JobsPushed) -> None:
         first_id += count
 
 
-def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
+def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
     """Delayed jobs and lots go to the tail of their lanes."""
     queue = shard.queues[fact.queue]
     move = Move.PROMOTED if fact.promoted else Move.DUE
@@ -174,6 +169,7 @@ def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
         lot = shard.lots.lots[first_id]
         live(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
         lot.run_at_ms = 0
+        lot.state = JobState.READY
         lot.ready_ms = fact.at_ms
         lot.offset = 0 if lot.volatile else offset
         lot.order = shard.tail_order()
@@ -195,7 +191,7 @@ def apply_jobs_ready(shard: Shard, fact: JobsReady, offset: int) -> None:
     shard.wake(queue)
 
 
-def make_ready(shard: Shard, job: Job, offset: int) -> None:
+def make_ready(shard: ShardState, job: Job, offset: int) -> None:
     """A job whose state is READY now goes to the tail of its lane."""
     job.run_at_ms = 0
     job.offset = 0 if job.volatile else offset
@@ -205,7 +201,7 @@ def make_ready(shard: Shard, job: Job, offset: int) -> None:
     mark_job(shard, job)
 
 
-def apply_jobs_retried(shard: Shard, fact: JobsRetried, offset: int) -> None:
+def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> None:
     """Ended jobs come back, with a clean slate and a counter that grows on."""
     came: dict[str, list[Job]] = {}
     for record, state in zip(fact.jobs, fact.states, strict=True):
@@ -215,10 +211,10 @@ def apply_jobs_retried(shard: Shard, fact: JobsRetried, offset: int) -> None:
         job.delivery = record.delivery
         job.job_key = record.job_key
         job.lease_reason = LeaseReason.RETRY
-        if record.history or record.checkpoint:
+        if record.history or record.worker_checkpoint:
             details = job.details = Details()
             details.history = record.history
-            details.checkpoint = record.checkpoint
+            details.worker_checkpoint = record.worker_checkpoint
         queue.ended[state] = queue.ended.get(state, 0) - 1
         came.setdefault(record.queue, []).append(job)
     for name, jobs in came.items():

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from jobline_server.engine.apply.touch import drop_job, remove_lot, run_key
-from jobline_server.engine.blocks import BLOCK_IDS, items_from
+from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
+from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.endings import QueueGone
 from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.engine.items import items_from
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.state import ShardState
 from jobline_server.engine.values import RevokeReason
 
-if TYPE_CHECKING:
-    from jobline_server.engine.shard import Shard
 
-
-def apply_queue_changed(shard: Shard, fact: QueueChanged, _offset: int) -> None:
+def apply_queue_changed(shard: ShardState, fact: QueueChanged, _offset: int) -> None:
     """A queue comes into being, or has other settings."""
     if fact.created_number:
         queue = shard.queues[fact.queue] = Queue(fact.queue, fact.created_number, fact.at_ms)
@@ -27,7 +24,7 @@ def apply_queue_changed(shard: Shard, fact: QueueChanged, _offset: int) -> None:
     shard.changes.queues.add(fact.queue)
 
 
-def apply_queue_paused(shard: Shard, fact: QueuePaused, _offset: int) -> None:
+def apply_queue_paused(shard: ShardState, fact: QueuePaused, _offset: int) -> None:
     """Nothing is handed out; who and why is kept."""
     queue = shard.queues[fact.queue]
     queue.paused = True
@@ -36,7 +33,7 @@ def apply_queue_paused(shard: Shard, fact: QueuePaused, _offset: int) -> None:
     shard.changes.queues.add(fact.queue)
 
 
-def apply_queue_resumed(shard: Shard, fact: QueueResumed, _offset: int) -> None:
+def apply_queue_resumed(shard: ShardState, fact: QueueResumed, _offset: int) -> None:
     """Jobs are handed out again."""
     queue = shard.queues[fact.queue]
     queue.paused = False
@@ -45,7 +42,7 @@ def apply_queue_resumed(shard: Shard, fact: QueueResumed, _offset: int) -> None:
     shard.changes.queues.add(fact.queue)
 
 
-def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
+def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> None:
     """A queue goes with all that is in it; workers of active jobs are told."""
     queue = shard.queues.pop(fact.queue)
     live: list[tuple[int, int]] = []
@@ -60,14 +57,14 @@ def apply_queue_deleted(shard: Shard, fact: QueueDeleted, _offset: int) -> None:
                 live += item.live_runs()
                 _drop_lot(shard, item)
         shard.unschedule(sum([1 for item in items if item.run_at_ms]))
-    shard.woken.pop(queue, None)
+    shard.ready_queues.pop(queue, None)
     shard.ended.append(QueueGone(fact.queue, fact.at_ms, live))
     shard.changes.queues.discard(fact.queue)
     if queue.stored:
-        shard.changes.buried_queues.append(queue.number)
+        shard.changes.deleted_queues.append(queue.number)
 
 
-def _drop_job(shard: Shard, job: Job) -> None:
+def _drop_job(shard: ShardState, job: Job) -> None:
     if job.holder is not None:
         holder = job.holder
         shard.revoked.append((holder, job.id, job.delivery, RevokeReason.QUEUE_DELETED))
@@ -77,7 +74,7 @@ def _drop_job(shard: Shard, job: Job) -> None:
     drop_job(shard, job)
 
 
-def _drop_lot(shard: Shard, lot: Lot) -> None:
+def _drop_lot(shard: ShardState, lot: Lot) -> None:
     for lease in lot.leases:
         _revoke(shard, lease)
     shard.load.live_jobs -= lot.remaining
@@ -86,7 +83,7 @@ def _drop_lot(shard: Shard, lot: Lot) -> None:
     remove_lot(shard, lot)
 
 
-def _revoke(shard: Shard, lease: RunLease) -> None:
+def _revoke(shard: ShardState, lease: RunLease) -> None:
     holder = lease.holder
     holder.settle(*lease.unfinished())
     del holder.leases[run_key(lease)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from jobline_server.engine.commands import Exceptions
+from jobline_server.engine.commands import NotDone
 from jobline_server.engine.decide.settle import held
 from jobline_server.engine.entries import JobsCancelled, JobsCompleted
 from jobline_server.engine.lot import RunLease
@@ -66,7 +66,7 @@ class _Batch:
         self.deliveries = deliveries
         self.results = results
         self.in_order = in_order
-        self.exceptions: Exceptions = []
+        self.exceptions: NotDone = []
         self.completed: tuple[list[int], list[int]] = ([], [])
         self.cancelled: tuple[list[int], list[int]] = ([], [])
         self.parts: dict[RunLease, _Part] = {}
@@ -105,7 +105,7 @@ def decide_ack(
     results: Mapping[int, bytes],
     *,
     in_order: bool = False,
-) -> Exceptions:
+) -> NotDone:
     """Settles jobs as done; `results` maps ids to what they returned. Returns outcomes that are not
     DONE, by index.
 
@@ -122,9 +122,9 @@ def decide_ack(
     return batch.exceptions
 
 
-def _one_by_one(shard: Shard, now: Now, batch: _Batch) -> Exceptions:
+def _one_by_one(shard: Shard, now: Now, batch: _Batch) -> NotDone:
     """A list that names a job twice: each id sees what those before it did."""
-    exceptions: Exceptions = []
+    exceptions: NotDone = []
     for index, (job_id, delivery) in enumerate(zip(batch.ids, batch.deliveries, strict=True)):
         for _, outcome in decide_ack(shard, now, [job_id], [delivery], batch.results):
             exceptions.append((index, outcome))
@@ -178,7 +178,7 @@ def _gather_members(shard: Shard, batch: _Batch, index: int) -> int:
             batch.exceptions.append((index, _LEASE_LOST))
         else:
             if index + 1 < end and ids[index + 1] == job_id + 1:
-                count = _stretch(lease, batch, index)
+                count = _run(lease, batch, index)
             part.starts.append(job_id)
             part.counts.append(count)
         index += count
@@ -197,13 +197,13 @@ def _look_up(shard: Shard, batch: _Batch, index: int) -> _Part | None:
     return None
 
 
-def _stretch(lease: RunLease, batch: _Batch, index: int) -> int:
+def _run(lease: RunLease, batch: _Batch, index: int) -> int:
     """How many ids from `index` on are neighbours on this lease. A job with a result goes alone."""
     ids, deliveries, results = batch.ids, batch.deliveries, batch.results
     first_id = ids[index]
     if first_id in results:
         return 1
-    most = lease.open_stretch(first_id - lease.lot.first_id, len(ids) - index)
+    most = lease.open_run(first_id - lease.lot.first_id, len(ids) - index)
     if not results and _is_run(batch, index, most):
         return most
     count = 1

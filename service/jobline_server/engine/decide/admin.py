@@ -10,11 +10,11 @@ from itertools import groupby
 from jobline_server.engine.entries import (
     CancelRequested,
     JobRecord,
+    JobsAgedOut,
     JobsCancelled,
     JobsDeleted,
     JobsReady,
     JobsRetried,
-    JobsStaled,
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -108,7 +108,7 @@ def decide_stale(
     """Ended jobs, as runs of ids, are past their first retention."""
     starts, counts = _left_of(shard.queues.get(queue), runs)
     if starts:
-        shard.emit(JobsStaled(now.wall_ms, queue, state, starts, counts))
+        shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts))
 
 
 def decide_delete_ended(

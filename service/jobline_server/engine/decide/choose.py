@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
+from typing import cast
 
 from jobline_server.engine import limits
+from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import Item, largest_of, size_of
+from jobline_server.engine.lane import LaneItem, size_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 
@@ -18,7 +20,7 @@ _order = attrgetter("order")
 
 
 @dataclass(slots=True)
-class Stretch:
+class LotRun:
     """Neighbours of one lot: indexes `start … start + count − 1`, never handed out before."""
 
     lot: Lot
@@ -29,57 +31,57 @@ class Stretch:
     delivery: int = 0
 
 
-class Chosen:
+class Choice:
     """What goes out to one consumer, in order: `LEASE_SLICE_ITEMS` at most.
 
-    `jobs_room` and `bytes_room` are what the consumer still takes; one that `has_nothing` takes one
+    `jobs_room` and `bytes_room` are what the consumer still takes; one that `is_idle` takes one
     job of any size, but never one of more than `payload_bytes_max` (None: any).
     """
 
-    __slots__ = ("bytes_room", "has_nothing", "has_runs", "items", "jobs_room", "payload_bytes_max")
+    __slots__ = ("bytes_room", "is_idle", "has_runs", "items", "jobs_room", "payload_bytes_max")
 
     def __init__(
         self,
         jobs_room: int,
         bytes_room: int,
         *,
-        has_nothing: bool,
+        is_idle: bool,
         payload_bytes_max: int | None = None,
     ) -> None:
         self.jobs_room = jobs_room
         self.bytes_room = bytes_room
-        self.has_nothing = has_nothing
+        self.is_idle = is_idle
         self.payload_bytes_max = payload_bytes_max
-        self.items: list[Job | Stretch] = []
+        self.items: list[Job | LotRun] = []
         self.has_runs = False
 
 
-def choose(queue: Queue, names: frozenset[str] | None, committed: int, chosen: Chosen) -> None:
+def choose(queue: Queue, names: frozenset[str] | None, committed: int, chosen: Choice) -> None:
     """Adds what is next in `queue` for somebody who handles `names` (None: any): the highest
     priority first, and of one priority what was ready first. What is not on disk yet holds up its
     lane; what is too large for the consumer only those of its size."""
     most = chosen.payload_bytes_max
     for lanes in queue.fronts(names, None if most is None else size_of(most)):
-        streams: list[Iterator[Item]] = [lane.durable(committed) for lane in lanes]
+        streams: list[Iterator[LaneItem]] = [lane.durable(committed) for lane in lanes]
         if most is not None:
             streams = [
                 _taken_by(items, most) if lane.size else items
                 for lane, items in zip(lanes, streams, strict=True)
             ]
         items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)
-        if not _take(items, chosen):
+        if not _take(cast("Iterator[Item]", items), chosen):
             return
 
 
-def _taken_by(items: Iterator[Item], most: int) -> Iterator[Item]:
+def _taken_by(items: Iterator[LaneItem], most: int) -> Iterator[LaneItem]:
     """Items up to the first that is larger."""
     for item in items:
-        if largest_of(item) > most:
+        if item.payload_bytes_max() > most:
             return
         yield item
 
 
-def _take(items: Iterable[Item], chosen: Chosen) -> bool:
+def _take(items: Iterable[Item], chosen: Choice) -> bool:
     """Adds items while they fit, and says whether all did and there is room for more."""
     taken = chosen.items
     jobs_room, bytes_room = chosen.jobs_room, chosen.bytes_room
@@ -91,7 +93,7 @@ def _take(items: Iterable[Item], chosen: Chosen) -> bool:
             jobs_room, bytes_room = chosen.jobs_room, chosen.bytes_room
             continue
         bytes_room -= len(item.payload)
-        if bytes_room < 0 and (taken or not chosen.has_nothing):
+        if bytes_room < 0 and (taken or not chosen.is_idle):
             return False
         taken.append(item)
         jobs_room -= 1
@@ -101,17 +103,17 @@ def _take(items: Iterable[Item], chosen: Chosen) -> bool:
     return len(taken) < limits.LEASE_SLICE_ITEMS
 
 
-def _take_lot(lot: Lot, chosen: Chosen) -> bool:
+def _take_lot(lot: Lot, chosen: Choice) -> bool:
     """Adds what fits of a lot, and says whether all of it did and there is room for more."""
     index = lot.cursor
     while True:
-        index, count = lot.stretch_from(index, chosen.jobs_room)
+        index, count = lot.waiting_run_from(index, chosen.jobs_room)
         if not count:
             return True
         fits, payload_bytes = _fitting(lot, index, count, chosen)
         if fits:
-            stretch = Stretch(lot, index, fits, lot.first_id + index, lot.volatile)
-            chosen.items.append(stretch)
+            run = LotRun(lot, index, fits, lot.first_id + index, lot.volatile)
+            chosen.items.append(run)
             chosen.has_runs = True
             chosen.bytes_room -= payload_bytes
             chosen.jobs_room -= fits
@@ -120,10 +122,10 @@ def _take_lot(lot: Lot, chosen: Chosen) -> bool:
         index += count
 
 
-def _fitting(lot: Lot, index: int, count: int, chosen: Chosen) -> tuple[int, int]:
+def _fitting(lot: Lot, index: int, count: int, chosen: Choice) -> tuple[int, int]:
     """How many of these neighbours fit, and their payload bytes."""
     payloads = lot.payloads
     fits = payloads.fitting(index, count, chosen.bytes_room)
-    if not fits and chosen.has_nothing and not chosen.items:
+    if not fits and chosen.is_idle and not chosen.items:
         fits = 1
     return fits, payloads.bytes_of(index, fits)

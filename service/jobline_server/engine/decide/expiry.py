@@ -13,7 +13,7 @@ from jobline_server.engine import effective, limits
 from jobline_server.engine.entries import JobDied, JobsCancelled, JobsStalled
 from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
-from jobline_server.engine.lease_look import LeaseLook
+from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, Now, RevokeReason
@@ -37,14 +37,14 @@ class _Lost(NamedTuple):
     @property
     def reason(self) -> EndReason:
         """Why it ends."""
-        return EndReason.STALLED if self.holder.lost_ms is None else EndReason.WORKER_LOST
+        return EndReason.STALLED if self.holder.disconnected_ms is None else EndReason.WORKER_LOST
 
 
 def expire_due(shard: Shard, now: Now) -> bool:
     """Ends a slice of the leases whose time is up; says whether more may be due at once. If it
     raises, those that it was about are due again.
     """
-    looks: list[LeaseLook] = []
+    looks: list[LeaseLookup] = []
     try:
         is_over = _expire_slice(shard, now, looks)
     except BaseException:
@@ -55,7 +55,7 @@ def expire_due(shard: Shard, now: Now) -> bool:
     return not is_over
 
 
-def _expire_slice(shard: Shard, now: Now, looks: list[LeaseLook]) -> bool:
+def _expire_slice(shard: Shard, now: Now, looks: list[LeaseLookup]) -> bool:
     """Looks at holders that are due until the slice is full; returns whether all were looked at."""
     lost: list[_Lost] = []
     looked, is_over = 0, False
@@ -84,25 +84,25 @@ def _expire_slice(shard: Shard, now: Now, looks: list[LeaseLook]) -> bool:
     return is_over
 
 
-def _next_look(shard: Shard, now: Now) -> LeaseLook | None:
+def _next_look(shard: Shard, now: Now) -> LeaseLookup | None:
     """A look at the next holder that is due. Nothing of a session that was heard can have ended:
     its leases are not looked at.
     """
     while (holder := shard.wheel.pop_due(now.mono_ms)) is not None:
-        check_ms = holder.next_check() if holder.session else None
+        check_ms = holder.next_check() if holder.session_id else None
         if check_ms is None or check_ms <= now.mono_ms:
-            return LeaseLook(holder)
+            return LeaseLookup(holder)
         shard.wheel.arm(holder, check_ms)
     return None
 
 
-def _arm_again(shard: Shard, now: Now, look: LeaseLook) -> None:
+def _arm_again(shard: Shard, now: Now, look: LeaseLookup) -> None:
     """A look has ended: the next one is when the first of the leases ends that are left."""
     holder = look.holder
     check_ms = look.earliest_ms if look.earliest_ms is not None else holder.next_check()
     if holder.leases and check_ms is not None:
         shard.wheel.arm(holder, max(check_ms, now.mono_ms))
-    elif holder.lost_ms is not None:
+    elif holder.disconnected_ms is not None:
         shard.forget_holder(holder)
 
 
@@ -157,7 +157,7 @@ def _kind_of(one: _Lost) -> _Kind:
 
 def disconnect(shard: Shard, now: Now, holder: Holder, *, grace_ms: int) -> None:
     """A worker's stream broke: its leases outlive that by `grace_ms`, if they last that long."""
-    holder.lost_ms = now.mono_ms
+    holder.disconnected_ms = now.mono_ms
     holder.grace_ms = grace_ms
     check_ms = holder.next_check()
     if check_ms is None:
@@ -168,8 +168,8 @@ def disconnect(shard: Shard, now: Now, holder: Holder, *, grace_ms: int) -> None
 
 def resume(shard: Shard, now: Now, holder: Holder) -> None:
     """The worker of a broken stream is back: it keeps its leases."""
-    holder.lost_ms = None
-    holder.heard_ms = now.mono_ms
+    holder.disconnected_ms = None
+    holder.last_seen_ms = now.mono_ms
     check_ms = holder.next_check()
     if check_ms is not None:
         shard.wheel.arm(holder, check_ms)
@@ -189,10 +189,10 @@ def restart_leases(shard: Shard, now: Now) -> None:
             holders[id(job.holder)] = job.holder
     shard.wheel = LeaseWheel()
     for holder in holders.values():
-        holder.heard_ms, holder.armed = now.mono_ms, None
-        if holder.session:
+        holder.last_seen_ms, holder.armed = now.mono_ms, None
+        if holder.session_id:
             # Nobody is connected yet: each lease runs its own length from now.
-            holder.lost_ms = now.mono_ms
+            holder.disconnected_ms = now.mono_ms
             holder.grace_ms = limits.LEASE_MS_MAX
         check_ms = holder.next_check()
         if check_ms is not None:

@@ -9,7 +9,7 @@ from typing import cast
 
 from jobline_server.engine import effective
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
-from jobline_server.engine.decide.choose import Chosen, Stretch, choose
+from jobline_server.engine.decide.choose import Choice, LotRun, choose
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
@@ -37,10 +37,10 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     if queue.paused or queue.deleting or not queue.ready or max_jobs <= 0:
         return Leased()
     shard.mono_ms = now.mono_ms
-    chosen = Chosen(
+    chosen = Choice(
         max_jobs,
         max_bytes,
-        has_nothing=not holder.tally.jobs,
+        is_idle=not holder.in_flight.jobs,
         payload_bytes_max=payload_bytes_max,
     )
     choose(queue, names, shard.committed, chosen)
@@ -53,10 +53,10 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
             queue=queue.name,
             worker=holder.worker,
             version=holder.version,
-            session=holder.session,
+            session=holder.session_id,
             lease_ms=lease_ms,
             starts=[item.id for item in part],
-            counts=[item.count if isinstance(item, Stretch) else 1 for item in part],
+            counts=[item.count if isinstance(item, LotRun) else 1 for item in part],
             deliveries=deliveries,
             holder=holder,
         )
@@ -64,22 +64,22 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     return _leased(chosen, first, lease_ms)
 
 
-def _leased(chosen: Chosen, first: int, lease_ms: int) -> Leased:
+def _leased(chosen: Choice, first: int, lease_ms: int) -> Leased:
     """What a worker is told of items that are leased now, runs under the delivery `first`."""
     leased, items = Leased(), chosen.items
-    runs = [item for item in items if isinstance(item, Stretch)] if chosen.has_runs else []
+    runs = [item for item in items if isinstance(item, LotRun)] if chosen.has_runs else []
     jobs = [item for item in items if isinstance(item, Job)] if runs else items
     leased.runs = [_leased_run(run, first, lease_ms) for run in runs]
     leased.jobs = leased_jobs(cast("list[Job]", jobs))
-    if runs and not all(isinstance(item, Stretch) for item in items[: len(runs)]):
+    if runs and not all(isinstance(item, LotRun) for item in items[: len(runs)]):
         next_run, next_job = iter(leased.runs), iter(leased.jobs)
         leased.in_order = [
-            next(next_run) if isinstance(item, Stretch) else next(next_job) for item in items
+            next(next_run) if isinstance(item, LotRun) else next(next_job) for item in items
         ]
     return leased
 
 
-def _by_volatility(items: list[Job | Stretch]) -> list[list[Job | Stretch]]:
+def _by_volatility(items: list[Job | LotRun]) -> list[list[Job | LotRun]]:
     """Items in parts that are written, or never are; nearly always one part."""
     volatile = [item.volatile for item in items]
     if any(volatile) and not all(volatile):
@@ -87,7 +87,7 @@ def _by_volatility(items: list[Job | Stretch]) -> list[list[Job | Stretch]]:
     return [items] if items else []
 
 
-def _leased_run(run: Stretch, delivery: int, lease_ms: int) -> LeasedRun:
+def _leased_run(run: LotRun, delivery: int, lease_ms: int) -> LeasedRun:
     lot, start, count = run.lot, run.start, run.count
     return LeasedRun(
         first_id=run.id,
@@ -115,7 +115,7 @@ def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
             job.attempts + 1,
             job.lease_reason,
             job.lease_ms,
-            job.details.checkpoint,
+            job.details.worker_checkpoint,
             job.pushed_ms,
             job.job_key,
             job.ready_ms or job.pushed_ms,
@@ -135,7 +135,7 @@ def arm(shard: Shard, holder: Holder) -> None:
     """Has the wheel look at a holder that was given leases just now. Of a pull that is armed, for
     the leases that it had before, those are not looked at again: it may take from many queues.
     """
-    if holder.session or holder.armed is None:
+    if holder.session_id or holder.armed is None:
         check_ms = holder.next_check()
     else:
         check_ms = shard.mono_ms + holder.lease_ms_min

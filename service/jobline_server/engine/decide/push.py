@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused, Rows
+from jobline_server.engine.commands import JobColumns, Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.calls import (
     check_new_calls,
     check_room_for_calls,
@@ -22,7 +22,7 @@ from jobline_server.engine.room import Room
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import AckLevel, JobOptions, Now, PushOutcome
 
-Exceptions = list[tuple[int, PushOutcome, int]]
+NotDone = list[tuple[int, PushOutcome, int]]
 
 
 def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
@@ -45,7 +45,7 @@ def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
         if known is not None:
             level = AckLevel.MEMORY if known[1] else level
             return _repeated(shard, now, command, known[0], level)
-    exceptions: Exceptions = []
+    exceptions: NotDone = []
     rows = command.rows
     if rows.job_keys:
         rows = _without_duplicates(shard, now, command, level, exceptions)
@@ -91,7 +91,7 @@ def _repeated(
             f"{field} was used before with another request",
             field=field,
         )
-    exceptions: Exceptions = []
+    exceptions: NotDone = []
     created = record.first_id
     rows = command.rows
     for index, key in enumerate(rows.job_keys or [""] * len(rows)):
@@ -137,8 +137,8 @@ def _told(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, 
 
 
 def _without_duplicates(
-    shard: Shard, now: Now, command: Push, level: AckLevel, exceptions: Exceptions
-) -> Rows:
+    shard: Shard, now: Now, command: Push, level: AckLevel, exceptions: NotDone
+) -> JobColumns:
     """The jobs whose keys are new; the others go to `exceptions`."""
     rows = command.rows
     fresh: list[int] = []
@@ -169,7 +169,7 @@ def _next_job_id(shard: Shard, queue: str) -> int:
     return shard.next_id() + (queue not in shard.queues)
 
 
-def _check_room(shard: Shard, queue: Queue | None, command: Push, rows: Rows) -> None:
+def _check_room(shard: Shard, queue: Queue | None, command: Push, rows: JobColumns) -> None:
     """Refuses what does not fit. `rows` are those that are new."""
     load = shard.load
     size = command.payloads.bytes_of(0, len(command.payloads)) + sum(map(len, rows.payloads))
@@ -200,7 +200,7 @@ def _emit_jobs(
     shard: Shard,
     now: Now,
     command: Push,
-    rows: Rows,
+    rows: JobColumns,
     level: AckLevel,
     request_hash: bytes,
 ) -> None:

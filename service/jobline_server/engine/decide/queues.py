@@ -109,7 +109,7 @@ def decide_delete_active(shard: Shard, now: Now, ids: Iterable[int]) -> int:
     return sum(sum(counts) for _, counts in chosen.values())
 
 
-def decide_vanish(shard: Shard, now: Now, names: Iterable[str] | None = None) -> int:
+def decide_delete_idle_queues(shard: Shard, now: Now, names: Iterable[str] | None = None) -> int:
     """Deletes those of these queues (None: of all) that were empty for an hour and have nothing of
     their own; says how many. To be called now and then: a queue counts as empty from the last call
     that found it in use.

@@ -11,10 +11,10 @@ from itertools import groupby
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.commands import (
-    Exceptions,
     ExtendItem,
     FailItem,
     FailResult,
+    NotDone,
     ReleaseItem,
 )
 from jobline_server.engine.entries import (
@@ -108,11 +108,11 @@ def _death_of(
     return None
 
 
-def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> Exceptions:
+def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> NotDone:
     """Gives jobs back without failing them. Those that go on at once stand where they stood in
     their lanes.
     """
-    exceptions: Exceptions = []
+    exceptions: NotDone = []
     batch: dict[int, tuple[_Kind, int]] = {}
     for index, item in enumerate(items):
         lease = held(shard, item.id, item.delivery)
@@ -154,12 +154,12 @@ def _emit_released(shard: Shard, now: Now, batch: dict[int, tuple[_Kind, int]]) 
         shard.emit(fact, volatile=volatile)
 
 
-def decide_extend(shard: Shard, now: Now, items: list[ExtendItem]) -> Exceptions:
+def decide_extend(shard: Shard, now: Now, items: list[ExtendItem]) -> NotDone:
     """Keeps leases alive, and records progress and checkpoints.
 
     A lease's end is bookkeeping, so extending it is no fact; what the worker reports is one.
     """
-    exceptions: Exceptions = []
+    exceptions: NotDone = []
     for index, item in enumerate(items):
         lease = held(shard, item.id, item.delivery)
         if isinstance(lease, SettleOutcome):
@@ -172,14 +172,18 @@ def decide_extend(shard: Shard, now: Now, items: list[ExtendItem]) -> Exceptions
         else:
             owner = lease.lot
             lease.extend(item.id - lease.lot.first_id, until_ms)
-        if item.progress is not None or item.message is not None or item.checkpoint is not None:
+        if (
+            item.progress is not None
+            or item.message is not None
+            or item.worker_checkpoint is not None
+        ):
             fact = JobReported(
                 at_ms=now.wall_ms,
                 queue=owner.queue.name,
                 id=item.id,
                 progress=item.progress,
                 message=item.message,
-                checkpoint=item.checkpoint,
+                worker_checkpoint=item.worker_checkpoint,
             )
             shard.emit(fact, volatile=owner.volatile)
         if isinstance(lease, Job) and lease.cancel_requested:

@@ -68,7 +68,7 @@ def _take_due(shard: Shard, now: Now, ready: _Ready, taken: list[tuple[int, int]
             continue
         taken.append(due)
         run_at_ms, first_id = due
-        job, lot = shard.put_off(run_at_ms, first_id)
+        job, lot = shard.delayed_at(run_at_ms, first_id)
         # A job that left the head of its lot goes before what is left of that.
         if job is not None:
             ready.fact_for(job, is_lot=False).ids.append(first_id)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from jobline.v1 import event_pb2, job_service_pb2
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
-from jobline_server.runtime.watch_filter import WatchFilter
+from jobline_server.runtime.watch.watch_filter import WatchFilter
 
 KNOWN_KINDS = frozenset(event_pb2.EventKind.values()) - {event_pb2.EVENT_KIND_UNSPECIFIED}
 
 
 def waited_ids(request: job_service_pb2.WaitRequest) -> list[int]:
     """The jobs to wait for, each once."""
-    fields.some(request.ids, "ids")
+    fields.non_empty(request.ids, "ids")
     return list(dict.fromkeys(request.ids))
 
 
@@ -41,4 +41,4 @@ def resume_token(request: job_service_pb2.WatchRequest) -> str:
     """The token of the last event seen; the runtime knows what it means."""
     if not request.resume_token.isascii():
         raise fields.invalid("resume_token", "is not one of this server's")
-    return fields.word(request.resume_token, "resume_token", rpc_limits.TOKEN_CHARACTERS_MAX)
+    return fields.single_line(request.resume_token, "resume_token", rpc_limits.TOKEN_CHARACTERS_MAX)

@@ -46,7 +46,7 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
         fill_attempt(message.history.add(), attempt)
     if with_payload:
         message.payload = view.payload
-        message.checkpoint = view.checkpoint
+        message.checkpoint = view.worker_checkpoint
         message.result = view.result
 
 

@@ -114,8 +114,8 @@ class LeaseWriter:
                 fill_time(own.pushed_at, pushed_ms)
             if job.job_key or own.job_key:
                 own.job_key = job.job_key
-            if job.checkpoint or own.checkpoint:
-                own.checkpoint = job.checkpoint
+            if job.worker_checkpoint or own.checkpoint:
+                own.checkpoint = job.worker_checkpoint
             body = own.SerializeToString() + shared
             length = lengths.get(len(body))
             if length is None:

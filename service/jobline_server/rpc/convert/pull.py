@@ -15,14 +15,14 @@ from jobline_server.rpc.validate.options import lease_ms
 def pull_command(request: job_service_pb2.PullRequest) -> Pull:
     """A pull."""
     wait = request.wait if request.HasField("wait") else None
-    fields.words(request.names, "names", limits.NAME_CHARACTERS_MAX)
+    fields.single_lines(request.names, "names", limits.NAME_CHARACTERS_MAX)
     request_id = fields.key(request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX)
     return Pull(
         queues=queue_weights(request.queues),
         max_jobs=fields.integer(request.max_jobs or 1, "max_jobs", 1, limits.PULL_JOBS_MAX),
         wait_ms=fields.duration_ms(wait, "wait", 0, rpc_limits.PULL_WAIT_MS_MAX) if wait else 0,
         lease_ms=lease_ms(request.lease, "lease") if request.HasField("lease") else None,
-        worker=fields.word(request.worker, "worker", limits.NAME_CHARACTERS_MAX),
+        worker=fields.single_line(request.worker, "worker", limits.NAME_CHARACTERS_MAX),
         request_id=request_id.encode(),
         accepts_runs=request.accepts_runs,
         names=frozenset(request.names),

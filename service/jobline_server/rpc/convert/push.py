@@ -13,7 +13,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Push, Pushed, Refused, Rows
+from jobline_server.engine.commands import JobColumns, Push, Pushed, Refused
 from jobline_server.engine.payloads import FIELD, Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, JobOptions
@@ -55,7 +55,8 @@ class PushReader:
             queue=queue,
             options=self._options.shared(base),
             run_at_ms=start_ms(request, wall_ms),
-            level=fields.member(request.ack_level, "ack_level", AckLevel) or self._default_level,
+            level=fields.enum_member(request.ack_level, "ack_level", AckLevel)
+            or self._default_level,
             atomic=request.atomic if request.HasField("atomic") else True,
         )
         plain = len(request.payloads)
@@ -109,7 +110,7 @@ class PushReader:
             command.payloads = Payloads.of(payloads + plain)
             return
         command.payloads = Payloads.of(plain)
-        command.rows = Rows(payloads, options, keys if has_keys else [])
+        command.rows = JobColumns(payloads, options, keys if has_keys else [])
         if has_starts or command.run_at_ms:
             command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, wall_ms)
 

@@ -72,7 +72,7 @@ def confirmed_queue(request: queue_service_pb2.DeleteQueueRequest) -> str:
 
 def name_prefix(value: str) -> str:
     """The beginning of a queue's name."""
-    return fields.word(value, "name_prefix", limits.NAME_CHARACTERS_MAX)
+    return fields.single_line(value, "name_prefix", limits.NAME_CHARACTERS_MAX)
 
 
 def fill_queue(message: queue_pb2.Queue, view: QueueView) -> None:

@@ -30,7 +30,7 @@ def page_size(value: int) -> int:
 
 def audit(reason: str) -> Audit:
     """Who asks, and why."""
-    return Audit(ANYBODY, fields.word(reason, "reason", limits.REASON_CHARACTERS_MAX))
+    return Audit(ANYBODY, fields.single_line(reason, "reason", limits.REASON_CHARACTERS_MAX))
 
 
 def optional_queue(value: str, field: str = "queue") -> str:
@@ -42,7 +42,7 @@ def members(values: Iterable[int], field: str, kinds: type[E]) -> frozenset[E]:
     """A set of enum members; unset ones are refused too."""
     found = []
     for index, value in enumerate(values):
-        known = fields.member(value, f"{field}[{index}]", kinds)
+        known = fields.enum_member(value, f"{field}[{index}]", kinds)
         if known is None:
             raise fields.invalid(f"{field}[{index}]", "is not a known value")
         found.append(known)
@@ -136,8 +136,8 @@ def _name(
 ) -> str | None:
     if not message.HasField("name"):
         return None
-    return fields.word(message.name, "name", limits.NAME_CHARACTERS_MAX)
+    return fields.single_line(message.name, "name", limits.NAME_CHARACTERS_MAX)
 
 
 def _error_word(value: str, field: str) -> str:
-    return fields.word(value, field, limits.REASON_CHARACTERS_MAX)
+    return fields.single_line(value, field, limits.REASON_CHARACTERS_MAX)

@@ -13,10 +13,10 @@ from google.protobuf.message import Message
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import (
-    Exceptions,
     ExtendItem,
     FailItem,
     FailResult,
+    NotDone,
     Refused,
     ReleaseItem,
 )
@@ -81,7 +81,7 @@ def _fail(item: job_service_pb2.FailItem) -> FailItem:
         item.id,
         item.delivery,
         job_error(item.error) if item.HasField("error") else NO_ERROR,
-        fields.member(item.then, "then", FailAction) or FailAction.RETRY,
+        fields.enum_member(item.then, "then", FailAction) or FailAction.RETRY,
         backoff_ms(item.retry_after, "retry_after") if item.HasField("retry_after") else None,
     )
 
@@ -91,7 +91,7 @@ def job_error(message: job_pb2.JobError) -> JobError:
     try:
         check_own_fields(message)
         return JobError(
-            type=fields.word(message.type, "type", limits.NAME_CHARACTERS_MAX),
+            type=fields.single_line(message.type, "type", limits.NAME_CHARACTERS_MAX),
             message=fields.cut_text(message.message, limits.ERROR_MESSAGE_BYTES_MAX),
             stack=fields.cut_text(message.stack, limits.ERROR_STACK_BYTES_MAX),
             details=message.details[: rpc_limits.ERROR_DETAILS_BYTES_MAX],
@@ -119,7 +119,8 @@ def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
         fields.duration_ms(item.delay, "delay", 0, limits.DELAY_MS_MAX)
         if item.HasField("delay")
         else 0,
-        fields.member(item.why, "why", ReleaseReason, but=_SERVERS) or ReleaseReason.INTERRUPTED,
+        fields.enum_member(item.why, "why", ReleaseReason, but=_SERVERS)
+        or ReleaseReason.INTERRUPTED,
     )
 
 
@@ -173,7 +174,7 @@ def fill_exceptions(
     | job_service_pb2.ReleaseResponse
     | job_service_pb2.ExtendResponse
     | job_service_pb2.StreamConfirm,
-    exceptions: Exceptions,
+    exceptions: NotDone,
 ) -> None:
     """Writes the outcomes that are not DONE."""
     add = message.exceptions.add

@@ -95,7 +95,9 @@ def _open(message: job_service_pb2.StreamOpen) -> Open:
             queues=queue_weights(message.queues),
             handlers=tuple(_handlers(message.handlers)),
             lease_ms=lease_ms(message.lease, "lease") if message.HasField("lease") else None,
-            session=fields.word(message.session, "session", rpc_limits.SESSION_CHARACTERS_MAX),
+            session=fields.single_line(
+                message.session, "session", rpc_limits.SESSION_CHARACTERS_MAX
+            ),
             accepts_runs=message.accepts_runs,
             message_bytes_max=message_bytes_max(message.max_message_bytes),
         )
@@ -111,7 +113,7 @@ def message_bytes_max(value: int) -> int:
 
 def queue_weights(messages: Sequence[job_service_pb2.QueueWeight]) -> tuple[tuple[str, int], ...]:
     """Queues to take from, each with its share."""
-    fields.some(messages, "queues")
+    fields.non_empty(messages, "queues")
     found: dict[str, int] = {}
     for index, message in enumerate(messages):
         try:
@@ -129,13 +131,15 @@ def queue_weights(messages: Sequence[job_service_pb2.QueueWeight]) -> tuple[tupl
 def _worker(message: job_service_pb2.WorkerDescription) -> Worker:
     characters = limits.NAME_CHARACTERS_MAX
     try:
-        fields.words([*message.labels.keys(), *message.labels.values()], "labels", characters)
+        fields.single_lines(
+            [*message.labels.keys(), *message.labels.values()], "labels", characters
+        )
         return Worker(
-            id=fields.word(message.id, "id", characters),
-            host=fields.word(message.host, "host", rpc_limits.HOST_CHARACTERS_MAX),
+            id=fields.single_line(message.id, "id", characters),
+            host=fields.single_line(message.host, "host", rpc_limits.HOST_CHARACTERS_MAX),
             pid=message.pid,
-            version=fields.word(message.version, "version", characters),
-            language=fields.word(message.language, "language", characters),
+            version=fields.single_line(message.version, "version", characters),
+            language=fields.single_line(message.language, "language", characters),
             labels=tuple(sorted(message.labels.items())),
         )
     except Refused as refused:
@@ -149,7 +153,7 @@ def _handlers(messages: Sequence[job_service_pb2.HandlerDescription]) -> list[Ha
             found.append(
                 Handler(
                     queue=fields.queue_name(message.queue),
-                    name=fields.word(message.name, "name", limits.NAME_CHARACTERS_MAX),
+                    name=fields.single_line(message.name, "name", limits.NAME_CHARACTERS_MAX),
                     payload_schema=_schema(message.payload_schema, "payload_schema"),
                     result_schema=_schema(message.result_schema, "result_schema"),
                 )

@@ -60,7 +60,7 @@ def queue_name(value: str, field: str = "queue") -> str:
     raise invalid(field, "must be 1 to 256 of A-Z a-z 0-9 . _ : -, the first a letter or digit")
 
 
-def word(value: str, field: str, characters_max: int) -> str:
+def single_line(value: str, field: str, characters_max: int) -> str:
     """A text in one line, empty or not."""
     if len(value) > characters_max:
         raise invalid(field, f"must be at most {characters_max} characters")
@@ -69,25 +69,25 @@ def word(value: str, field: str, characters_max: int) -> str:
     return value
 
 
-def words(values: Iterable[str], field: str, characters_max: int) -> None:
+def single_lines(values: Iterable[str], field: str, characters_max: int) -> None:
     """Many texts of one line at once; the field at fault is found only if there is one."""
     values = list(values)
     if max(map(len, values), default=0) <= characters_max and "".join(values).isprintable():
         return
     for index, value in enumerate(values):
-        word(value, f"{field}[{index}]", characters_max)
+        single_line(value, f"{field}[{index}]", characters_max)
 
 
-def required_word(value: str, field: str, characters_max: int) -> str:
+def required_line(value: str, field: str, characters_max: int) -> str:
     """A text in one line that must be there."""
     if not value:
         raise invalid(field, "is required")
-    return word(value, field, characters_max)
+    return single_line(value, field, characters_max)
 
 
 def key(value: str, field: str, bytes_max: int) -> str:
     """A key: one line, counted in bytes; empty means none."""
-    word(value, field, bytes_max)
+    single_line(value, field, bytes_max)
     if not value.isascii() and len(value.encode()) > bytes_max:
         raise invalid(field, f"must be at most {bytes_max} bytes")
     return value
@@ -118,7 +118,7 @@ def real(value: float, field: str, least: float, most: float) -> float:
     return value
 
 
-def member(value: int, field: str, kinds: type[E], *, but: Container[int] = ()) -> E | None:
+def enum_member(value: int, field: str, kinds: type[E], *, but: Container[int] = ()) -> E | None:
     """A member of an enum, or None where it is unset; an unknown number is refused."""
     if value == 0:
         return None
@@ -137,7 +137,7 @@ def at_most(values: Sized, field: str, most: int) -> None:
         raise too_large(field, f"must be at most {most} entries")
 
 
-def some(values: Sized, field: str) -> None:
+def non_empty(values: Sized, field: str) -> None:
     """A list that is not empty."""
     if not values:
         raise invalid(field, "must not be empty")

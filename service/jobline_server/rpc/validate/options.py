@@ -39,8 +39,8 @@ def check_headers(headers: Mapping[str, str], field: str) -> None:
     for name, value in headers.items():
         if not name:
             raise fields.invalid(field, "a header needs a name")
-        fields.word(name, field, limits.HEADERS_BYTES_MAX)
-        fields.word(value, field, limits.HEADERS_BYTES_MAX)
+        fields.single_line(name, field, limits.HEADERS_BYTES_MAX)
+        fields.single_line(value, field, limits.HEADERS_BYTES_MAX)
         size += len(name.encode()) + len(value.encode())
     if size > limits.HEADERS_BYTES_MAX:
         raise fields.invalid(field, f"must be at most {limits.HEADERS_BYTES_MAX} bytes together")
@@ -66,7 +66,7 @@ def _check_set_fields(message: Message, checks: Mapping[str, Check]) -> None:
 
 
 def _name(value: str, field: str) -> None:
-    fields.word(value, field, limits.NAME_CHARACTERS_MAX)
+    fields.single_line(value, field, limits.NAME_CHARACTERS_MAX)
 
 
 def _anything(value: object, field: str) -> None:
@@ -108,11 +108,11 @@ def _retention_age(value: Any, field: str) -> None:
 
 def _error_types(values: Any, field: str) -> None:
     for index, value in enumerate(values):
-        fields.required_word(value, f"{field}[{index}]", limits.NAME_CHARACTERS_MAX)
+        fields.required_line(value, f"{field}[{index}]", limits.NAME_CHARACTERS_MAX)
 
 
 BACKOFF_CHECKS: dict[str, Check] = {
-    "kind": lambda value, field: fields.member(value, field, BackoffKind),
+    "kind": lambda value, field: fields.enum_member(value, field, BackoffKind),
     "base": backoff_ms,
     "max_delay": backoff_ms,
     "jitter": lambda value, field: fields.real(value, field, 0, 1),
@@ -144,7 +144,7 @@ SETTING_CHECKS: dict[str, Check] = {
     "backoff": _backoff,
     "max_stalls": _max_stalls,
     "retention": _retention,
-    "min_ack_level": lambda value, field: fields.member(value, field, AckLevel),
+    "min_ack_level": lambda value, field: fields.enum_member(value, field, AckLevel),
     "max_waiting": lambda value, field: fields.integer(value, field, 1, rpc_limits.MAX_WAITING_MAX),
     "non_retryable_error_types": _error_types,
 }

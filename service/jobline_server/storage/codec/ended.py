@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jobline.v1 import job_pb2, store_pb2
-from jobline_server.engine.endings import EndedJobs, EndedRuns
+from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.storage.codec.records import fill_last_error, record_from_stored
 from jobline_server.storage.codec.shared import interned_options, payloads_of
 from jobline_server.storage.codec.stored_jobs import fill_hand_outs
-from jobline_server.storage.finished import EndedRow
+from jobline_server.storage.ended_store import EndedRow
 from jobline_server.wire.options import serialized_options
 
 
-def reason_of(ending: EndedRuns) -> EndReason:
+def reason_of(ending: RunsEnded) -> EndReason:
     """Why members of a lot ended: what happens to one alone takes it off its lot before."""
     return EndReason.CANCELLED if ending.state is JobState.CANCELLED else EndReason.NONE
 
 
-def encode_ended_job(ending: EndedJobs, job: Job) -> bytes:
+def encode_ended_job(ending: JobsEnded, job: Job) -> bytes:
     """One job that ended: what `ending.record(job)` says. Many end at once, so it goes straight
     from the job, and what most have not is not even touched.
     """
@@ -54,7 +54,7 @@ def encode_ended_job(ending: EndedJobs, job: Job) -> bytes:
 
 
 def encode_ended_run(
-    ending: EndedRuns, first_id: int, count: int, ended_ms: Sequence[int] = ()
+    ending: RunsEnded, first_id: int, count: int, ended_ms: Sequence[int] = ()
 ) -> bytes:
     """Neighbours that ended alike; `ended_ms` is when each did, empty if all did at once."""
     lot = ending.lot

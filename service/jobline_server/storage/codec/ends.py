@@ -5,10 +5,10 @@ from __future__ import annotations
 from jobline.v1 import entry_pb2, job_pb2
 from jobline_server.engine.entries import (
     JobDied,
+    JobsAgedOut,
     JobsCancelled,
     JobsCompleted,
     JobsDeleted,
-    JobsStaled,
 )
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.wire.errors import error_from_message, fill_error
@@ -77,7 +77,7 @@ def jobs_cancelled(at_ms: int, message: entry_pb2.JobsCancelled) -> JobsCancelle
     )
 
 
-def fill_jobs_staled(entry: entry_pb2.Entry, fact: JobsStaled) -> None:
+def fill_jobs_aged_out(entry: entry_pb2.Entry, fact: JobsAgedOut) -> None:
     """Writes it into an entry."""
     message = entry.jobs_staled
     message.queue = fact.queue
@@ -86,9 +86,9 @@ def fill_jobs_staled(entry: entry_pb2.Entry, fact: JobsStaled) -> None:
     message.counts.extend(fact.counts)
 
 
-def jobs_staled(at_ms: int, message: entry_pb2.JobsStaled) -> JobsStaled:
+def jobs_aged_out(at_ms: int, message: entry_pb2.JobsStaled) -> JobsAgedOut:
     """Reads it."""
-    return JobsStaled(
+    return JobsAgedOut(
         at_ms=at_ms,
         queue=message.queue,
         state=JobState(message.state),

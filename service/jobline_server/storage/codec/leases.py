@@ -124,8 +124,8 @@ def fill_job_reported(entry: entry_pb2.Entry, fact: JobReported) -> None:
         message.progress = fact.progress
     if fact.message is not None:
         message.message = fact.message
-    if fact.checkpoint is not None:
-        message.checkpoint = fact.checkpoint
+    if fact.worker_checkpoint is not None:
+        message.checkpoint = fact.worker_checkpoint
 
 
 def job_reported(at_ms: int, message: entry_pb2.JobReported) -> JobReported:
@@ -137,7 +137,7 @@ def job_reported(at_ms: int, message: entry_pb2.JobReported) -> JobReported:
         id=message.id,
         progress=message.progress if has("progress") else None,
         message=message.message if has("message") else None,
-        checkpoint=message.checkpoint if has("checkpoint") else None,
+        worker_checkpoint=message.checkpoint if has("checkpoint") else None,
     )
 
 

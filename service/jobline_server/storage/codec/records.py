@@ -27,7 +27,6 @@ _MOSTLY_UNSET = (
     "lease_reason",
     "progress",
     "progress_message",
-    "checkpoint",
     "reason",
     "result",
 )
@@ -47,6 +46,8 @@ def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
         value = getattr(record, name)
         if value:
             setattr(message, name, value)
+    if record.worker_checkpoint:
+        message.checkpoint = record.worker_checkpoint
     for attempt in record.history:
         fill_stored_attempt(message.history.add(), attempt)
     fill_last_error(message, record.error, record.history)
@@ -81,7 +82,7 @@ def record_from_stored(message: store_pb2.StoredJob) -> JobRecord:
         releases=message.releases,
         delivery=message.delivery,
         history=history,
-        checkpoint=message.checkpoint,
+        worker_checkpoint=message.checkpoint,
         progress=message.progress,
         progress_message=message.progress_message,
         worker=message.worker,

@@ -44,7 +44,7 @@ def encode_job(job: Job) -> bytes:
     if job.holder is not None:
         message.worker = job.holder.worker
         message.worker_version = job.holder.version
-        message.session = job.holder.session
+        message.session = job.holder.session_id
         message.lease_ms = job.lease_ms
         message.leased_ms = job.leased_ms
         message.cancel_requested = job.cancel_requested
@@ -61,7 +61,7 @@ def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
     if details is not NO_DETAILS:
         message.progress = details.progress
         message.progress_message = details.progress_message
-        message.checkpoint = details.checkpoint
+        message.checkpoint = details.worker_checkpoint
         for attempt in details.history:
             fill_stored_attempt(message.history.add(), attempt)
 
@@ -97,7 +97,7 @@ def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf)
         details = job.details = Details()
         details.progress = message.progress
         details.progress_message = message.progress_message
-        details.checkpoint = message.checkpoint
+        details.worker_checkpoint = message.checkpoint
         details.history = tuple(map(attempt_from_stored, message.history))
     if job.state is JobState.ACTIVE:
         job.lease_ms = message.lease_ms

@@ -7,7 +7,7 @@ when it is read back; indexes stay what they were.
 from __future__ import annotations
 
 from jobline.v1 import store_pb2
-from jobline_server.engine.apply.touch import run_key
+from jobline_server.engine.apply.bookkeeping import run_key
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.storage.codec.shared import interned_options, payloads_of
 from jobline_server.storage.codec.stored_jobs import HolderOf, QueueOf
@@ -36,8 +36,8 @@ def encode_lot(lot: Lot) -> bytes:
     message.pushed_ms = lot.pushed_ms
     message.run_at_ms = lot.run_at_ms
     message.order = lot.order
-    if lot.gone:
-        message.gone.extend(sorted(lot.gone))
+    if lot.holes:
+        message.gone.extend(sorted(lot.holes))
     for lease in lot.leases:
         _fill_run_lease(message.leases.add(), lease)
     return message.SerializeToString()
@@ -49,7 +49,7 @@ def _fill_run_lease(message: store_pb2.StoredRunLease, lease: RunLease) -> None:
     message.delivery = lease.delivery
     message.worker = lease.holder.worker
     message.worker_version = lease.holder.version
-    message.session = lease.holder.session
+    message.session = lease.holder.session_id
     message.lease_ms = lease.lease_ms
     message.leased_ms = lease.leased_ms
     if lease.settled is not None:
@@ -72,7 +72,7 @@ def decode_lot(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Lot:
     lot.order = message.order
     lot.cursor = message.cursor
     for index in message.gone:
-        lot.leave(index)
+        lot.remove(index)
     lot.stored = True
     for stored in message.leases:
         lot.leases.append(_run_lease(lot, stored, holder_of))

@@ -1,10 +1,10 @@
 """SQLite: both interfaces of `storage` over files in one directory.
 
-    jobline.db      shards, journal, items         store.py opening.py reading.py
+    jobline.db      shards, journal, items         store.py bootstrap.py loading.py
                                                    journal.py items.py
-    finished.db     jobs that ended                finished.py ended_ops.py
+    finished.db     jobs that ended                ended_store.py ended_ops.py
                                                    ended_queries.py ended_retention.py
-    promise         the last acknowledged commits  promise.py
+    promise         the last acknowledged commits  watermark.py
     ballast         room to give up                ballast.py
     lock            held while a process runs      files.py
 

@@ -12,7 +12,7 @@ import sqlite3
 from functools import partial
 from pathlib import Path
 
-from jobline_server.storage.finished import Finished, FinishedMark
+from jobline_server.storage.ended_store import EndedJobStore, EndedMark
 from jobline_server.storage.recovery_cases import (
     FINISHED_MISSING,
     FINISHED_OF_ANOTHER,
@@ -21,7 +21,7 @@ from jobline_server.storage.recovery_cases import (
     PROMISE_MISSING,
     RecoveryCase,
 )
-from jobline_server.storage.sqlite.connection import PAGE_BYTES, Database
+from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES, Database
 from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.statements import load
@@ -49,9 +49,9 @@ def note_ended(connection: sqlite3.Connection, syncs: int) -> None:
     connection.execute(_SQL["note_ended"], {"syncs": syncs})
 
 
-def mark(connection: sqlite3.Connection) -> FinishedMark:
+def mark(connection: sqlite3.Connection) -> EndedMark:
     """Of a finished file."""
-    return FinishedMark(*connection.execute(_SQL["mark"]).fetchone())
+    return EndedMark(*connection.execute(_SQL["mark"]).fetchone())
 
 
 def belong_to(connection: sqlite3.Connection, identity: int) -> None:
@@ -59,7 +59,7 @@ def belong_to(connection: sqlite3.Connection, identity: int) -> None:
     connection.execute(_SQL["belong_to"], {"identity": identity})
 
 
-async def join(database: Database, finished: Finished, losses: Losses) -> None:
+async def join(database: Database, finished: EndedJobStore, losses: Losses) -> None:
     """Refuses a finished file that is not the one which the store had, or takes it for good."""
     note = await database.run(lambda raw: raw.execute(_SQL["note"]).fetchone())
     identity, _, ended_syncs = note
@@ -71,10 +71,10 @@ async def join(database: Database, finished: Finished, losses: Losses) -> None:
         await finished.belong_to(identity)
         found = await finished.mark()
     if case is not None or ended_syncs is None:
-        await database.transact(partial(note_ended, syncs=found.syncs), PAGE_BYTES)
+        await database.transact(partial(note_ended, syncs=found.syncs), SQLITE_PAGE_BYTES)
 
 
-def _case_of(identity: int, ended_syncs: int | None, found: FinishedMark) -> RecoveryCase | None:
+def _case_of(identity: int, ended_syncs: int | None, found: EndedMark) -> RecoveryCase | None:
     if found.identity not in (None, identity):
         return FINISHED_OF_ANOTHER
     if ended_syncs is None:

@@ -28,7 +28,7 @@ from jobline_server.storage.store import CommitUnknown, DataLoss, DiskFull, Stor
 
 T = TypeVar("T")
 
-PAGE_BYTES = 8_192
+SQLITE_PAGE_BYTES = 8_192
 # Pages move from the WAL to the database after this much was written. Measured with blobs of 100
 # KB: 4, 16 and 64 MiB give the same throughput, and the commits that wait behind the move wait 20,
 # 45 and 200 ms.
@@ -115,7 +115,7 @@ class Database:
         database = cls(file, connection, opened[0], settings)
         try:
             await database.run(
-                lambda raw: _put_in_force(raw, file.name, settings, is_new=not found[0])
+                lambda raw: _apply_pragmas(raw, file.name, settings, is_new=not found[0])
             )
         except BaseException:
             await database.close()
@@ -125,7 +125,7 @@ class Database:
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Runs something that reads. What cannot be read is a `DataLoss`."""
         try:
-            return await self._hop(work)
+            return await self._on_thread(work)
         except _UNREADABLE as error:
             raise DataLoss(f"the database cannot be read: {error}") from error
 
@@ -145,7 +145,7 @@ class Database:
                 self._broken = unknown
                 raise
 
-        outcome = await self._hop(guarded)
+        outcome = await self._on_thread(guarded)
         self._wal_bytes += wal_bytes
         if self._wal_bytes >= self._wal_bytes_max and self._moving is None:
             self._wal_bytes = 0
@@ -169,7 +169,7 @@ class Database:
 
         given = await self.write(shrink, 0)
         if given:
-            await self._move_pages("TRUNCATE")
+            await self._checkpoint_wal("TRUNCATE")
         return given
 
     async def close(self) -> None:
@@ -179,17 +179,17 @@ class Database:
             await self._moving
         await self._connection.close()
 
-    async def _hop(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _on_thread(self, work: Callable[[sqlite3.Connection], T]) -> T:
         on_thread = cast(_OneHop, self._connection)._execute  # noqa: SLF001  # see _OneHop
         return await on_thread(lambda: work(self._raw))
 
     async def _move_in_background(self) -> None:
         try:
-            await self._move_pages("PASSIVE")
+            await self._checkpoint_wal("PASSIVE")
         finally:
             self._moving = None
 
-    async def _move_pages(self, mode: str) -> None:
+    async def _checkpoint_wal(self, mode: str) -> None:
         """SQLite's own checkpoint, between two commits rather than inside one: whoever waited for
         the last commit is answered meanwhile. A full disk only means that the WAL grows on; it is
         tried again. Where the file would grow by more than there is room for, nothing is moved: the
@@ -197,7 +197,7 @@ class Database:
 
         def move(raw: sqlite3.Connection) -> None:
             try:
-                growth = _page_count(raw) * PAGE_BYTES - self._file.stat().st_size
+                growth = _page_count(raw) * SQLITE_PAGE_BYTES - self._file.stat().st_size
                 if growth > 0 and growth > free_bytes(self._file.parent):
                     return
                 autocommit(raw, lambda: raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchall())
@@ -206,7 +206,7 @@ class Database:
             except CommitUnknown as unknown:
                 self._broken = unknown
 
-        await self._hop(move)
+        await self._on_thread(move)
 
 
 def _page_count(raw: sqlite3.Connection) -> int:
@@ -233,12 +233,12 @@ def _free_pages(raw: sqlite3.Connection) -> int:
     return int(raw.execute("PRAGMA freelist_count").fetchone()[0])
 
 
-def _put_in_force(
+def _apply_pragmas(
     raw: sqlite3.Connection, name: str, settings: DatabaseSettings, *, is_new: bool
 ) -> None:
     values = {
         "synchronous": settings.synchronous,
-        "backstop_pages": _BACKSTOP * settings.wal_bytes // PAGE_BYTES,
+        "backstop_pages": _BACKSTOP * settings.wal_bytes // SQLITE_PAGE_BYTES,
         "cache_size": -settings.cache_bytes // 1_024,
     }
     try:

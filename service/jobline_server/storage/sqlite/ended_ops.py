@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from jobline_server.storage.finished import (
+from jobline_server.storage.ended_store import (
     EndedOp,
     EndedRow,
     MarkStale,

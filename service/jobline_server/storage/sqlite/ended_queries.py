@@ -17,10 +17,10 @@ from operator import itemgetter
 from typing import Any
 
 from jobline_server.engine.values import KEPT_STATES, JobState
-from jobline_server.storage.finished import (
-    PAGE_BYTES_MAX,
+from jobline_server.storage.ended_store import (
+    READ_BATCH_BYTES,
     DeadGroup,
-    EndedLook,
+    EndedLookup,
     EndedPage,
     EndedPart,
     EndedQuery,
@@ -53,7 +53,7 @@ class _Page:
     """A page as it is filled."""
 
     room_jobs: int
-    room_bytes: int = PAGE_BYTES_MAX
+    room_bytes: int = READ_BATCH_BYTES
     parts: list[EndedPart] = field(default_factory=list)
     bad: list[tuple[int, int]] = field(default_factory=list)
     last_id: int = -1
@@ -85,7 +85,7 @@ def find(connection: sqlite3.Connection, job_id: int) -> EndedRow | None:
     return row
 
 
-def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLook:
+def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLookup:
     """The rows that hold these jobs. Neighbours that share a row cost one look."""
     rows: dict[int, EndedRow] = {}
     bad: list[int] = []
@@ -93,8 +93,8 @@ def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLo
     first_id = end_id = looks = size = 0
     for looked, job_id in enumerate(job_ids):
         if not first_id <= job_id < end_id:
-            if looks == WALK_PARTS or size >= PAGE_BYTES_MAX:
-                return EndedLook(rows, bad, looked)
+            if looks == WALK_PARTS or size >= READ_BATCH_BYTES:
+                return EndedLookup(rows, bad, looked)
             looks += 1
             found = connection.execute(_SQL["part_of"], {"job_id": job_id}).fetchone()
             if found is None or job_id >= found[0] + found[1]:
@@ -106,7 +106,7 @@ def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLo
             bad.append(job_id)
         else:
             rows[job_id] = row
-    return EndedLook(rows, bad, len(job_ids))
+    return EndedLookup(rows, bad, len(job_ids))
 
 
 def page(connection: sqlite3.Connection, query: EndedQuery) -> EndedPage:

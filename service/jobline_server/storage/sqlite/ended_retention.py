@@ -12,7 +12,7 @@ from bisect import bisect_left
 from typing import Any
 
 from jobline_server.engine.values import JobState
-from jobline_server.storage.finished import EndedSpan, OwnCount
+from jobline_server.storage.ended_store import EndedSpan, OwnCount
 from jobline_server.storage.sqlite.statements import load
 
 _SQL = load("finished_retention.sql")

@@ -19,7 +19,7 @@ from jobline_server.storage.store import BadRow, Fenced, ItemKey, ItemKind, Item
 
 # A page or slice: as many rows as fit, one at least.
 PAGE_ROWS = 4_000
-PAGE_BYTES = 16 << 20
+READ_BATCH_BYTES = 16 << 20
 SQLITE_PAGE_BYTES = 8_192
 
 BEFORE_ALL = (-1, -1)
@@ -124,7 +124,7 @@ def finish(
 
 def read_page(connection: sqlite3.Connection, shard: ShardRow, after: tuple[int, int]) -> Page:
     """The visible items after a place. What was superseded must have been deleted."""
-    number, room = shard.shard, PAGE_BYTES
+    number, room = shard.shard, READ_BATCH_BYTES
     rows: list[ItemRow | BadRow] = []
     bad_generations: list[int] = []
     cursor = connection.execute(
@@ -187,7 +187,7 @@ def truncate(connection: sqlite3.Connection, shard: ShardRow, limit_rows: int) -
     """Deletes a slice of what is superseded. Part of a transaction. Returns deleted and left."""
     due = {"shard": shard.shard, "generation": shard.generation}
     rows = connection.execute(
-        _SQL["count_slice"], {**due, "limit_rows": limit_rows, "limit_bytes": PAGE_BYTES}
+        _SQL["count_slice"], {**due, "limit_rows": limit_rows, "limit_bytes": READ_BATCH_BYTES}
     ).fetchone()[0]
     if not rows:
         return 0, 0

@@ -15,7 +15,7 @@ OFFSET_BITS = 48
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
 # A page of rows held in memory at once: as many as fit, one at least.
 PAGE_ROWS = 2_000
-PAGE_BYTES = 16 << 20
+READ_BATCH_BYTES = 16 << 20
 
 # No checksum is this: stands for columns that are not even of their type.
 _ROTTEN = -1
@@ -65,7 +65,7 @@ def read_page(connection: sqlite3.Connection, shard: ShardRow, after: int) -> li
     last = min(shard.offset + 1, OFFSET_MAX)
     bounds = {"after": position_of(shard.shard, after), "last": position_of(shard.shard, last)}
     rows: list[JournalRow] = []
-    room = PAGE_BYTES
+    room = READ_BATCH_BYTES
     cursor = connection.execute(_SQL["read_rows"], bounds)
     for found in cursor:
         row = _row(shard.shard, found)
@@ -109,7 +109,7 @@ def truncate(connection: sqlite3.Connection, shard: ShardRow, limit_rows: int) -
         "after": position_of(shard.shard, 0),
         "last": position_of(shard.shard, shard.checkpoint_offset),
     }
-    limits = {"limit_rows": limit_rows, "limit_bytes": PAGE_BYTES}
+    limits = {"limit_rows": limit_rows, "limit_bytes": READ_BATCH_BYTES}
     end = connection.execute(_SQL["slice_end"], {**bounds, **limits}).fetchone()[0]
     if end is None:
         return 0, 0

@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from jobline_server.storage.finished import Finished
-from jobline_server.storage.sqlite import belonging, items, journal, opening, reading
+from jobline_server.storage.ended_store import EndedJobStore
+from jobline_server.storage.sqlite import belonging, bootstrap, items, journal, loading
 from jobline_server.storage.sqlite.ballast import Ballast
+from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
 from jobline_server.storage.sqlite.connection import (
-    PAGE_BYTES,
     SHRUNK_PAGES,
+    SQLITE_PAGE_BYTES,
     Database,
     DatabaseSettings,
 )
@@ -29,8 +30,7 @@ from jobline_server.storage.sqlite.files import (
     sync_directory,
 )
 from jobline_server.storage.sqlite.losses import Losses
-from jobline_server.storage.sqlite.opening import DATABASE_FILE
-from jobline_server.storage.sqlite.promise import PromiseFile
+from jobline_server.storage.sqlite.watermark import WatermarkFile
 from jobline_server.storage.store import (
     NO_CEILINGS,
     BadRow,
@@ -50,7 +50,7 @@ T = TypeVar("T")
 START_BYTES = 1 << 20
 # A commit writes about this much beside its blobs: the ends of the last page and the shard row's
 # page.
-_ROW_BYTES = 2 * PAGE_BYTES
+_ROW_BYTES = 2 * SQLITE_PAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class SqliteStore:
         self._lock = DirectoryLock(directory / "lock")
         self._ballast = Ballast(directory / "ballast", self._settings.ballast_bytes)
         self._opened: Database | None = None
-        self._promises: PromiseFile | None = None
-        self._finished: Finished | None = None
+        self._promises: WatermarkFile | None = None
+        self._finished: EndedJobStore | None = None
         # Of shards that are open: what the promise says beside the row.
         self._ceilings: dict[int, int] = {}
 
@@ -98,15 +98,15 @@ class SqliteStore:
         self._opened = await Database.open(file, self._settings.database)
         sync_directory(self._directory)
         try:
-            found = await self._database.run(partial(opening.prepare, shards=shards))
+            found = await self._database.run(partial(bootstrap.prepare, shards=shards))
             losses = self._settings.losses
-            await self._database.run(partial(opening.check_structure, losses=losses))
+            await self._database.run(partial(bootstrap.check_structure, losses=losses))
             promise = self._directory / "promise"
             missing = partial(belonging.check_promise, file=promise, losses=losses)
             await self._database.run(missing)
-            self._promises = PromiseFile(promise, found)
+            self._promises = WatermarkFile(promise, found)
             promises = self._promises
-            compare = partial(opening.compare_with_promises, promises=promises, losses=losses)
+            compare = partial(bootstrap.compare_with_watermark, promises=promises, losses=losses)
             await self._database.run(compare)
             await self._write_anyway(belonging.note_promise)
         except DataLoss as damage:
@@ -118,7 +118,7 @@ class SqliteStore:
         self._ballast.stand(self._settings.low_space_bytes)
         return found
 
-    async def join(self, finished: Finished) -> None:
+    async def join(self, finished: EndedJobStore) -> None:
         """See `Store.join`."""
         await belonging.join(self._database, finished, self._settings.losses)
         self._finished = finished
@@ -127,10 +127,10 @@ class SqliteStore:
         """See `Store.open_shard`."""
         apart = 0
         if (losses := self._settings.losses).accepted:
-            cut = partial(opening.cut_where_it_breaks, shard=shard, losses=losses)
+            cut = partial(bootstrap.cut_where_it_breaks, shard=shard, losses=losses)
             apart = await self._write_anyway(cut)
         row = await self._write_anyway(
-            partial(opening.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block)
+            partial(bootstrap.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block)
         )
         self._ceilings[shard] = row.id_ceiling
         self._promised.keep(shard, row.epoch, row.offset, row.chain, row.id_ceiling)
@@ -140,11 +140,11 @@ class SqliteStore:
 
     def items(self, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
         """See `Store.items`."""
-        return reading.items_of(self._database, shard)
+        return loading.items_of(self._database, shard)
 
     def journal(self, shard: int) -> AsyncIterator[list[JournalRow]]:
         """See `Store.journal`."""
-        return reading.journal_of(self._database, shard)
+        return loading.journal_of(self._database, shard)
 
     async def commit(
         self, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int] = NO_CEILINGS
@@ -221,7 +221,7 @@ class SqliteStore:
         after: tuple[int, int] | None = items.BEFORE_ALL
         while after is not None:
             clean = partial(
-                items.delete_leftovers, shard=row, after=after, limit_rows=reading.SLICE_ROWS
+                items.delete_leftovers, shard=row, after=after, limit_rows=loading.SLICE_ROWS
             )
             after = await self._write_anyway(partial(in_transaction, work=clean))
 
@@ -272,7 +272,7 @@ class SqliteStore:
 
     async def shrink(self) -> int:
         """See `Store.shrink`."""
-        return await self._database.shrink(SHRUNK_PAGES) * PAGE_BYTES
+        return await self._database.shrink(SHRUNK_PAGES) * SQLITE_PAGE_BYTES
 
     async def close(self) -> None:
         """See `Store.close`."""
@@ -291,7 +291,7 @@ class SqliteStore:
         return self._opened
 
     @property
-    def _promised(self) -> PromiseFile:
+    def _promised(self) -> WatermarkFile:
         if self._promises is None:
             raise RuntimeError("the store is not open")
         return self._promises

@@ -1,0 +1,248 @@
+"""The state of a shard: what is kept on disk, what is only bookkeeping, and look-ups.
+
+`apply` is the only code that changes what is kept. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jobline_server.engine import limits
+from jobline_server.engine.delayed import Delayed
+from jobline_server.engine.endings import Ending, Happened
+from jobline_server.engine.entries import Fact
+from jobline_server.engine.holder import Holder, LeaseWheel
+from jobline_server.engine.job import Job
+from jobline_server.engine.keys import KeyTable
+from jobline_server.engine.lease_lookup import LeaseLookup
+from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.lots import LotIndex
+from jobline_server.engine.producers import ProducerTable
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.tables import IdSet, IdTable
+from jobline_server.engine.values import JobState, Now, RevokeReason
+
+# Looking a member up on its enum is dear before Python 3.12.
+_ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
+
+
+@dataclass(slots=True)
+class Load:
+    """What all shards of a server hold together, and how much they may."""
+
+    waiting_max: int = limits.SERVER_WAITING_MAX
+    waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
+    keys_max: int = limits.KEYS_MAX
+    requests_max: int = limits.REQUEST_IDS_MAX
+    calls_max: int = limits.CALLS_MAX
+    live_jobs: int = 0
+    active_jobs: int = 0
+    payload_bytes: int = 0
+    keys: int = 0
+    requests: int = 0
+    calls: int = 0
+
+
+@dataclass(slots=True)
+class Age:
+    """The time that windows of keys run by: wall time as it would be had nobody set it since the
+    shard was first opened. While the server runs it goes with the monotonic clock; for the time
+    between two runs, of which nobody knows more, with the wall clock. It never goes back.
+
+    `last_ms` and `behind_ms` are those of the newest fact that says them: this time, and by how
+    much the wall clock was ahead of it.
+    """
+
+    last_ms: int = 0
+    behind_ms: int = 0
+    # ----
+    ahead_of_mono_ms: int | None = None
+
+    def start(self, now: Now) -> None:
+        """A run of the server begins."""
+        self.ahead_of_mono_ms = max(self.last_ms, now.wall_ms - self.behind_ms) - now.mono_ms
+
+    def at(self, now: Now) -> int:
+        """This time, in milliseconds since 1970."""
+        if self.ahead_of_mono_ms is None:
+            self.start(now)
+        return now.mono_ms + (self.ahead_of_mono_ms or 0)
+
+    def note(self, at_ms: int, aged_ms: int) -> None:
+        """A fact was decided at this wall time and this time."""
+        if aged_ms >= self.last_ms:
+            self.last_ms, self.behind_ms = aged_ms, at_ms - aged_ms
+
+
+@dataclass(slots=True)
+class Changes:
+    """What the next checkpoint has to write, and what it has to delete: a job that lived shorter
+    than the time between two checkpoints is in neither.
+    """
+
+    lots: IdSet = field(default_factory=IdSet)
+    jobs: IdSet = field(default_factory=IdSet)
+    queues: set[str] = field(default_factory=set)
+    deleted_lots: list[int] = field(default_factory=list)
+    deleted_jobs: list[int] = field(default_factory=list)
+    deleted_queues: list[int] = field(default_factory=list)
+
+
+class ShardState:
+    """A set of queues with all their live jobs: the unit of ownership, persistence and movement."""
+
+    def __init__(self, number: int, *, epoch: int, next_sequence: int = 1, load: Load) -> None:
+        # What is kept on disk.
+        self.number = number
+        self.epoch = epoch
+        self.next_sequence = next_sequence
+        self.next_order = 1
+        self.queues: dict[str, Queue] = {}
+        self.lots = LotIndex()
+        self.jobs: IdTable[Job] = IdTable()
+        self.keys = KeyTable()
+        self.requests = KeyTable()
+        self.producers = ProducerTable(writes=True)
+        self.age = Age()
+        # ----
+        self.volatile_producers = ProducerTable(writes=False)
+        self.load = load
+        self.holders: dict[str, Holder] = {}
+        self.wheel = LeaseWheel()
+        self.look: LeaseLookup | None = None
+        """The look at a holder that the next slice goes on with."""
+        self.delayed = Delayed()
+        self.mono_ms = 0
+        self.committed = 0
+        self.next_offset = 1
+        self.entries: list[Fact] = []
+        # All facts with their endings, for watchers: those of the journal, and volatile ones.
+        self.happened: list[Happened] = []
+        self.happened_volatile: list[Happened] = []
+        self.ended: list[Ending] = []
+        self.revoked: list[tuple[Holder, int, int, RevokeReason]] = []
+        self.ready_queues: dict[Queue, None] = {}
+        self.changes = Changes()
+
+    def has_uncommitted(self) -> bool:
+        """Whether anything that was decided is not on disk yet."""
+        return bool(self.entries) or self.next_offset > self.committed + 1
+
+    def wake(self, queue: Queue) -> None:
+        """A queue may have something to hand out; in the order in which this was said."""
+        self.ready_queues[queue] = None
+
+    def take_ready_queues(self) -> list[Queue]:
+        """Hands over the queues that may have something to hand out."""
+        ready_queues, self.ready_queues = self.ready_queues, {}
+        return list(ready_queues)
+
+    def holds_keys(self) -> bool:
+        """Whether anything is known by a key or from a producer, whose window may end."""
+        tables = (self.keys, self.requests, self.producers, self.volatile_producers)
+        return any(table.has_any for table in tables)
+
+    def forget_keys(self, aged_ms: int, limit: int) -> bool:
+        """Sweeps up to `limit` keys and calls of each kind whose window has ended, and says whether
+        more are left. As nobody can find them any more, that is no fact.
+        """
+        self.load.keys -= self.keys.forget(aged_ms, limit)
+        self.load.requests -= self.requests.forget(aged_ms, limit)
+        self.load.calls -= self.producers.forget(aged_ms, limit)
+        self.load.calls -= self.volatile_producers.forget(aged_ms, limit)
+        tables = (self.keys, self.requests, self.producers, self.volatile_producers)
+        return any(table.is_due(aged_ms) for table in tables)
+
+    # Ids and order.
+
+    def id_of(self, sequence: int) -> int:
+        """The id with this sequence number."""
+        return self.number << limits.SEQUENCE_BITS | sequence
+
+    def next_id(self) -> int:
+        """The id that the next job will have."""
+        return self.number << limits.SEQUENCE_BITS | self.next_sequence
+
+    def use_ids(self, first_id: int, count: int) -> None:
+        """These ids are given away."""
+        after = (first_id & ((1 << limits.SEQUENCE_BITS) - 1)) + count
+        self.next_sequence = max(self.next_sequence, after)
+
+    def tail_order(self) -> int:
+        """The place of what becomes ready now."""
+        self.next_order += 1
+        return self.next_order
+
+    # Looking things up.
+
+    def find_lease(self, job_id: int) -> tuple[Job | RunLease | None, bool]:
+        """The job or the run that holds this id as ACTIVE, and whether the id is live at all."""
+        job = self.jobs.find(job_id)
+        if job is not None:
+            return (job if job.state is _ACTIVE else None), True
+        lot = self.lots.find(job_id)
+        if lot is None:
+            return None, False
+        index = job_id - lot.first_id
+        lease = lot.lease_at(index)
+        if lease is None:
+            return None, lot.is_waiting(index)
+        return (lease, True) if lease.is_open(index) else (None, False)
+
+    def state_of(self, job_id: int) -> JobState | None:
+        """Where a live job stands; None if it is not live."""
+        job = self.jobs.find(job_id)
+        if job is not None:
+            return job.state
+        lot = self.lots.find(job_id)
+        if lot is None:
+            return None
+        index = job_id - lot.first_id
+        lease = lot.lease_at(index)
+        if lease is not None:
+            return _ACTIVE if lease.is_open(index) else None
+        if not lot.is_waiting(index):
+            return None
+        return _SCHEDULED if lot.run_at_ms else _READY
+
+    def first_delivery(self) -> int:
+        """The counter of a job's first lease in this epoch, above those of all earlier epochs."""
+        return self.epoch << limits.HANDOUT_BITS | 1
+
+    def schedule(self, run_at_ms: int, first_id: int) -> None:
+        """Has a job or a lot looked at when its time has come."""
+        self.delayed.add(run_at_ms, first_id)
+
+    def delayed_at(self, run_at_ms: int, first_id: int) -> tuple[Job | None, Lot | None]:
+        """The job with this id, and the lot that it is the first id of, where they become ready at
+        this time.
+        """
+        job, lot = self.jobs.find(first_id), self.lots.lots.find(first_id)
+        if job is not None and (job.state is not _SCHEDULED or job.run_at_ms != run_at_ms):
+            job = None
+        return job, lot if lot is not None and lot.run_at_ms == run_at_ms else None
+
+    def is_delayed_at(self, run_at_ms: int, first_id: int) -> bool:
+        """Whether either of them does."""
+        return any(self.delayed_at(run_at_ms, first_id))
+
+    def unschedule(self, count: int) -> None:
+        """So many jobs and lots may not wait for their time any more: what was kept for them goes
+        by and by.
+        """
+        self.delayed.sweep(count, self.is_delayed_at)
+
+    def session_holder(self, session: str, worker: str, version: str = "") -> Holder:
+        """The holder of a session on this shard."""
+        holder = self.holders.get(session)
+        if holder is None:
+            holder = self.holders[session] = Holder(worker, session, version)
+            holder.last_seen_ms = self.mono_ms
+        return holder
+
+    def forget_holder(self, holder: Holder) -> None:
+        """The holder of a session that is gone; another one, if the session has returned since,
+        stays.
+        """
+        if self.holders.get(holder.session_id) is holder:
+            del self.holders[holder.session_id]

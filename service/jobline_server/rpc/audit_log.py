@@ -1,0 +1,56 @@
+"""Operations: what people change by hand is said in the log, a line a call, with the reason that
+they gave. A trial (`dry_run`) changes nothing and is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.json_format import MessageToDict
+
+from jobline_server.telemetry.log import logger
+
+LOG = logger("operations")
+
+Unary = Callable[[Any, Any], Awaitable[Any]]
+# What a line says of the request and of its answer, where they have it; and what it calls that.
+_ASKED = ("queue", "reason")
+_DONE = {"count": "count", "requested": "active_told_to_stop", "operation_id": "operation_id"}
+
+
+def is_operation(method: MethodDescriptor) -> bool:
+    """Whether a method takes a reason, as all do by which people change something."""
+    return "reason" in method.input_type.fields_by_name
+
+
+def logged(method: MethodDescriptor, function: Unary) -> Unary:
+    """The method, which says in the log what it did."""
+    asked, done = _had(method.input_type, _ASKED), _had(method.output_type, tuple(_DONE))
+    by_selection = "jobs" in method.input_type.fields_by_name
+    by_filter = "filter" in method.input_type.fields_by_name
+
+    async def operate(request: Any, context: Any) -> Any:
+        response = await function(request, context)
+        if not getattr(request, "dry_run", False):
+            values = {name: getattr(request, name) for name in asked}
+            if by_selection or by_filter:
+                values["jobs"] = _chosen(request.jobs if by_selection else request)
+            values.update((_DONE[name], getattr(response, name)) for name in done)
+            LOG.info("operation", method=method.name, **values)
+        return response
+
+    return operate
+
+
+def _chosen(selection: Any) -> Any:
+    """Which jobs were meant: how many ids, or the conditions of a filter, or all."""
+    ids = len(getattr(selection, "ids", ()))
+    if ids:
+        return f"{ids} ids"
+    return MessageToDict(selection.filter, preserving_proto_field_name=True) or "all"
+
+
+def _had(message: Any, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if name in message.fields_by_name]

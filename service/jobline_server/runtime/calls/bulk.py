@@ -1,0 +1,278 @@
+"""Operators' calls on many jobs: promote, cancel, retry, delete, by id or by filter.
+
+Ids and filters are worked off in slices, each decided as a whole, with the loop free in between; a
+dry run walks the same way and only counts. A caller that goes away ends the call after the slice
+under way: what was done stays done, and the same call again does the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from jobline_server.engine import limits
+from jobline_server.engine.decide.admin import (
+    decide_cancel,
+    decide_delete_ended,
+    decide_delete_waiting,
+    decide_promote,
+    decide_retry,
+)
+from jobline_server.engine.decide.queues import decide_delete_active
+from jobline_server.engine.room import fitting
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended.ended_jobs import EndedJobs, LookupResult
+from jobline_server.runtime.queries.walks import SLICE_JOBS, EndedWalk, live_slices, shards_of
+from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
+
+LIVE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE})
+DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | KEPT_STATES
+
+# Slices that are decided before one waits for the disk: a commit each would take most of the time.
+SLICES_A_COMMIT = 8
+
+OnLive = Callable[[Shard, Sequence[int], BulkResult], Sequence[int]]
+OnEnded = Callable[[Shard, LookupResult, BulkResult], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """What a call does, to jobs in these states: to live ones, and to ended ones that were looked
+    up. Both return the ids that it was not done to.
+    """
+
+    states: frozenset[JobState]
+    on_live: OnLive | None
+    on_ended: OnEnded | None
+
+
+class Bulk:
+    """Acts on many jobs."""
+
+    def __init__(self, core: Core, ended: EndedJobs, new_operation: Callable[[], str]) -> None:
+        self._core = core
+        self._ended = ended
+        self._new_operation = new_operation
+        self._promotes = _Verb(frozenset({JobState.SCHEDULED}), self._promote, None)
+        self._cancels = _Verb(LIVE, self._cancel, None)
+        self._retries = _Verb(KEPT_STATES, None, self._retry)
+        self._deletes_live = _Verb(LIVE, self._delete_live, None)
+        self._deletes = _Verb(DELETABLE, self._delete_waiting, self._delete_ended)
+
+    async def promote_jobs(
+        self, selection: Selection, *, dry_run: bool, audit: Audit
+    ) -> BulkResult:
+        """Makes SCHEDULED jobs ready."""
+        return await self._act(self._promotes, selection, dry_run=dry_run)
+
+    async def cancel_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
+        """Cancels waiting jobs and asks the workers of active ones to stop."""
+        return await self._act(self._cancels, selection, dry_run=dry_run)
+
+    async def retry_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
+        """Puts ended jobs back."""
+        return await self._act(self._retries, selection, dry_run=dry_run)
+
+    async def delete_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
+        """Deletes jobs that wait or have ended."""
+        return await self._act(self._deletes, selection, dry_run=dry_run)
+
+    async def delete_live(self, queue: str, *, with_active: bool) -> int:
+        """Deletes what lives of a queue that is being deleted; returns how many there were. What
+        comes in meanwhile stays.
+        """
+        states = LIVE if with_active else LIVE - {JobState.ACTIVE}
+        wanted, result = JobFilter(queue=queue, states=states), BulkResult()
+        await self._act_on_live(self._deletes_live, wanted, result, dry_run=False)
+        await self._core.commits.wait()
+        return result.count
+
+    async def _act(self, verb: _Verb, selection: Selection, *, dry_run: bool) -> BulkResult:
+        result = BulkResult(operation_id=self._new_operation())
+        if selection.filter is None:
+            await self._act_on_ids(verb, selection.ids, result, dry_run=dry_run)
+        else:
+            await self._act_on_filter(verb, selection.filter, result, dry_run=dry_run)
+        await self._core.commits.wait()
+        if result.full is not None and not result.count:
+            # Nothing was changed, and this is why.
+            raise result.full
+        return result
+
+    async def _act_on_ids(
+        self, verb: _Verb, ids: Sequence[int], result: BulkResult, *, dry_run: bool
+    ) -> None:
+        act = self._count if dry_run else self._change
+        # In order of id, whatever order they came in: neighbours are found together.
+        unique = sorted(set(ids))
+        for start in range(0, len(unique), SLICE_JOBS):
+            await self._core.commits.wait()
+            await act(verb, unique[start : start + SLICE_JOBS], result)
+            await asyncio.sleep(0)
+
+    async def _count(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
+        """Counts what `_change` would do to these."""
+        found = {job_id: self._live_state_of(job_id) for job_id in ids}
+        async for look in self._ended.look_up([i for i in ids if found[i] is None]):
+            found.update((job_id, kept.state) for job_id, kept in look.kept.items())
+            self._note_not_found(look, result)
+        chosen = [state for state in found.values() if state in verb.states]
+        active = chosen.count(JobState.ACTIVE)
+        result.requested += active
+        result.count += len(chosen) - active
+        result.skipped_ids += [one for one in ids if found[one] not in verb.states]
+
+    def _live_state_of(self, job_id: int) -> JobState | None:
+        shard = self._core.shard_of_id(job_id)
+        return None if shard is None else shard.state_of(job_id)
+
+    async def _change(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
+        owned, foreign = self._core.by_shard(ids)
+        skipped = result.skipped_ids
+        for number, indexes in owned.items():
+            left: Sequence[int] = [ids[index] for index in indexes]
+            shard = self._core.shards[number]
+            if verb.on_live is not None:
+                left = verb.on_live(shard, left, result)
+                self._core.after_decision(shard)
+            skipped += [job_id for job_id in left if shard.state_of(job_id) is not None]
+            gone = [job_id for job_id in left if shard.state_of(job_id) is None]
+            if gone and verb.on_ended is not None:
+                await self._change_ended(verb.on_ended, shard, gone, result)
+            elif gone:
+                skipped += gone
+                async for look in self._ended.look_up(gone):
+                    self._note_not_found(look, result)
+        skipped += [ids[index] for index in foreign]
+        result.not_found_ids += [ids[index] for index in foreign]
+
+    async def _change_ended(
+        self, change: OnEnded, shard: Shard, ids: Sequence[int], result: BulkResult
+    ) -> None:
+        """Holds `changing` from the first look to the commit, which all looks share."""
+        async with self._ended.changing:
+            async for look in self._ended.look_up(ids):
+                result.skipped_ids += change(shard, look, result)
+                self._core.after_decision(shard)
+                self._note_not_found(look, result)
+            await self._core.commits.wait()
+
+    async def _act_on_filter(
+        self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
+    ) -> None:
+        """Walks by id, a slice at a time; ends when there are no more."""
+        chosen = wanted.states & verb.states if wanted.states else verb.states
+        live, ended = chosen - KEPT_STATES, chosen & KEPT_STATES
+        if live:
+            await self._act_on_live(verb, replace(wanted, states=live), result, dry_run=dry_run)
+        if ended:
+            await self._core.commits.wait()
+            walk = EndedWalk(self._core, self._ended, replace(wanted, states=ended))
+            act = self._delete_page if verb is self._deletes else self._retry_page
+            while not walk.is_over:
+                await (_count_page if dry_run else act)(walk, result)
+                await asyncio.sleep(0)
+        # What a filter chose and something else changed meanwhile was not asked for by id.
+        result.skipped_ids[:] = result.full_ids
+        result.not_found_ids.clear()
+
+    async def _act_on_live(
+        self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
+    ) -> None:
+        slices = 0
+        for shard in shards_of(self._core, wanted):
+            async for found in live_slices(shard, wanted):
+                if dry_run:
+                    active = sum(state is JobState.ACTIVE for state in found.values())
+                    result.requested += active
+                    result.count += len(found) - active
+                elif verb.on_live is not None and found:
+                    verb.on_live(shard, list(found), result)
+                    self._core.after_decision(shard)
+                    slices += 1
+                    if slices % SLICES_A_COMMIT == 0:
+                        await self._core.commits.wait()
+                        # Or what ended would pile up in memory, and be put in order in one step.
+                        await self._ended.write()
+
+    async def _delete_page(self, walk: EndedWalk, result: BulkResult) -> None:
+        async with self._ended.changing:
+            result.count += await self._ended.delete(await walk.next_spans())
+
+    async def _retry_page(self, walk: EndedWalk, result: BulkResult) -> None:
+        """A commit is shared by some looks: each alone would cost as much as what it puts back."""
+        async with self._ended.changing:
+            decided = 0
+            async for look in walk.next_looks():
+                shard = self._core.shards[shard_of(look.ids[0])]
+                result.skipped_ids += self._retry(shard, look, result)
+                self._core.after_decision(shard)
+                decided += len(look.ids)
+                if decided >= SLICE_JOBS:
+                    decided = 0
+                    await self._core.commits.wait()
+            await self._core.commits.wait()
+
+    def _promote(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
+        left = decide_promote(shard, self._core.now(), ids)
+        result.count += len(ids) - len(left)
+        return left
+
+    def _cancel(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
+        cancelled, requested, left = decide_cancel(shard, self._core.now(), ids)
+        result.count += cancelled
+        result.requested += requested
+        return left
+
+    def _retry(self, shard: Shard, look: LookupResult, result: BulkResult) -> Sequence[int]:
+        """Puts back as many as may wait."""
+        fits, full = fitting(shard, [kept.record for kept in look.kept.values()])
+        if full is not None:
+            result.full = result.full or full
+            room = limits.SELECTION_IDS_MAX - len(result.full_ids)
+            result.full_ids += islice((i for i in look.kept if i not in fits), room)
+        ended = [(look.kept[job_id].record, look.kept[job_id].state) for job_id in fits]
+        left = decide_retry(shard, self._core.now(), ended)
+        result.count += len(ended) - len(left)
+        return [*left, *(one for one in look.ids if one not in fits)]
+
+    def _delete_waiting(
+        self, shard: Shard, ids: Sequence[int], result: BulkResult
+    ) -> Sequence[int]:
+        count, left = decide_delete_waiting(shard, self._core.now(), ids)
+        result.count += count
+        return left
+
+    def _delete_live(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
+        active = self._delete_waiting(shard, ids, result)
+        result.count += decide_delete_active(shard, self._core.now(), active)
+        return ()
+
+    def _delete_ended(self, shard: Shard, look: LookupResult, result: BulkResult) -> Sequence[int]:
+        """A fact a queue and state."""
+        left: list[int] = []
+        chosen: dict[tuple[str, JobState], list[tuple[int, int]]] = {}
+        for job_id in look.ids:
+            kept = look.kept.get(job_id)
+            if kept is None or shard.state_of(job_id) is not None:
+                left.append(job_id)
+                continue
+            chosen.setdefault((kept.record.queue, kept.state), []).append((job_id, 1))
+            result.count += 1
+        for (queue, state), runs in chosen.items():
+            decide_delete_ended(shard, self._core.now(), queue, state, runs)
+        return left
+
+    def _note_not_found(self, look: LookupResult, result: BulkResult) -> None:
+        """Notes which of the jobs that were looked up do not exist."""
+        missing = [i for i in look.ids if i not in look.kept and i not in look.damaged]
+        # One that somebody else put back meanwhile is live.
+        result.not_found_ids += [i for i in missing if self._live_state_of(i) is None]
+
+
+async def _count_page(walk: EndedWalk, result: BulkResult) -> None:
+    result.count += sum(span.count for span in await walk.next_spans())

@@ -1,0 +1,204 @@
+"""Pulls: jobs leased one call at a time.
+
+A job that a pull leased is somebody's only once the reply was taken. So a pull that is cancelled,
+or whose reply turns out to have reached nobody, gives its jobs back at once: they are as if never
+handed out, but for the delivery that was used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun, Pull
+from jobline_server.engine.decide.lease import leased_job
+from jobline_server.engine.decide.settle import held
+from jobline_server.engine.holder import Holder, InFlight
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import RunLease
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import LeaseReason
+from jobline_server.runtime.calls.pull_dedup import PullDedup, PullKey, Run, leases_of, runs_of
+from jobline_server.runtime.calls.returns import Returns
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.dispatcher import Dispatcher
+
+# The payload that one pull may carry.
+PULL_BYTES_MAX = 3 << 20
+
+
+class LongPoll:
+    """A pull that waits for jobs: a consumer for as long as the call lasts."""
+
+    def __init__(self, pull: Pull) -> None:
+        self.queues = pull.queues
+        self.lease_ms = pull.lease_ms or 0
+        self.payload_bytes_max = pull.message_bytes_max - limits.JOB_EXTRA_BYTES
+        self.leased: list[Leased] = []
+        self.arrived = asyncio.Event()
+        self._max_jobs = pull.max_jobs
+        self._worker = pull.worker
+        self._names = pull.names or None
+        self.in_flight = InFlight()
+        self._holders: dict[int, Holder] = {}
+        self._over = False
+        self.is_given_up = False
+
+    def room(self) -> tuple[int, int]:
+        """What is left of what it asked for."""
+        if self._over:
+            return 0, 0
+        left_bytes = PULL_BYTES_MAX - self.in_flight.payload_bytes
+        return self._max_jobs - self.in_flight.jobs, max(left_bytes, 0)
+
+    def names_for(self, _queue: str) -> frozenset[str] | None:
+        """The names it asked for, in every queue."""
+        return self._names
+
+    def holder_on(self, shard: Shard) -> Holder:
+        """A holder of its own: a pull's leases are extended one by one."""
+        holder = self._holders.get(shard.number)
+        if holder is None:
+            holder = self._holders[shard.number] = Holder(
+                self._worker, "", in_flight=self.in_flight
+            )
+        return holder
+
+    def take(self, leased: Leased) -> None:
+        """Jobs arrived."""
+        self.leased.append(leased)
+        self.arrived.set()
+
+    def end(self) -> None:
+        """It takes no more."""
+        self._over = True
+
+    def give_up(self) -> None:
+        """Nobody wants its reply any more."""
+        self.is_given_up = True
+        self.end()
+        self.arrived.set()
+
+
+class PullCalls:
+    """Leases jobs to callers, and takes back what did not arrive."""
+
+    def __init__(self, core: Core, dispatcher: Dispatcher, returns: Returns) -> None:
+        self._core = core
+        self._dispatcher = dispatcher
+        self._returns = returns
+        self._replies = PullDedup()
+
+    async def pull(self, pull: Pull) -> Leased:
+        """Leases jobs, and waits for the first one if asked to. The same request id again returns
+        those of its leases that are still held, and while the first such call is waiting it waits
+        for that one. If the call is cancelled its jobs go back; if it ends later without having
+        been answered, `untaken` gives them back.
+        """
+        until = asyncio.get_running_loop().time() + pull.wait_ms / 1_000
+        poll = LongPoll(pull)
+        if not pull.request_id:
+            leased = await self._lease(poll, until)
+        else:
+            key = PullKey.of(pull)
+            try:
+                known = await self._replies.of(key, until)
+            except TimeoutError:
+                # Its jobs are still to come: they are for the call that waits, and for repeats.
+                return Leased()
+            again = self._still_held(known)
+            if again.jobs:
+                self._replies.tell_again(key)
+                return again
+            with self._replies.asking(key, poll.give_up):
+                leased = await self._lease(poll, until)
+                self._replies.remember(key, leased)
+        # One reply says "runs, then jobs": another order is told job by job.
+        leased.one_by_one = not pull.accepts_runs or bool(leased.in_order)
+        return leased
+
+    def untaken(self, pull: Pull, leased: Leased) -> None:
+        """A reply reached nobody: its jobs go back, unless a repeat of the call was told the same
+        meanwhile.
+        """
+        if not pull.request_id or self._replies.lose(PullKey.of(pull)):
+            self._returns.start(leases_of(runs_of(leased)))
+
+    def give_back_rest(self, leases: Iterable[tuple[int, int]]) -> None:
+        """Jobs, as (id, delivery), had no place in the reply."""
+        self._returns.start(leases)
+
+    def give_back(self, pull: Pull) -> None:
+        """The caller has no use for the reply to this pull, which has a request id: what it leased
+        goes back, and if it still waits it leases nothing. Raises `Refused` with
+        IDEMPOTENCY_MISMATCH if another request had the same id.
+        """
+        self._returns.start(leases_of(self._replies.give_up(PullKey.of(pull))))
+
+    async def _lease(self, poll: LongPoll, until: float) -> Leased:
+        try:
+            await self._wait_for_jobs(poll, until)
+        except asyncio.CancelledError:
+            poll.is_given_up = True
+            raise
+        finally:
+            leased = together(poll.leased)
+            if poll.is_given_up:
+                self._returns.start(leases_of(runs_of(leased)))
+        return Leased() if poll.is_given_up else leased
+
+    async def _wait_for_jobs(self, poll: LongPoll, until: float) -> None:
+        has_time = until > asyncio.get_running_loop().time()
+        for _ in self._dispatcher.serve_slices(poll):
+            await asyncio.sleep(0)
+        if poll.leased or not has_time or self._core.draining:
+            poll.end()
+            return
+        self._dispatcher.join(poll)
+        try:
+            async with asyncio.timeout_at(until):
+                await poll.arrived.wait()
+        except TimeoutError:
+            pass
+        finally:
+            poll.end()
+            self._dispatcher.leave(poll)
+
+    def _still_held(self, runs: Iterable[Run]) -> Leased:
+        jobs: list[LeasedJob] = []
+        for job_id, delivery in leases_of(runs):
+            shard = self._core.shard_of_id(job_id)
+            lease = held(shard, job_id, delivery) if shard is not None else None
+            if isinstance(lease, Job):
+                jobs.append(leased_job(lease))
+            elif isinstance(lease, RunLease):
+                jobs.append(leased_member(lease, job_id))
+        return Leased(jobs=jobs)
+
+
+def together(parts: Sequence[Leased]) -> Leased:
+    """What was leased in several parts as one, in order."""
+    items = [item for part in parts for item in part.items()]
+    runs = [item for item in items if isinstance(item, LeasedRun)]
+    jobs = [item for item in items if isinstance(item, LeasedJob)]
+    is_runs_first = all(isinstance(item, LeasedRun) for item in items[: len(runs)])
+    return Leased(jobs, runs, [] if is_runs_first else items)
+
+
+def leased_member(lease: RunLease, job_id: int) -> LeasedJob:
+    """One job of a run, as if it had been handed out alone."""
+    lot = lease.lot
+    return LeasedJob(
+        id=job_id,
+        delivery=lease.delivery,
+        queue=lot.queue.name,
+        options=lot.options,
+        payload=lot.payloads[job_id - lot.first_id],
+        attempt=1,
+        reason=LeaseReason.FIRST,
+        lease_ms=lease.lease_ms,
+        worker_checkpoint=b"",
+        pushed_ms=lot.pushed_ms,
+        job_key="",
+    )

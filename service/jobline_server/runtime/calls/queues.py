@@ -1,0 +1,205 @@
+"""Operators' calls on queues."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.queues import (
+    decide_delete_queue,
+    decide_pause_queue,
+    decide_resume_queue,
+    decide_update_queue,
+    existing_queue,
+)
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState, QueueSettings
+from jobline_server.runtime.calls.bulk import Bulk
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended.ended_jobs import EndedJobs
+from jobline_server.runtime.queries.paging import first_names, page_by_name, queue_bytes
+from jobline_server.runtime.queries.walks import SLICE_JOBS
+from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
+
+# Priorities that a view lists, and lanes whose heads it looks at to find the oldest job.
+PRIORITIES_SHOWN_MAX = 100
+LANES_LOOKED_AT_MAX = 1_000
+# Names that a step of a list looks at.
+STEP_NAMES = 4_000
+# How often what came in while a queue was emptied is deleted in slices, before it goes in one step.
+DELETE_ROUNDS = 10
+WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
+CLEANED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE})
+
+
+class Queues:
+    """Reads and changes queues."""
+
+    def __init__(
+        self, core: Core, ended: EndedJobs, bulk: Bulk, new_operation: Callable[[], str]
+    ) -> None:
+        self._core = core
+        self._ended = ended
+        self._bulk = bulk
+        self._new_operation = new_operation
+        # Queues that are being deleted, and when that is over.
+        self._deletes: dict[str, asyncio.Event] = {}
+
+    async def list_queues(
+        self, *, page_size: int, page_token: str, prefix: str
+    ) -> tuple[list[QueueView], str]:
+        """A page of queues by name; the token is the last name of the page before. A page may end
+        early, with one queue at least, for the bytes that it shows.
+        """
+        first = await first_names(self._names(page_token, prefix), page_size + 1)
+        return page_by_name(first, page_size, self._shown, queue_bytes)
+
+    def _names(self, after: str, prefix: str) -> Iterator[list[str]]:
+        """Names of queues behind one, some at a time."""
+        for shard in self._core.shards:
+            names = list(shard.queues)
+            for at in range(0, len(names), STEP_NAMES):
+                part = names[at : at + STEP_NAMES]
+                yield [name for name in part if name > after and name.startswith(prefix)]
+
+    def _shown(self, name: str) -> QueueView | None:
+        shard = self._core.shard_of_queue(name)
+        queue = shard.queues.get(name)
+        return None if queue is None else self._view(shard, queue)
+
+    def get_queue(self, queue: str) -> QueueView:
+        """One queue. Raises `Refused` with QUEUE_NOT_FOUND."""
+        shard = self._core.shard_of_queue(queue)
+        return self._view(shard, existing_queue(shard, queue))
+
+    async def update_queue(
+        self, queue: str, settings: QueueSettings, mask: frozenset[str] | None, audit: Audit
+    ) -> QueueView:
+        """Changes settings; creates the queue if it is not there."""
+        shard = self._core.shard_of_queue(queue)
+        decide_update_queue(shard, self._core.now(), queue, settings, mask)
+        self._ended.places.note_queue(queue)
+        return await self._changed(shard, queue)
+
+    async def pause_queue(self, queue: str, audit: Audit) -> QueueView:
+        """Stops handing out."""
+        shard = self._core.shard_of_queue(queue)
+        decide_pause_queue(shard, self._core.now(), queue, audit.principal, audit.reason)
+        return await self._changed(shard, queue)
+
+    async def resume_queue(self, queue: str, audit: Audit) -> QueueView:
+        """Hands out again."""
+        shard = self._core.shard_of_queue(queue)
+        decide_resume_queue(shard, self._core.now(), queue)
+        return await self._changed(shard, queue)
+
+    async def _changed(self, shard: Shard, queue: str) -> QueueView:
+        self._core.after_decision(shard)
+        await self._core.commits.wait()
+        return self.get_queue(queue)
+
+    async def drain_queue(self, queue: str, *, dry_run: bool, audit: Audit) -> BulkResult:
+        """Deletes what waits."""
+        existing_queue(self._core.shard_of_queue(queue), queue)
+        selection = Selection(filter=JobFilter(queue=queue, states=WAITING))
+        return await self._bulk.delete_jobs(selection, dry_run=dry_run, audit=audit)
+
+    async def clean_queue(
+        self,
+        queue: str,
+        *,
+        states: frozenset[JobState],
+        older_than_ms: int,
+        dry_run: bool,
+        audit: Audit,
+    ) -> BulkResult:
+        """Deletes ended jobs in these states; none: all but DEAD ones."""
+        existing_queue(self._core.shard_of_queue(queue), queue)
+        before_ms = self._core.now().wall_ms - older_than_ms if older_than_ms else None
+        wanted = JobFilter(queue=queue, states=states or CLEANED, ended_before_ms=before_ms)
+        selection = Selection(filter=wanted)
+        return await self._bulk.delete_jobs(selection, dry_run=dry_run, audit=audit)
+
+    async def delete_queue(
+        self, queue: str, *, force: bool, dry_run: bool, audit: Audit
+    ) -> BulkResult:
+        """Deletes a queue with all its jobs: what lives in slices, then the rest in one fact. It
+        hands out nothing meanwhile, so that nothing becomes active. A second call waits for the
+        first, and finds no queue then.
+        """
+        while (under_way := self._deletes.get(queue)) is not None:
+            await under_way.wait()
+        shard = self._core.shard_of_queue(queue)
+        found = existing_queue(shard, queue)
+        result = BulkResult(operation_id=self._new_operation())
+        if found.active and not force:
+            message = f"queue {queue} has {found.active} active jobs; set force to delete it"
+            raise Refused(RefusalKind.QUEUE_ACTIVE, message, field="force")
+        if dry_run:
+            result.count = found.live() + sum(found.ended.values())
+            return result
+        found.deleting = True
+        over = self._deletes[queue] = asyncio.Event()
+        try:
+            for _ in range(DELETE_ROUNDS):
+                result.count += await self._bulk.delete_live(queue, with_active=force)
+                if found.live() <= SLICE_JOBS:
+                    break
+            result.count += decide_delete_queue(shard, self._core.now(), queue, force=force)
+            self._core.after_decision(shard)
+        finally:
+            # It is there still if the caller went away, or the disk failed.
+            found.deleting = False
+            del self._deletes[queue]
+            over.set()
+            shard.wake(found)
+            self._core.serve(shard)
+        await self._core.commits.wait()
+        return result
+
+    def _view(self, shard: Shard, queue: Queue) -> QueueView:
+        return QueueView(
+            name=queue.name,
+            shard=shard.number,
+            settings=queue.settings,
+            scheduled=queue.scheduled,
+            ready=queue.ready,
+            active=queue.active,
+            unhandled=self._unhandled(queue),
+            ended={state: count for state, count in queue.ended.items() if count},
+            priorities=_priorities(queue),
+            paused=queue.paused,
+            paused_by=queue.paused_by,
+            pause_reason=queue.pause_reason,
+            oldest_ready_ms=_oldest_ready_ms(queue),
+            created_ms=queue.created_ms,
+            pushed_total=queue.pushed_total,
+            completed_total=queue.completed_total,
+            failed_total=queue.failed_total,
+        )
+
+    def _unhandled(self, queue: Queue) -> int:
+        """READY jobs with a name that nobody who is connected handles; 0 while nobody is."""
+        rings = self._core.rings
+        handled = rings.names(queue.name)
+        if handled is None or not rings.consumers(queue.name):
+            return 0
+        ranks = queue.ranks(handled)
+        return queue.ready - sum(lane.ready for rank in ranks for lane in rank)
+
+
+def _priorities(queue: Queue) -> list[tuple[int, int]]:
+    ranks = islice(queue.ranks(None), PRIORITIES_SHOWN_MAX)
+    return [(rank[0].priority, sum([lane.ready for lane in rank])) for rank in ranks]
+
+
+def _oldest_ready_ms(queue: Queue) -> int:
+    """When the head that waits longest was pushed, of the lanes of the highest priorities; 0 if
+    nothing is ready.
+    """
+    lanes = islice(chain.from_iterable(queue.ranks(None)), LANES_LOOKED_AT_MAX)
+    heads = [lane.head() for lane in lanes]
+    return min([head.pushed_ms for head in heads if head is not None], default=0)

@@ -1,0 +1,188 @@
+"""Settles over all shards: ack, fail, release and extend, each outcome back at its index.
+
+What the engine does not know any more may have ended under the very lease that is settled again:
+the finished file says so, and only then is anybody told ALREADY_DONE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from jobline_server.engine.commands import (
+    ExtendItem,
+    FailItem,
+    FailResult,
+    NotDone,
+    ReleaseItem,
+)
+from jobline_server.engine.decide.ack import are_in_order, decide_ack
+from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
+from jobline_server.engine.lot import RunLease
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import AttemptOutcome, JobState, Now, SettleOutcome
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended.ended_jobs import EndedJobs, Kept
+
+NOT_FOUND = SettleOutcome.NOT_FOUND
+
+# Deliveries are greater.
+_NO_DELIVERY = 0
+
+
+class Repeated(NamedTuple):
+    """How a job stands that was settled: its state, and how its last hand-out did not end."""
+
+    states: frozenset[JobState]
+    not_after: frozenset[AttemptOutcome]
+
+
+_NOT_SETTLED = frozenset({AttemptOutcome.STALLED, AttemptOutcome.RELEASED})
+ACKED = Repeated(
+    frozenset({JobState.COMPLETED, JobState.CANCELLED}), _NOT_SETTLED | {AttemptOutcome.FAILED}
+)
+FAILED = Repeated(frozenset({JobState.DEAD, JobState.CANCELLED}), _NOT_SETTLED)
+NEVER = Repeated(frozenset(), frozenset())
+
+Item = TypeVar("Item", ReleaseItem, ExtendItem)
+
+# Acks that are decided at a time: ten milliseconds or so, for those of single jobs and small lots;
+# in order on one lease they cost next to nothing.
+ACKS_AT_ONCE = 1_000
+# Fails, releases and extends that are: a fail that kills its job takes 25 microseconds.
+ITEMS_AT_ONCE = 250
+# Leases that more acks may be on which are decided at a time.
+LEASES_TOGETHER = 32
+
+
+class Settles:
+    """Decides settles; waiting for the commit is up to the caller."""
+
+    def __init__(self, core: Core, ended: EndedJobs) -> None:
+        self._core = core
+        self._ended = ended
+
+    def ack(
+        self,
+        ids: list[int],
+        deliveries: list[int],
+        results: dict[int, bytes],
+        *,
+        in_order: bool = False,
+    ) -> NotDone:
+        """Settles jobs as done. `in_order`: it is known that they `are_in_order`."""
+        core = self._core
+        only = core.one_shard((ids[0], ids[-1]) if in_order else ids)
+        if only is not None:
+            exceptions = decide_ack(only, core.now(), ids, deliveries, results, in_order=in_order)
+            core.after_decision(only)
+            return exceptions
+        owned, foreign = core.by_shard(ids)
+        exceptions = [(index, NOT_FOUND) for index in foreign]
+        for number, indexes in owned.items():
+            shard = core.shards[number]
+            part = decide_ack(
+                shard,
+                core.now(),
+                [ids[index] for index in indexes],
+                [deliveries[index] for index in indexes],
+                results,
+            )
+            exceptions.extend((indexes[at], outcome) for at, outcome in part)
+            core.after_decision(shard)
+        return sorted(exceptions)
+
+    def cost_little(self, ids: list[int], deliveries: list[int]) -> bool:
+        """Whether acks `are_in_order` and on a few leases: those are decided by the stretch."""
+        shard = self._core.one_shard((ids[0], ids[-1]))
+        if shard is None or ids[-1] - ids[0] != len(ids) - 1:
+            return False
+        next_id = ids[0]
+        for _ in range(LEASES_TOGETHER):
+            lease, _ = shard.find_lease(next_id)
+            if not isinstance(lease, RunLease):
+                return False
+            next_id = lease.lot.first_id + lease.start + lease.count
+            if next_id > ids[-1]:
+                return are_in_order(ids, deliveries)
+        return False
+
+    def fail(self, items: Sequence[FailItem]) -> list[FailResult]:
+        """Settles jobs as failed."""
+        core = self._core
+        owned, _ = core.by_shard(item.id for item in items)
+        results = [FailResult(NOT_FOUND)] * len(items)
+        for number, indexes in owned.items():
+            shard = core.shards[number]
+            part = decide_fail(shard, core.now(), [items[index] for index in indexes])
+            for index, result in zip(indexes, part, strict=True):
+                results[index] = result
+            core.after_decision(shard)
+        return results
+
+    def release(self, items: Sequence[ReleaseItem]) -> NotDone:
+        """Gives jobs back."""
+        return self._settle(items, decide_release)
+
+    def extend(self, items: Sequence[ExtendItem]) -> NotDone:
+        """Keeps leases alive and takes reports."""
+        return self._settle(items, decide_extend)
+
+    def _settle(
+        self, items: Sequence[Item], decide: Callable[[Shard, Now, list[Item]], NotDone]
+    ) -> NotDone:
+        core = self._core
+        owned, foreign = core.by_shard(item.id for item in items)
+        exceptions = [(index, NOT_FOUND) for index in foreign]
+        for number, indexes in owned.items():
+            shard = core.shards[number]
+            part = decide(shard, core.now(), [items[index] for index in indexes])
+            exceptions.extend((indexes[at], outcome) for at, outcome in part)
+            core.after_decision(shard)
+        return sorted(exceptions)
+
+    async def explain_missing(
+        self,
+        leases: Sequence[tuple[int, int]],
+        exceptions: NotDone,
+        *,
+        repeated: Repeated,
+    ) -> NotDone:
+        """Replaces NOT_FOUND where the finished file knows the job: ended by such a settle under
+        this very lease is ALREADY_DONE, anything else is LEASE_LOST. `leases` are (id, delivery)
+        by index.
+        """
+        missing = {leases[index][0] for index, outcome in exceptions if outcome is NOT_FOUND}
+        if not missing:
+            return exceptions
+        # Under which delivery a job was settled like this.
+        ended: dict[int, int] = {}
+        async for look in self._ended.look_up(sorted(missing)):
+            # Of a job that cannot be read only this is known: its lease is over.
+            ended.update(dict.fromkeys(look.damaged, _NO_DELIVERY))
+            for job_id, kept in look.kept.items():
+                ended[job_id] = _settled_by(kept, repeated)
+        return [
+            (index, _explained(ended, *leases[index]) if outcome is NOT_FOUND else outcome)
+            for index, outcome in exceptions
+        ]
+
+
+def _settled_by(kept: Kept, repeated: Repeated) -> int:
+    """The delivery whose settle, of this kind, ended a job; none if something else did: its last
+    lease may have been lost or given back, and the job cancelled since.
+    """
+    record = kept.record
+    last = record.history[-1] if record.history else None
+    if kept.outcome not in repeated.states:
+        return _NO_DELIVERY
+    if last is not None and last.delivery == record.delivery and last.outcome in repeated.not_after:
+        return _NO_DELIVERY
+    return record.delivery
+
+
+def _explained(ended: Mapping[int, int], job_id: int, delivery: int) -> SettleOutcome:
+    if job_id not in ended:
+        return NOT_FOUND
+    is_repeated = ended[job_id] == delivery
+    return SettleOutcome.ALREADY_DONE if is_repeated else SettleOutcome.LEASE_LOST

@@ -1,0 +1,176 @@
+"""Statistics: counts and health of the server, and who is connected."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Sequence
+from itertools import chain
+
+from jobline_server.dispatch.frames import Worker
+from jobline_server.dispatch.session import Phase
+from jobline_server.engine.holder import Holder
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.values import EndReason, JobState
+from jobline_server.runtime.calls.streams import Streams, shown_name
+from jobline_server.runtime.calls.worker_stream import WorkerStream
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended.ended_jobs import LOOKUP_JOBS, EndedJobs
+from jobline_server.runtime.queries.paging import page_by_name, worker_bytes
+from jobline_server.runtime.views import DeadCount, ServerView, ShardView, WorkerView
+
+# Queues of a step: each takes a microsecond or two.
+STEP_QUEUES = 2_000
+
+
+class Statistics:
+    """Reads counts that are kept anyway."""
+
+    def __init__(self, core: Core, streams: Streams, ended: EndedJobs) -> None:
+        self._core = core
+        self._streams = streams
+        self._ended = ended
+
+    async def of_server(self) -> ServerView:
+        """Counts over all shards and queues, added up some queues at a time."""
+        core = self._core
+        view = ServerView(
+            started_ms=core.started_ms,
+            queues=0,
+            scheduled=0,
+            ready=0,
+            active=0,
+            dead=0,
+            completed=0,
+            pushed_total=0,
+            completed_total=0,
+            failed_total=0,
+            workers=len(self._streams.ports),
+            commits=core.commits.commits,
+            commit_ms=core.commits.commit_seconds * 1_000,
+            loop_lag_ms=core.heartbeat.lag.longest() * 1_000,
+            keys=core.load.keys,
+            disk_full=core.commits.disk_full,
+            waiting_bytes=core.load.payload_bytes,
+            shards=[],
+        )
+        for shard, place in zip(core.shards, core.commits.positions, strict=True):
+            queues = list(shard.queues.values())
+            live_jobs = 0
+            for at in range(0, len(queues), STEP_QUEUES):
+                live_jobs += _count(view, queues[at : at + STEP_QUEUES])
+                await asyncio.sleep(0)
+            view.queues += len(queues)
+            view.shards.append(
+                ShardView(
+                    shard=shard.number,
+                    epoch=shard.epoch,
+                    offset=shard.committed,
+                    checkpoint_offset=place.checkpoint_offset,
+                    live_jobs=live_jobs,
+                    queues=len(queues),
+                )
+            )
+        return view
+
+    async def of_dead_letters(self, queue: str) -> list[DeadCount]:
+        """Returns what dead jobs have in common, the most frequent first."""
+        await self._ended.write()
+        counts: list[DeadCount] = []
+        for number, group in enumerate(await self._ended.ended_store.dead_statistics(queue), 1):
+            counts.append(
+                DeadCount(
+                    queue=group.queue,
+                    name=group.name,
+                    reason=EndReason(group.reason),
+                    error_type=group.error_type,
+                    count=group.count,
+                    oldest_ms=group.oldest_ms,
+                    newest_ms=group.newest_ms,
+                )
+            )
+            if number % LOOKUP_JOBS == 0:
+                await asyncio.sleep(0)
+        return counts
+
+    def list_workers(
+        self, *, page_size: int, page_token: str, queue: str
+    ) -> tuple[list[WorkerView], str]:
+        """A page of workers by session: those that are connected, and lost ones whose leases wait
+        for them. Which queues a lost one took from is not known, so `queue` leaves it out. A page
+        may end early, with one worker at least, for the bytes that it shows.
+        """
+        ports, lost = self._streams.ports, {} if queue else self._lost()
+        sessions = {
+            name: session
+            for session in chain(ports, lost)
+            if (name := shown_name(session)) > page_token
+            and (not queue or any(taken == queue for taken, _ in ports[session].queues))
+        }
+
+        def show(name: str) -> WorkerView:
+            session = sessions[name]
+            port = ports.get(session)
+            return self._shown(lost[session]) if port is None else _shown(port)
+
+        first = heapq.nsmallest(page_size + 1, sessions)
+        return page_by_name(first, page_size, show, worker_bytes)
+
+    def _lost(self) -> dict[str, list[Holder]]:
+        """The holders of each session that holds leases and has no stream."""
+        lost: dict[str, list[Holder]] = {}
+        for shard in self._core.shards:
+            for session, holder in shard.holders.items():
+                if holder.leases and session not in self._streams.ports:
+                    lost.setdefault(session, []).append(holder)
+        return lost
+
+    def _shown(self, holders: Sequence[Holder]) -> WorkerView:
+        last_seen_ms = max(holder.last_seen_ms for holder in holders)
+        # One for all shards, or after a restart one for each: leases may be a million.
+        in_flights = {id(holder.in_flight): holder.in_flight.jobs for holder in holders}
+        return WorkerView(
+            session=shown_name(holders[0].session_id),
+            worker=Worker(id=holders[0].worker),
+            queues=(),
+            handlers=(),
+            window=0,
+            in_flight=sum(in_flights.values()),
+            connected_ms=0,
+            last_heard_ms=self._core.clock.wall_at(last_seen_ms),
+            draining=False,
+            lost=True,
+        )
+
+
+def _count(view: ServerView, queues: Sequence[Queue]) -> int:
+    """Adds queues to the counts, and returns how many live jobs they have."""
+    live_jobs = 0
+    for queue in queues:
+        ended = queue.ended
+        live_jobs += queue.live()
+        view.scheduled += queue.scheduled
+        view.ready += queue.ready
+        view.active += queue.active
+        view.dead += ended.get(JobState.DEAD, 0)
+        view.completed += ended.get(JobState.COMPLETED, 0)
+        view.pushed_total += queue.pushed_total
+        view.completed_total += queue.completed_total
+        view.failed_total += queue.failed_total
+    return live_jobs
+
+
+def _shown(port: WorkerStream) -> WorkerView:
+    session = port.session
+    return WorkerView(
+        session=shown_name(session.session_id),
+        worker=session.open.worker,
+        queues=session.open.queues,
+        handlers=session.open.handlers,
+        window=session.window.jobs,
+        in_flight=session.in_flight.jobs,
+        connected_ms=session.connected_ms,
+        last_heard_ms=session.heard_wall_ms,
+        draining=session.phase is Phase.DRAINING,
+        lost=False,
+    )

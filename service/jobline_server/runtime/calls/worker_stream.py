@@ -1,0 +1,293 @@
+"""A stream port: one worker session joined to the engine.
+
+It is what the shell of one call holds: frames go in, frames come out. The session knows the
+protocol, the engine knows the jobs; what stands here is who is told what when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from jobline_server.dispatch.frames import Goaway, ServerFrame, WorkerFrame
+from jobline_server.dispatch.session import Phase, Session
+from jobline_server.engine import limits
+from jobline_server.engine.commands import (
+    ExtendItem,
+    Leased,
+    RefusalKind,
+    Refused,
+)
+from jobline_server.engine.decide.expiry import disconnect
+from jobline_server.engine.holder import Holder, InFlight
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import ReleaseReason, RevokeReason, SettleOutcome
+from jobline_server.runtime.calls.confirms import Confirms
+from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
+from jobline_server.runtime.calls.returns import Returns
+from jobline_server.runtime.calls.settles import ITEMS_AT_ONCE, Settles
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.dispatcher import Dispatcher
+
+# What a worker may leave unread of what its frames are answered: confirms, outcomes and revokes,
+# about 100 bytes of memory each. More of its frames are not read before that: a worker may send
+# faster than it reads, or never read.
+UNREAD_MAX = 20_000
+
+
+class WorkerStream:
+    """One open stream. It is the taker of its session's jobs."""
+
+    def __init__(
+        self,
+        core: Core,
+        dispatcher: Dispatcher,
+        settles: Settles,
+        returns: Returns,
+        session: Session,
+        *,
+        grace_ms: int,
+        left: Callable[[WorkerStream], None],
+    ) -> None:
+        self._core = core
+        self._dispatcher = dispatcher
+        self._settles = settles
+        self._returns = returns
+        self.session = session
+        self.holders: dict[int, Holder] = {}
+        self.queues = session.open.queues
+        self.lease_ms = session.open.lease_ms or 0
+        self.payload_bytes_max = session.open.message_bytes_max - limits.JOB_EXTRA_BYTES
+        self._grace_ms = grace_ms
+        self._left = left
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._ended = False
+        self._taken = False
+        self._has_room = asyncio.Event()
+        # Nothing here may hold the port itself: a stream that broke is to be gone at once, and not
+        # when the garbage collector comes by.
+        self._confirms = Confirms(core, settles, session, ready=self._wake.set)
+
+    # As a taker.
+
+    @property
+    def in_flight(self) -> InFlight:
+        """What its worker has unfinished."""
+        return self.session.in_flight
+
+    def room(self) -> tuple[int, int]:
+        """What its window has left."""
+        return self.session.room()
+
+    def names_for(self, queue: str) -> frozenset[str] | None:
+        """The names it handles."""
+        return self.session.names_for(queue)
+
+    def holder_on(self, shard: Shard) -> Holder:
+        """The session's holder on a shard; all of them share the session's tally."""
+        holder = self.holders.get(shard.number)
+        if holder is None:
+            worker = self.session.open.worker
+            shard.mono_ms = self._core.now().mono_ms
+            holder = shard.session_holder(self.session.session_id, worker.id, worker.version)
+            holder.count_with(self.session.in_flight)
+            self.holders[shard.number] = holder
+        return holder
+
+    def take(self, leased: Leased) -> None:
+        """Jobs were leased to it."""
+        leased.one_by_one = not self.session.open.accepts_runs
+        self.session.deliver(leased)
+        self._wake.set()
+
+    def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:
+        """The worker should stop working on a job."""
+        self.session.revoke(job_id, delivery, reason)
+        self._wake.set()
+
+    def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
+        """Jobs wait that no connected worker handles."""
+        self.session.tell_unhandled(queue, names)
+        self._wake.set()
+
+    def goaway(self, goaway: Goaway) -> None:
+        """The worker should move."""
+        self.session.goaway(goaway, self._core.now())
+        self._dispatcher.leave(self)
+        self._wake.set()
+
+    # As a port.
+
+    def answer_open(self) -> None:
+        """Says what the session still holds: at once, or, if that is much, by and by as the first
+        frame is asked for.
+        """
+        if self.session.in_flight.jobs > limits.HELD_SLICE_LEASES:
+            self.session.is_resuming = True
+        else:
+            for _ in self._list_held():
+                pass
+
+    def _list_held(self) -> Iterator[None]:
+        ids: list[int] = []
+        deliveries: list[int] = []
+        for holder in list(self.holders.values()):
+            for some_ids, some_deliveries in holder.held_slices():
+                ids += some_ids
+                deliveries += some_deliveries
+                yield
+        self.session.opened(ids, deliveries)
+
+    async def _list_much(self) -> None:
+        for _ in self._list_held():
+            await asyncio.sleep(0)
+            if self.session.phase is Phase.ENDED:
+                return
+        self._dispatcher.welcome(self)
+
+    def receive(self, frame: WorkerFrame) -> None:
+        """Takes a frame in one go."""
+        for _ in self.receive_slices(frame):
+            pass
+
+    def receive_slices(self, frame: WorkerFrame) -> Iterator[None]:
+        """Takes a frame: settles, reports, then the window, so that room is used at once. Yields
+        between two slices of what is much, for the caller to let the loop go on.
+        """
+        session = self.session
+        if session.phase is Phase.ENDED:
+            # Its leases may be another stream's by now; what is not confirmed is said again there.
+            return
+        now = self._core.now()
+        session.handle_any(now)
+        for holder in self.holders.values():
+            holder.last_seen_ms = now.mono_ms
+        if frame.open is not None:
+            session.handle_open()
+        if frame.settles:
+            yield from self._confirms.handle(frame.settles)
+        yield from self._extend(frame.extends)
+        self._handle_rest(frame)
+
+    def _handle_rest(self, frame: WorkerFrame) -> None:
+        session = self.session
+        if session.phase is Phase.ENDED:
+            return
+        if frame.window is not None:
+            session.handle_window(frame.window)
+        if frame.drain:
+            session.handle_drain()
+            self._dispatcher.leave(self)
+        if session.phase is Phase.OPEN:
+            self._dispatcher.welcome(self)
+
+    def _extend(self, extends: Sequence[ExtendItem]) -> Iterator[None]:
+        for start in range(0, len(extends), ITEMS_AT_ONCE):
+            if start:
+                yield
+            if self.session.phase is Phase.ENDED:
+                return
+            items = extends[start : start + ITEMS_AT_ONCE]
+            for index, outcome in self._settles.extend(items):
+                item = items[index]
+                cancelled = outcome is SettleOutcome.CANCELLED
+                # A cancelled job is still held: its worker stops, and settles it.
+                reason = RevokeReason.CANCELLED if cancelled else RevokeReason.LEASE_LOST
+                self.revoke(item.id, item.delivery, reason)
+
+    def half_close(self) -> None:
+        """The worker sent its last frame; what it still has goes back. Not so if the stream is over
+        already: its worker may be back on another one, and have it all there.
+        """
+        if self.session.phase is Phase.ENDED:
+            return
+        self.session.handle_half_close()
+        self._dispatcher.leave(self)
+        self._wake.set()
+
+    async def wait_room(self) -> None:
+        """Waits while the worker has to read too much before it may say more."""
+        while self._confirms.pending + self.session.unsent > UNREAD_MAX:
+            if self.session.phase is Phase.ENDED:
+                return
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    async def next_frame(self) -> ServerFrame | None:
+        """Waits for something to send; None when the stream is over, and OK. Raises `Refused` with
+        PROTOCOL_MISTAKE for a worker gone silent, SESSION_TAKEN if it is on another stream.
+        """
+        if self.session.is_resuming:
+            await self._list_much()
+        # Who asks for a frame has written the one before.
+        if self.session.handle_written() and self.session.phase is Phase.OPEN:
+            self._dispatcher.welcome(self)
+        # Where a settle cannot be answered the worker comes back, and settles again.
+        while not self._ended and not self._confirms.has_failed:
+            self._wake.clear()
+            now = self._core.now()
+            if self.session.is_time_up(now):
+                # With a last frame, if there is one.
+                self.end()
+            frame = self.session.frame_to_send(now)
+            self._has_room.set()
+            if frame is not None:
+                return frame
+            if self.session.is_over():
+                self._leave(goodbye=True)
+                return None
+            if self.session.is_silent(now) and not self.session.half_closed:
+                raise Refused(RefusalKind.PROTOCOL_MISTAKE, "the worker went silent")
+            await self._pause(self.session.next_deadline() - now.mono_ms)
+        # The server ends the stream: the worker said no goodbye, and comes back with its session,
+        # after a restart too.
+        self._leave(goodbye=False)
+        if self._taken:
+            raise Refused(RefusalKind.SESSION_TAKEN, "a newer stream took up the session")
+        return None
+
+    async def _pause(self, milliseconds: int) -> None:
+        try:
+            async with asyncio.timeout(max(milliseconds, 1) / 1_000):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    def handle_unsent(self, leases: Iterable[tuple[int, int]]) -> None:
+        """Jobs, as (id, delivery), were in a frame that could not be written."""
+        self._returns.start(leases)
+
+    def end(self) -> None:
+        """The server ends the stream."""
+        self._ended = True
+        self._wake.set()
+
+    def give_way(self) -> None:
+        """A newer stream takes up the session: this one ends, and leaves the leases to it."""
+        self._taken = True
+        self.disconnect()
+        self.end()
+
+    def disconnect(self) -> None:
+        """The connection broke: the leases wait for the worker to return."""
+        self._leave(goodbye=False)
+
+    def _leave(self, *, goodbye: bool) -> None:
+        if self.session.phase is Phase.ENDED:
+            return
+        self.session.phase = Phase.ENDED
+        self._has_room.set()
+        self._dispatcher.leave(self)
+        self._left(self)
+        # Nobody has what was not sent, and nobody comes back for anything after a goodbye: it goes
+        # on at once, and that costs it nothing.
+        self.handle_unsent(
+            lease for leased in self.session.take_unsent() for lease in leases_of(runs_of(leased))
+        )
+        now = self._core.now()
+        for number, holder in self.holders.items():
+            if goodbye:
+                self._returns.start(holder.held(), ReleaseReason.INTERRUPTED)
+            shard = self._core.shards[number]
+            disconnect(shard, now, holder, grace_ms=self._grace_ms)

@@ -1,0 +1,252 @@
+"""The commit loop: what the engine decided goes to disk, and only then do others hear of it.
+
+The order of a commit:
+
+1. calls are decided and applied at once; facts gather in their shards
+2. when it pays (`storage.gather`), the facts of every shard are cut, in one step: one blob, one
+   offset a shard; blobs are made in slices, with the loop free in between
+3. one transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather
+4. the shards' committed offsets move
+5. the committed batches go to those who keep or watch what happened
+6. the calls that waited are answered
+
+A commit that fails for a full disk is tried again until there is room: memory is never rolled
+back. After any other failure nobody knows what is on disk, so the loop stops for good, and the
+process with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from jobline_server.engine import limits
+from jobline_server.engine.entries import Fact
+from jobline_server.engine.shard import Shard
+from jobline_server.runtime.commits.batches import CommittedBatch, JournalPosition
+from jobline_server.runtime.commits.cuts import Cut, rows_of
+from jobline_server.runtime.commits.disk import Disk, make_room
+from jobline_server.runtime.commits.replies import Answer, give, give_up
+from jobline_server.storage.commit_timer import BUFFERED_MS_MAX, WAIT_MS_MAX, CommitTimer
+from jobline_server.storage.store import DiskFull, JournalRow, Store
+from jobline_server.telemetry.calls import Histogram
+
+# How soon a commit that found the disk full is tried again.
+FULL_RETRY_SECONDS = 0.2
+# The loop's timers tick by the millisecond: what is due so soon is due.
+TICK_MS = 1
+
+
+class Commits:
+    """The commit loop, and how callers use it: `request_commit` for what may wait a little, `wait`
+    for what may not, `resolve_after_commit` for several callers that may not.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        shards: Sequence[Shard],
+        positions: Sequence[JournalPosition],
+        on_committed: Callable[[Sequence[CommittedBatch]], None],
+    ) -> None:
+        self._store = store
+        self._shards = shards
+        self.positions = positions
+        self._on_committed = on_committed
+        self._timer = CommitTimer()
+        self._noted = False
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._gathering: list[Answer] = []
+        self._flying: list[Answer] | None = None
+        self._closing = False
+        self.collect: Callable[[], None] = lambda: None
+        """Decides what waits for the cut; see `expect`."""
+        self._collecting = False
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        self._disk = Disk(store)
+        self._writing: list[Sequence[Fact]] = []
+        self.waits_for_room = True
+        """Whether a write that finds the disk full is tried again; not when the server stops: what
+        nobody was told of may go.
+        """
+        self.commits = 0
+        self.commit_seconds = 0.0
+        self.durations = Histogram()
+        self.exclusive = asyncio.Lock()
+        """Held while the store writes; a checkpoint takes it between two commits."""
+
+    def request_commit(self) -> None:
+        """Something was decided that nobody waits for: it is on disk within milliseconds."""
+        if not self._noted:
+            self._noted = True
+            self._timer.note(_now_ms())
+            self._loop.call_later(BUFFERED_MS_MAX / 1_000, self._wake.set)
+
+    @property
+    def has_crowd(self) -> bool:
+        """Whether what comes now will wait a little for others before it is written."""
+        return self._timer.has_crowd and not self.disk_full and not self.failed.done()
+
+    def expect(self) -> None:
+        """Somebody has come whose call `collect` will decide: with those of others, when the commit
+        is cut that it would have to wait for in any case.
+        """
+        if self._timer.note_callers(_now_ms()):
+            self._wake.set()
+
+    async def wait(self) -> None:
+        """Returns when all that was decided so far is on disk. Raises `Refused` with
+        STORAGE_FAILED if that will never be known.
+        """
+        if self._noted or self._flying is not None:
+            # One future a call: a call that is cancelled takes nobody along.
+            future: asyncio.Future[None] = self._loop.create_future()
+            self.resolve_after_commit([(future, None)])
+            await future
+
+    def resolve_after_commit(self, answers: Sequence[Answer]) -> None:
+        """Gives callers their answers when `wait` would return."""
+        if self._noted:
+            waiters = self._gathering
+            # Those who were expected are counted already.
+            if not self._collecting and self._timer.note_callers(_now_ms(), len(answers)):
+                self._wake.set()
+        elif self._flying is not None:
+            waiters = self._flying
+        else:
+            give(answers)
+            return
+        if self.failed.done():
+            give_up(answers)
+        else:
+            waiters += answers
+
+    async def run(self) -> None:
+        """Commits until `close`, or until a commit fails."""
+        try:
+            while await self._until_due():
+                async with self.exclusive:
+                    await self.commit_once()
+        except Exception as error:  # noqa: BLE001  # whatever it was, nobody may be answered now
+            self.fail(error)
+
+    def close(self) -> None:
+        """Has the loop commit what is left, and end."""
+        self._closing = True
+        self.waits_for_room = False
+        self._wake.set()
+
+    async def _until_due(self) -> bool:
+        """Waits until a commit is due; false when closing and nothing is left."""
+        while True:
+            due_ms = self._timer.due_ms()
+            if due_ms is None and self._closing:
+                return False
+            if due_ms is not None:
+                left_ms = due_ms - _now_ms()
+                if left_ms <= TICK_MS or self._closing:
+                    return True
+                if left_ms <= WAIT_MS_MAX:
+                    self._loop.call_later(left_ms / 1_000, self._wake.set)
+            self._wake.clear()
+            await self._wake.wait()
+            # Calls that arrived in the same iteration of the loop are decided before the cut.
+            await asyncio.sleep(0)
+
+    async def commit_once(self, captured: Callable[[], None] | None = None) -> None:
+        """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called
+        in the same step as the cut: what it sees is the state at the offsets that were cut.
+        """
+        self._collect()
+        self._timer.go()
+        self._noted = False
+        self._flying, self._gathering = self._gathering, []
+        cuts, ceilings = self._cut()
+        if captured is not None:
+            captured()
+        batches = [cut.batch for cut in cuts]
+        rows = await rows_of(cuts)
+        started = time.perf_counter()
+        if rows:
+            await self._write(rows, ceilings)
+        self.commits += 1
+        seconds = time.perf_counter() - started
+        self.commit_seconds += (seconds - self.commit_seconds) * 0.05
+        self.durations.add(seconds)
+        for shard_number, ceiling in ceilings.items():
+            self.positions[shard_number].id_ceiling = ceiling
+        for batch in batches:
+            batch.shard.committed = batch.offset
+            if not batch.shard.entries:
+                # What volatile jobs did since the cut waited, so as not to be told before it.
+                batch.volatile += batch.shard.take_happened()[1]
+        self._timer.landed()
+        self._on_committed(batches)
+        answers, self._flying = self._flying, None
+        give(answers)
+
+    def _cut(self) -> tuple[list[Cut], dict[int, int]]:
+        cuts: list[Cut] = []
+        ceilings: dict[int, int] = {}
+        for shard, position in zip(self._shards, self.positions, strict=True):
+            if not shard.entries:
+                continue
+            offset = shard.next_offset
+            facts = shard.take_entries()
+            happened, volatile = shard.take_happened()
+            batch = CommittedBatch(shard, offset, happened, shard.take_ended(), volatile)
+            cuts.append(Cut(batch, facts, position))
+            self._writing.append(facts)
+            if shard.next_sequence + limits.ID_BLOCK // 2 > position.id_ceiling:
+                ceilings[shard.number] = position.id_ceiling + limits.ID_BLOCK
+        return cuts, ceilings
+
+    async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
+        """Tries again for as long as the disk is full; pushes are refused meanwhile."""
+        while True:
+            try:
+                await self._store.commit(rows, ceilings)
+                break
+            except DiskFull:
+                if not self.waits_for_room:
+                    raise
+                self.disk_full = True
+                # Who waits for the next cut is refused now, and not when there is room.
+                self._collect()
+                # A delete that waits behind this commit needs it out of its way.
+                helps = make_room([*self._writing, *(shard.entries for shard in self._shards)])
+                if not (helps and await self._store.give_up_ballast(last=True)):
+                    await asyncio.sleep(FULL_RETRY_SECONDS)
+        self._writing.clear()
+        if not self._store.ballast_stands():
+            # This commit took the reserve: what is left of it belongs to acks.
+            self.disk_full = True
+
+    @property
+    def disk_full(self) -> bool:
+        """Whether pushes are refused for want of room."""
+        return self._disk.is_full
+
+    @disk_full.setter
+    def disk_full(self, is_full: bool) -> None:
+        self._disk.is_full = is_full
+
+    def fail(self, error: Exception) -> None:
+        """Nobody is answered from memory that the disk may not have."""
+        give_up([*(self._flying or []), *self._gathering])
+        if not self.failed.done():
+            self.failed.set_exception(error)
+        self._collect()
+
+    def _collect(self) -> None:
+        self._collecting = True
+        try:
+            self.collect()
+        finally:
+            self._collecting = False
+
+
+def _now_ms() -> float:
+    return time.monotonic() * 1_000

@@ -1,0 +1,54 @@
+"""Cuts: what the shards have in a commit, as the rows of the journal.
+
+All shards are cut in one step. To encode what came in during one fsync takes longer than a step
+may, so that goes in slices, with the loop free in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobline_server.engine.entries import Fact
+from jobline_server.runtime.commits.batches import CommittedBatch, JournalPosition
+from jobline_server.storage.codec import encode_batch
+from jobline_server.storage.store import JournalRow, chain_of
+
+# Facts are encoded for so long in one step, so many between two looks at the time.
+SLICE_SECONDS = 0.005
+PART_FACTS = 16
+
+
+class Cut(NamedTuple):
+    """What one shard has in a commit."""
+
+    batch: CommittedBatch
+    facts: Sequence[Fact]
+    position: JournalPosition
+
+
+async def rows_of(cuts: Sequence[Cut]) -> list[JournalRow]:
+    """The rows of a commit, in order; there is one commit at a time. Nothing changes a fact once it
+    was decided, so others may be decided meanwhile.
+    """
+    rows: list[JournalRow] = []
+    began = time.perf_counter()
+    for batch, facts, position in cuts:
+        parts: list[bytes] = []
+        for at in range(0, len(facts), PART_FACTS):
+            # The parts are the bytes of the whole: a batch is its entries, one after the other.
+            parts.append(encode_batch(facts[at : at + PART_FACTS]))
+            if time.perf_counter() - began >= SLICE_SECONDS:
+                await asyncio.sleep(0)
+                began = time.perf_counter()
+        blob, shard = b"".join(parts), batch.shard
+        after = chain_of(blob, position.chain)
+        rows.append(
+            JournalRow(shard.number, shard.epoch, batch.offset, position.chain, after, blob)
+        )
+        position.chain = after
+        position.journal_bytes += len(blob)
+        position.journal_rows += 1
+    return rows

@@ -1,0 +1,48 @@
+"""Whether the disk is full, said once when it begins and once when it ends; and which facts may
+have the last of the reserve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from jobline_server.engine.entries import Fact, JobsAgedOut, JobsDeleted, QueueChanged, QueueDeleted
+from jobline_server.storage.store import Store
+from jobline_server.telemetry.log import logger
+
+LOG = logger("runtime")
+# What the last of the reserve is for: retention, deletes, and settings that keep fewer jobs.
+MAKES_ROOM = (JobsDeleted, JobsAgedOut, QueueChanged, QueueDeleted)
+
+
+class Disk:
+    """What is known of the room on a store's disk."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._is_full = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether pushes are refused for want of room."""
+        return self._is_full
+
+    @is_full.setter
+    def is_full(self, is_full: bool) -> None:
+        if is_full == self._is_full:
+            return
+        self._is_full = is_full
+        if is_full:
+            LOG.error(
+                "the disk is full: pushes are refused, acks go on from the reserve; make room on "
+                "it, delete jobs, or keep fewer",
+                free_bytes=self._store.space().free_bytes,
+            )
+        else:
+            LOG.warning("the disk has room again: pushes are taken")
+
+
+def make_room(batches: Iterable[Sequence[Fact]]) -> bool:
+    """Whether something is deleted by any of these facts."""
+    return any(isinstance(fact, MAKES_ROOM) for fact in chain.from_iterable(batches))

@@ -1,0 +1,80 @@
+"""Spans: how long jobs waited to be handed out, and how long they ran until they completed.
+
+A histogram a queue, and one for all queues over a bound. Jobs that were handed out or completed
+together share an observation: a run is one, however long, and single jobs are counted by the moment
+that they have in common. Nothing here costs a step a job.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from operator import attrgetter
+
+from jobline_server.engine.commands import Leased
+from jobline_server.engine.endings import JobsEnded, RunsEnded
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.commits.batches import CommittedBatch
+from jobline_server.telemetry.calls import Histogram
+
+# Queues with histograms of their own, by who comes first; those that follow share one under "".
+QUEUES_MAX = 100
+OTHERS = ""
+# A job may wait or run for a moment or for a day.
+BOUNDS = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 86_400.0)
+
+_ready_ms = attrgetter("ready_ms")
+_leased_ms = attrgetter("leased_ms")
+
+
+class QueueDurations:
+    """Histograms of one queue."""
+
+    __slots__ = ("running", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = Histogram(BOUNDS)
+        self.running = Histogram(BOUNDS)
+
+
+class Durations:
+    """Histograms by queue."""
+
+    def __init__(self) -> None:
+        self.by_queue: dict[str, QueueDurations] = {}
+
+    def _of(self, queue: str) -> QueueDurations:
+        found = self.by_queue.get(queue)
+        if found is None:
+            name = queue if len(self.by_queue) < QUEUES_MAX else OTHERS
+            found = self.by_queue.get(name) or self.by_queue.setdefault(name, QueueDurations())
+        return found
+
+    def waited(self, queue: str, leased: Leased, now_ms: int) -> None:
+        """Jobs of a queue were handed out."""
+        add = self._of(queue).waiting.add
+        for run in leased.runs:
+            add(_seconds(run.ready_ms, now_ms), len(run.payloads))
+        for ready_ms, count in Counter(map(_ready_ms, leased.jobs)).items():
+            add(_seconds(ready_ms, now_ms), count)
+
+    def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
+        """Jobs ended, and it is on disk."""
+        for batch in batches:
+            for ending in batch.endings:
+                if isinstance(ending, RunsEnded):
+                    if ending.state is JobState.COMPLETED:
+                        add = self._of(ending.lot.queue.name).running.add
+                        add(_seconds(ending.leased_ms, ending.ended_ms), sum(ending.counts))
+                elif isinstance(ending, JobsEnded) and ending.state is JobState.COMPLETED:
+                    self._singles_ran(ending)
+
+    def _singles_ran(self, ending: JobsEnded) -> None:
+        add = self._of(ending.jobs[0].queue.name).running.add
+        for leased_ms, count in Counter(map(_leased_ms, ending.jobs)).items():
+            add(_seconds(leased_ms, ending.ended_ms), count)
+
+
+def _seconds(since_ms: int, until_ms: int) -> float:
+    """Never negative, whatever the wall clock did."""
+    return max(until_ms - since_ms, 0) / 1_000

@@ -1,0 +1,42 @@
+"""Evictions: dead letters that are deleted because their queue keeps no more of them. Nobody chose
+these jobs, so it is said, in the log and as a number in the metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobline_server.engine.entries import JobsDeleted
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.commits.batches import CommittedBatch
+from jobline_server.telemetry.log import logger
+
+LOG = logger("runtime")
+
+# A queue whose jobs keep dying loses them by the second: a line a queue in this time.
+LOG_EVERY_MS = 60_000
+
+
+class Evictions:
+    """Dead letters that were evicted since the start."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        # By queue: when it was in the log, and how many since.
+        self._logged: dict[str, tuple[int, int]] = {}
+
+    def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
+        """Counts those of committed batches."""
+        for batch in batches:
+            for fact, _ in batch.happened:
+                if isinstance(fact, JobsDeleted) and fact.evicted and fact.state is JobState.DEAD:
+                    self._evicted(fact.queue, sum(fact.counts), fact.at_ms)
+
+    def _evicted(self, queue: str, count: int, at_ms: int) -> None:
+        self.count += count
+        logged_ms, unsaid = self._logged.get(queue, (0, 0))
+        if at_ms - logged_ms < LOG_EVERY_MS:
+            self._logged[queue] = logged_ms, unsaid + count
+            return
+        LOG.warning("dead letters evicted", queue=queue, count=unsaid + count)
+        self._logged[queue] = at_ms, 0

@@ -1,0 +1,229 @@
+"""The way of ended jobs to the finished file.
+
+Endings of committed batches gather in the buffer and are written once a second, without fsync: the
+journal still tells of them until a checkpoint, which calls `sync` first. Whoever reads has the
+buffer written before, so nothing that ended is overlooked.
+
+While the disk is full what ended waits here, in order; only a checkpoint tries to write it, for
+whom it is room in the journal. Changes of what the file holds already (deleted, put
+back, stale) do not wait: they are what makes room, and nobody may decide on a record that was
+deleted. They are done at once and again in their place, which does no harm: an operation says what
+an id is from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from jobline_server.engine.decide.admin import decide_delete_ended
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.commits.batches import CommittedBatch
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended.retention_hints import RetentionHints
+from jobline_server.storage.ended_buffer import EndedBuffer, Taken
+from jobline_server.storage.ended_store import (
+    EndedJobStore,
+    EndedOp,
+    EndedRow,
+    MarkStale,
+    PutEnded,
+    RemoveEnded,
+)
+from jobline_server.storage.store import DiskFull
+
+# Of the jobs that a queue completes meanwhile only those are written that it keeps: at a million a
+# second a tenth. Written four times a second, a drain takes half as long again.
+WRITE_SECONDS = 1.0
+# Operations that are off the list once they are written: a failure repeats no more than these.
+WRITE_OPS = 500
+
+
+class EndedWriter:
+    """The shelf, and what waits between it and the finished file."""
+
+    def __init__(self, core: Core, ended_store: EndedJobStore) -> None:
+        self._core = core
+        self._ended_store = ended_store
+        self.hints = RetentionHints()
+        self._buffer = EndedBuffer()
+        self._pieces: Iterator[Taken] = iter(())
+        self._unwritten: list[EndedOp] = []
+        # So many of the first of them had their changes done while there was no room for them all.
+        self._changed = 0
+        self._writing = asyncio.Lock()
+        self._stopping = asyncio.Event()
+
+    def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
+        """Takes what ended onto the buffer, behind what it did not take before."""
+        try:
+            self._buffer.add(ending for batch in batches for ending in batch.endings)
+        except Exception as error:
+            if self._buffer.is_line_too_long():
+                self._core.commits.fail(error)
+            raise
+
+    async def step(self) -> bool:
+        """Waits a second and writes; returns whether to go on, which `stop` ends."""
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._stopping.wait()
+        except TimeoutError:
+            await self.write()
+        return not self._stopping.is_set()
+
+    def stop(self) -> None:
+        """Ends the loop after the write that is under way."""
+        self._stopping.set()
+
+    async def write(self) -> None:
+        """Writes what is in the buffer, before it returns; on a full disk, its changes: `find` has
+        the rest. A caller that is cancelled stops waiting, but not the write.
+        """
+        writing = asyncio.ensure_future(self._write_what_fits())
+        # A caller who left asks for no result; what failed is known to `commits`.
+        writing.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(writing)
+
+    async def sync(self) -> None:
+        """Makes everything that has ended so far durable in the finished file. Raises
+        `DiskFull`.
+        """
+        async with self._writing:
+            if self._core.commits.disk_full:
+                await self._change_at_once()
+            await self._write()
+        await self._ended_store.sync()
+
+    def find(self, job_ids: Sequence[int]) -> dict[int, EndedRow | None]:
+        """Those of some jobs, in order of id, that wait for room: the row that will be kept of
+        each, None if none will. Call `write` before, and look into the file after.
+        """
+        found: dict[int, EndedRow | None] = {}
+        for op in self._unwritten:
+            if isinstance(op, PutEnded):
+                row = op.row
+                found.update(dict.fromkeys(_within(job_ids, row.first_id, row.count), row))
+            elif isinstance(op, RemoveEnded | MarkStale):
+                for job_id in _within(job_ids, op.first_id, op.count):
+                    if job_id in found:
+                        found[job_id] = _changed(found[job_id], op)
+            else:
+                for job_id, known in found.items():
+                    found[job_id] = None if known and known.queue == op.queue else known
+        return found
+
+    async def _write_what_fits(self) -> None:
+        async with self._writing:
+            try:
+                if not self._core.commits.disk_full:
+                    await self._write()
+            except DiskFull:
+                self._core.commits.disk_full = True
+            if self._core.commits.disk_full:
+                await self._change_at_once()
+
+    async def _write(self) -> None:
+        """One try, in pieces of some milliseconds. What a full disk kept out in an earlier try is
+        nowhere else: it goes before what came later.
+        """
+        # While the buffer takes nothing, nobody may believe that all is written.
+        self._buffer.add(())
+        with self._failing():
+            await self._put()
+            await self._put_pieces()
+            self._pieces = self._buffer.slices()
+            await self._put_pieces()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """After any failure but a full disk nobody knows what reached the file, and only a start
+        reads the journal again: the process stops.
+        """
+        try:
+            yield
+        except DiskFull:
+            raise
+        except Exception as error:
+            self._core.commits.fail(error)
+            raise
+
+    async def _put_pieces(self) -> None:
+        for piece in self._pieces:
+            self._take(piece)
+            await self._put()
+            await asyncio.sleep(0)
+
+    def _take(self, piece: Taken) -> None:
+        """Completed jobs that are more than their queue keeps never reach the file: the engine is
+        told that they are deleted.
+        """
+        ops, trimmed = piece
+        for trim in trimmed:
+            shard = self._core.shard_of_queue(trim.queue)
+            decide_delete_ended(shard, self._core.now(), trim.queue, trim.state, trim.runs)
+            self._core.after_decision(shard)
+        self._unwritten += ops
+
+    async def _put(self) -> None:
+        while self._unwritten:
+            ops = self._unwritten[:WRITE_OPS]
+            self.hints.note(ops)
+            try:
+                await self._ended_store.write(ops)
+            except DiskFull:
+                if not await self._core.store.give_up_ballast(last=False):
+                    raise
+            else:
+                del self._unwritten[: len(ops)]
+                self._changed = max(self._changed - len(ops), 0)
+
+    async def _change_at_once(self) -> None:
+        """Takes all that is left in the buffer, and does the changes among it. Those that find no
+        room are tried with the last of the reserve, and fewer at a time: deletes make room.
+        """
+        self._buffer.add(())
+        with self._failing(), suppress(DiskFull):
+            await self._take_all(self._pieces)
+            self._pieces = self._buffer.slices()
+            await self._take_all(self._pieces)
+            while self._changed < len(self._unwritten):
+                ops = self._unwritten[self._changed : self._changed + WRITE_OPS]
+                await self._change([op for op in ops if not isinstance(op, PutEnded)])
+                self._changed += len(ops)
+
+    async def _take_all(self, pieces: Iterator[Taken]) -> None:
+        for piece in pieces:
+            self._take(piece)
+            await asyncio.sleep(0)
+
+    async def _change(self, changes: Sequence[EndedOp]) -> None:
+        if not changes:
+            return
+        try:
+            await self._ended_store.write(changes)
+        except DiskFull:
+            if await self._core.store.give_up_ballast(last=True):
+                await self._change(changes)
+            elif len(changes) > 1:
+                half = len(changes) // 2
+                await self._change(changes[:half])
+                await self._change(changes[half:])
+            else:
+                raise
+
+
+def _within(job_ids: Sequence[int], first_id: int, count: int) -> Sequence[int]:
+    return job_ids[bisect_left(job_ids, first_id) : bisect_left(job_ids, first_id + count)]
+
+
+def _changed(row: EndedRow | None, op: RemoveEnded | MarkStale) -> EndedRow | None:
+    stale = int(JobState.STALE)
+    if isinstance(op, RemoveEnded) or row is None:
+        return None
+    if row.state == stale:
+        return row
+    return replace(row, state=stale, former_state=row.state, stale_ms=op.at_ms)

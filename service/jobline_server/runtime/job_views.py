@@ -1,0 +1,135 @@
+"""Jobs as operators see them: views of live and ended jobs, and whether a filter lets them
+through.
+"""
+
+from __future__ import annotations
+
+from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.values import AttemptOutcome, JobError, JobOptions, JobState
+from jobline_server.runtime.clock import Clock
+from jobline_server.runtime.views import JobFilter, JobView
+
+
+def live_view(job: Job, clock: Clock) -> JobView:
+    """A job that is an object of its own."""
+    details = job.details
+    view = JobView(
+        id=job.id,
+        queue=job.queue.name,
+        state=job.state,
+        options=job.options,
+        payload=job.payload,
+        pushed_ms=job.pushed_ms,
+        job_key=job.job_key,
+        run_at_ms=job.run_at_ms,
+        attempts=job.attempts,
+        stalls=job.stalls,
+        releases=job.releases,
+        delivery=job.delivery,
+        progress=details.progress,
+        progress_message=details.progress_message,
+        worker_checkpoint=details.worker_checkpoint,
+        history=details.history,
+        error=last_error(job),
+        cancel_requested=job.cancel_requested,
+        payload_bytes=len(job.payload),
+    )
+    if job.holder is not None:
+        view.worker = job.holder.worker
+        view.lease_until_ms = clock.wall_at(job.holder.deadline_of(job))
+    return view
+
+
+def last_error(job: Job) -> JobError | None:
+    """The error of the last attempt that failed."""
+    for attempt in reversed(job.details.history):
+        if attempt.outcome is AttemptOutcome.FAILED:
+            return attempt.error
+    return None
+
+
+def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
+    """A live member of a lot; None if it has ended or left the lot."""
+    lease = lot.lease_at(index)
+    active = lease is not None and lease.is_open(index)
+    if not active and not lot.is_waiting(index):
+        return None
+    waiting = JobState.SCHEDULED if lot.run_at_ms else JobState.READY
+    view = JobView(
+        id=lot.first_id + index,
+        queue=lot.queue.name,
+        state=JobState.ACTIVE if active else waiting,
+        options=lot.options,
+        payload=lot.payloads[index],
+        pushed_ms=lot.pushed_ms,
+        run_at_ms=lot.run_at_ms,
+        payload_bytes=len(lot.payloads[index]),
+    )
+    if lease is not None and active:
+        view.delivery = lease.delivery
+        view.worker = lease.holder.worker
+        ends_ms = lease.holder.ends_ms(lease, lease.ends_ms(index))
+        view.lease_until_ms = clock.wall_at(ends_ms)
+    return view
+
+
+def ended_view(state: JobState, record: JobRecord, stale_from: JobState | None) -> JobView:
+    """A job that has ended."""
+    return JobView(
+        id=record.id,
+        queue=record.queue,
+        state=state,
+        options=record.options,
+        payload=record.payload,
+        pushed_ms=record.pushed_ms,
+        job_key=record.job_key,
+        ended_ms=record.ended_ms,
+        attempts=record.attempts,
+        stalls=record.stalls,
+        releases=record.releases,
+        delivery=record.delivery,
+        worker=record.worker,
+        progress=record.progress,
+        progress_message=record.progress_message,
+        worker_checkpoint=record.worker_checkpoint,
+        result=record.result,
+        error=record.error,
+        reason=record.reason,
+        history=record.history,
+        stale_from=stale_from,
+        payload_bytes=len(record.payload),
+    )
+
+
+def matches(view: JobView, wanted: JobFilter) -> bool:
+    """Whether every condition that is set holds."""
+    error = view.error or JobError()
+    return (
+        has_wanted_options(view.queue, view.options, view.pushed_ms, wanted)
+        and (not wanted.states or view.state in wanted.states)
+        and (not wanted.reasons or view.reason in wanted.reasons)
+        and _between(view.ended_ms, wanted.ended_after_ms, wanted.ended_before_ms)
+        and (not wanted.error_type or error.type == wanted.error_type)
+        and (not wanted.error_contains or wanted.error_contains in error.message)
+    )
+
+
+def has_wanted_options(queue: str, options: JobOptions, pushed_ms: int, wanted: JobFilter) -> bool:
+    """Whether those conditions hold that all members of a lot meet, or none."""
+    if wanted.headers:
+        headers = dict(options.headers)
+        if any(headers.get(name) != value for name, value in wanted.headers):
+            return False
+    return (
+        (not wanted.queue or queue == wanted.queue)
+        and (wanted.name is None or options.name == wanted.name)
+        and _between(pushed_ms, wanted.pushed_after_ms, wanted.pushed_before_ms)
+    )
+
+
+def _between(moment_ms: int, after_ms: int | None, before_ms: int | None) -> bool:
+    return (after_ms is None or moment_ms >= after_ms) and (
+        before_ms is None or moment_ms < before_ms
+    )

@@ -1,0 +1,58 @@
+"""Lists and statistics of ended jobs, out of the finished file."""
+
+from __future__ import annotations
+
+import asyncio
+
+from jobline_server.engine.values import KEPT_STATES
+from jobline_server.runtime.ended.ended_jobs import LOOKUP_JOBS, EndedJobs, kept_of_part, view_of
+from jobline_server.runtime.job_views import matches
+from jobline_server.runtime.queries.paging import PageBuilder
+from jobline_server.runtime.views import JobFilter, JobView
+from jobline_server.storage.ended_store import EndedPart, EndedQuery
+
+
+async def fill_from_ended(
+    ended: EndedJobs, piece: PageBuilder, wanted: JobFilter, after: int
+) -> None:
+    """Adds the ended jobs that a filter lets through, with ids above `after`, by id, until the
+    piece is full. Those that cannot be read are left out, and said in the log.
+    """
+    await ended.write()
+    resume_after: int | None = after
+    while resume_after is not None:
+        limit = min(max(piece.room, LOOKUP_JOBS), 2 * LOOKUP_JOBS)
+        page = await ended.ended_store.list(ended_query(wanted, resume_after, limit))
+        ended.damage.found(page.bad)
+        for part in page.parts:
+            for view in views_of(part):
+                if matches(view, wanted):
+                    piece.add(view)
+                    if piece.is_full:
+                        return
+        await asyncio.sleep(0)
+        resume_after = page.resume_after
+
+
+def views_of(part: EndedPart) -> list[JobView]:
+    """The jobs of a part, as operators see them."""
+    ids = range(part.first_id, part.first_id + part.count)
+    return list(map(view_of, kept_of_part(part, ids).values()))
+
+
+def ended_query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:
+    """A filter as the finished file takes it: what it lets through may still have to be looked
+    at.
+    """
+    return EndedQuery(
+        queue=wanted.queue,
+        states=frozenset(map(int, wanted.states & KEPT_STATES)),
+        reasons=frozenset(map(int, wanted.reasons)),
+        name=wanted.name,
+        error_type=wanted.error_type,
+        error_contains=wanted.error_contains,
+        ended_after_ms=wanted.ended_after_ms,
+        ended_before_ms=wanted.ended_before_ms,
+        after_id=after,
+        limit=limit,
+    )

@@ -1,0 +1,173 @@
+"""Why is this job not running? Answered from the engine's own state, each check on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from jobline_server.dispatch.rings import Consumer, has_room
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.items import Item
+from jobline_server.engine.job import Job
+from jobline_server.engine.lane import place_of
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.queries.job_queries import JobQueries
+from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
+
+# Lanes and items of lanes that are looked at to answer one question.
+WALK_MAX = 10_000
+
+
+class JobExplainer:
+    """Explains single jobs."""
+
+    def __init__(self, core: Core, looking: JobQueries) -> None:
+        self._core = core
+        self._looking = looking
+
+    async def explain_job(self, job_id: int) -> tuple[JobState, list[Obstacle]]:
+        """Where a job stands and what keeps it; nothing keeps one that is about to be handed out.
+        Raises `Refused` with JOB_NOT_FOUND.
+        """
+        shard = self._core.shard_of_id(job_id)
+        state = shard.state_of(job_id) if shard is not None else None
+        if shard is None or state is None:
+            view = await self._looking.get_job(job_id)
+            return view.state, [Obstacle(ObstacleKind.ENDED, _ended(view))]
+        owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
+        if owner is None:
+            raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
+        if state is JobState.ACTIVE:
+            return state, [self._running(job_id)]
+        if state is JobState.SCHEDULED:
+            until_ms = owner.run_at_ms
+            return state, [Obstacle(ObstacleKind.NOT_DUE, "its time has not come", until_ms)]
+        return state, self._waiting(shard, owner, job_id)
+
+    def _running(self, job_id: int) -> Obstacle:
+        view = self._looking.live(job_id)
+        worker = view.worker if view is not None else ""
+        until_ms = view.lease_until_ms if view is not None else 0
+        return Obstacle(ObstacleKind.RUNNING, f"worker {worker!r} has it", until_ms)
+
+    def _waiting(self, shard: Shard, owner: Job | Lot, job_id: int) -> list[Obstacle]:
+        queue, name = owner.queue, owner.options.name
+        obstacles: list[Obstacle] = []
+        if owner.offset > shard.committed:
+            message = "its push is not on disk yet"
+            obstacles.append(Obstacle(ObstacleKind.NOT_DURABLE, message))
+        if queue.paused:
+            who = f" by {queue.paused_by}" if queue.paused_by else ""
+            why = f": {queue.pause_reason}" if queue.pause_reason else ""
+            message = f"queue {queue.name} is paused{who}{why}"
+            obstacles.append(Obstacle(ObstacleKind.QUEUE_PAUSED, message))
+        consumers = self._core.rings.consumers(queue.name)
+        if not consumers:
+            message = f"no connected worker takes from queue {queue.name}"
+            obstacles.append(Obstacle(ObstacleKind.NO_WORKER, message))
+        elif not self._core.rings.handles(queue.name, name):
+            message = f"no connected worker of queue {queue.name} handles the name {name!r}"
+            obstacles.append(Obstacle(ObstacleKind.UNHANDLED_NAME, message))
+        elif _largest(owner, job_id) > _largest_taken(consumers, queue.name, name):
+            message = (
+                f"its payload of {_largest(owner, job_id):,} bytes is larger than any connected "
+                f"worker of queue {queue.name} takes; one that does says so: max_message_bytes"
+            )
+            obstacles.append(Obstacle(ObstacleKind.TOO_LARGE, message))
+        elif not any(map(has_room, consumers)):
+            count = len(consumers)
+            workers = "the only worker" if count == 1 else f"all {count} workers"
+            message = f"{workers} of queue {queue.name} {'is' if count == 1 else 'are'} busy"
+            obstacles.append(Obstacle(ObstacleKind.WORKERS_BUSY, message, count=count))
+        ahead, is_all = jobs_ahead(queue, owner, job_id, self._rivals(queue, name))
+        if ahead:
+            go = "job goes" if ahead == 1 else "jobs go"
+            message = f"{'' if is_all else 'at least '}{ahead:,} {go} before it"
+            obstacles.append(Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead))
+        return obstacles
+
+    def _rivals(self, queue: Queue, name: str) -> frozenset[str] | None:
+        """The names that workers of this one handle as well: their jobs may go before it. None:
+        any, which is also what is to be expected while there is no such worker.
+        """
+        handled: set[str] = set()
+        for consumer in self._core.rings.consumers(queue.name):
+            names = consumer.names_for(queue.name)
+            if names is None:
+                return None
+            if name in names:
+                handled |= names
+        return frozenset(handled) or None
+
+
+def _largest(owner: Job | Lot, job_id: int) -> int:
+    if isinstance(owner, Job):
+        return len(owner.payload)
+    return owner.payloads.bytes_of(job_id - owner.first_id, 1)
+
+
+def _largest_taken(consumers: Iterable[Consumer], queue: str, name: str) -> int:
+    """The largest payload that anybody who handles a name takes."""
+    handling = ((consumer, consumer.names_for(queue)) for consumer in consumers)
+    return max(
+        (
+            consumer.payload_bytes_max
+            for consumer, names in handling
+            if names is None or name in names
+        ),
+        default=0,
+    )
+
+
+def _ended(view: JobView) -> str:
+    """How it ended, and what it says itself about how long it is kept."""
+    own, says = view.options.retention, []
+    if own.age_ms is not None:
+        says.append(f"for {own.age_ms / 1_000:g} s")
+    if own.count is not None:
+        says.append(f"beside {own.count:,} that ended after it")
+    kept = f"; by its own options it is kept {' and '.join(says)}" if says else ""
+    why = f" ({view.reason.name.lower()})" if view.reason else ""
+    return f"it is {view.state.name}{why}{kept}"
+
+
+def jobs_ahead(
+    queue: Queue, owner: Job | Lot, job_id: int, names: frozenset[str] | None
+) -> tuple[int, bool]:
+    """How many ready jobs of these names (None: any) go before this one, and whether that is all:
+    those of higher priority, and of the same one those that were ready first. At most `WALK_MAX`
+    lanes and items are looked at, so that a question costs no stall.
+    """
+    ahead, left = 0, WALK_MAX
+    priority, place = owner.options.priority, (owner.order, job_id)
+    for rank in queue.ranks(names):
+        for lane in rank:
+            if lane.priority < priority:
+                return ahead, True
+            left -= 1
+            if lane.priority > priority:
+                ahead += lane.ready
+                continue
+            for item in islice(lane, max(left, 0)):
+                left -= 1
+                if item is owner:
+                    ahead += _members_before(item, job_id)
+                elif place_of(item) < place:
+                    ahead += item.waiting() if isinstance(item, Lot) else item.is_ready()
+                else:
+                    break
+        if left <= 0:
+            return ahead, False
+    return ahead, True
+
+
+def _members_before(owner: Item, job_id: int) -> int:
+    """How many waiting jobs of its own lot go before this one."""
+    if not isinstance(owner, Lot):
+        return 0
+    index = job_id - owner.first_id
+    return index - owner.cursor - sum(owner.cursor <= i < index for i in owner.holes)

@@ -1,0 +1,172 @@
+"""Looking at jobs: one, a page of many, and why one is not running.
+
+Live jobs are read from memory, ended ones from the finished file. Walks over many live jobs go in
+slices, so that the loop never stands still for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.keys import JOB_KEY, hash_of
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import KEPT_STATES
+from jobline_server.runtime.clock import Clock
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended.ended_jobs import EndedJobs
+from jobline_server.runtime.job_views import in_lot, live_view
+from jobline_server.runtime.queries.ended_lists import fill_from_ended
+from jobline_server.runtime.queries.paging import PageBuilder, page_of
+from jobline_server.runtime.queries.walks import (
+    SLICE_JOBS,
+    asks_for_ended,
+    is_wanted,
+    live_items,
+    member_runs,
+    shards_of,
+)
+from jobline_server.runtime.views import JobFilter, JobView
+
+
+class JobQueries:
+    """Reads jobs, live and ended."""
+
+    def __init__(self, core: Core, ended: EndedJobs) -> None:
+        self._core = core
+        self._ended = ended
+
+    async def get_job(self, job_id: int) -> JobView:
+        """One job by id. Raises `Refused` with JOB_NOT_FOUND."""
+        live = self.live(job_id)
+        if live is not None:
+            return live
+        await self._core.commits.wait()
+        view = await self._ended.view(job_id)
+        if view is None:
+            raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
+        return view
+
+    async def get_job_by_key(self, queue: str, key: str) -> JobView:
+        """One job by its idempotency key. Raises `Refused` with JOB_NOT_FOUND."""
+        shard = self._core.shard_of_queue(queue)
+        aged_ms = shard.age.at(self._core.now())
+        record = shard.keys.find(hash_of(JOB_KEY, queue, key.encode()), aged_ms)
+        if record is None:
+            message = f"no job of queue {queue} is known by this key"
+            raise Refused(RefusalKind.JOB_NOT_FOUND, message, field="job_key.key")
+        return await self.get_job(record.first_id)
+
+    def live(self, job_id: int) -> JobView | None:
+        """A job that has not ended."""
+        shard = self._core.shard_of_id(job_id)
+        if shard is None or shard.state_of(job_id) is None:
+            return None
+        owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
+        clock = self._core.clock
+        if isinstance(owner, Lot):
+            return in_lot(owner, job_id - owner.first_id, clock)
+        return None if owner is None else live_view(owner, clock)
+
+    async def list_jobs(
+        self, wanted: JobFilter, *, page_size: int, page_token: str, include_payloads: bool
+    ) -> tuple[list[JobView], str]:
+        """A page of jobs by id, and the token of the next one, "" on the last. A page may end
+        early, with one job at least, for the bytes that it shows.
+        """
+        after = _parse_token(page_token)
+        views, is_cut = await self.first_after(
+            wanted, after, page_size, with_payloads=include_payloads
+        )
+        return views, str(views[-1].id) if is_cut else ""
+
+    async def first_after(
+        self, wanted: JobFilter, after: int, count: int, *, with_payloads: bool = False
+    ) -> tuple[list[JobView], bool]:
+        """The first jobs with ids above `after`, in order of id, `count` at most; and whether there
+        may be more.
+        """
+        pieces: list[PageBuilder] = []
+        if (not wanted.states or wanted.states - KEPT_STATES) and not asks_for_ended(wanted):
+            pieces = await self._live_after(wanted, after, count, with_payloads=with_payloads)
+        if not wanted.states or wanted.states & KEPT_STATES:
+            # After the look at what lives: what had just ended then is on the shelf now.
+            await self._core.commits.wait()
+            piece = PageBuilder(count, with_payloads=with_payloads)
+            await fill_from_ended(self._ended, piece, wanted, after)
+            pieces.append(piece)
+        # A job that was put back or ended between the two looks is shown once, as it was seen
+        # first.
+        return page_of(pieces, count)
+
+    async def _live_after(
+        self, wanted: JobFilter, after: int, count: int, *, with_payloads: bool
+    ) -> list[PageBuilder]:
+        """Of each shard the members of lots, and the single jobs."""
+        pieces: list[PageBuilder] = []
+        for shard in shards_of(self._core, wanted):
+            in_lots = PageBuilder(count, with_payloads=with_payloads)
+            singles = PageBuilder(count, with_payloads=with_payloads)
+            await _fill(in_lots, singles, shard, wanted, after, self._core.clock)
+            pieces += (in_lots, singles)
+            # With many queues one shard is a step of its own.
+            await asyncio.sleep(0)
+        return pieces
+
+
+def _parse_token(token: str) -> int:
+    if not token:
+        return 0
+    if not token.isdecimal() or len(token) > 16:
+        raise Refused(
+            RefusalKind.INVALID_PAGE_TOKEN,
+            "is not one of this list's",
+            field="page_token",
+        )
+    return int(token)
+
+
+async def _fill(  # two pieces, and what goes into them
+    in_lots: PageBuilder,
+    singles: PageBuilder,
+    shard: Shard,
+    wanted: JobFilter,
+    after: int,
+    clock: Clock,
+) -> None:
+    """Live jobs above an id, in order: members of lots, and single jobs. Ends where one of the
+    pieces is enough for a page: what lies behind its last job is on a later one.
+    """
+    looked = 0
+    for items in live_items(shard, wanted, after):
+        for item in items:
+            last_id = min(in_lots.last_id, singles.last_id)
+            if isinstance(item, Lot):
+                if item.first_id > last_id:
+                    return
+                for indexes in () if in_lots.is_full else member_runs(item, wanted, after):
+                    _add_members(in_lots, item, indexes, wanted, clock)
+                    looked += len(indexes)
+                    if looked >= SLICE_JOBS:
+                        looked = 0
+                        await asyncio.sleep(0)
+                    if in_lots.is_full:
+                        break
+            elif item.id > last_id:
+                return
+            elif item.id > after and not singles.is_full and is_wanted(item, wanted):
+                singles.add(live_view(item, clock))
+                looked += 1
+        await asyncio.sleep(0)
+
+
+def _add_members(
+    piece: PageBuilder, lot: Lot, indexes: range, wanted: JobFilter, clock: Clock
+) -> None:
+    for index in indexes:
+        view = in_lot(lot, index, clock)
+        if view is not None and (not wanted.states or view.state in wanted.states):
+            piece.add(view)
+            if piece.is_full:
+                return

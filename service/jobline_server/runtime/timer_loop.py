@@ -1,0 +1,77 @@
+"""Upkeep: the timers of all shards.
+
+One loop looks at them when something is due; it is the only caller of `tick`. All shards of a look
+are given the same time, which never counts what the process stood still (`clock`), so that the
+loop hears of workers before their leases end. What else goes on in the background stands in the
+room of that name, a beat a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from jobline_server.engine.decide.timers import next_deadline, tick
+from jobline_server.runtime.core import Core
+
+# The timers are looked at this often, even if nothing is due.
+TIMER_CHECK_MS = 250
+
+
+class TimerLoop:
+    """Runs the timers."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._more = False
+
+    async def step(self) -> bool:
+        """Waits until something is due, and does a slice of it; to be called for ever. The loop is
+        free between two shards.
+        """
+        core = self._core
+        wait_ms = 0 if self._more else self._until_next()
+        core.next_due_ms = core.clock.now().wall_ms + wait_ms
+        core.timers.clear()
+        try:
+            async with asyncio.timeout(wait_ms / 1_000):
+                await core.timers.wait()
+        except TimeoutError:
+            pass
+        for _ in self._slices():
+            await asyncio.sleep(0)
+        return True
+
+    def run_due(self) -> bool:
+        """Does what is due on every shard, a slice of each, and says whether more is due at
+        once.
+        """
+        for _ in self._slices():
+            pass
+        return self._more
+
+    def _slices(self) -> Iterator[None]:
+        """A slice of what is due, one shard at a time. Raises in the end what failed: the timers of
+        other shards go on.
+        """
+        core = self._core
+        now = core.clock.now()
+        failures: list[Exception] = []
+        self._more = False
+        for shard in core.shards:
+            if next_deadline(shard, now) is None and not shard.holds_keys():
+                continue
+            try:
+                self._more |= tick(shard, now)
+            except Exception as error:  # noqa: BLE001  # raised when all shards had their turn
+                failures.append(error)
+            core.after_decision(shard)
+            yield
+        if failures:
+            raise ExceptionGroup("timers failed", failures)
+
+    def _until_next(self) -> int:
+        """In how many milliseconds to look again."""
+        now = self._core.clock.now()
+        waits = (next_deadline(shard, now) for shard in self._core.shards)
+        return min([TIMER_CHECK_MS, *(wait for wait in waits if wait is not None)])

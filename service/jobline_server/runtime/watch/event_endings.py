@@ -1,0 +1,65 @@
+"""Events of jobs that ended, from the endings of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobline.v1.event_pb2 import EventKind
+from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
+from jobline_server.engine.values import EndReason, JobState
+from jobline_server.runtime.watch.event_origin import EventOrigin, cut, singles
+from jobline_server.wire.event_runs import Columns, EventRun
+
+_ENDED_KINDS = {
+    JobState.COMPLETED: int(EventKind.EVENT_KIND_COMPLETED),
+    JobState.DEAD: int(EventKind.EVENT_KIND_DEAD),
+    JobState.CANCELLED: int(EventKind.EVENT_KIND_CANCELLED),
+}
+
+
+def ended_runs(origin: EventOrigin, ending: Ending) -> Iterator[EventRun]:
+    """The events of an ending; none where only kept jobs change, which a fact tells of."""
+    if isinstance(ending, RunsEnded):
+        yield from _runs_ended(origin, ending)
+    elif isinstance(ending, JobsEnded):
+        yield from _jobs_ended(origin, ending)
+
+
+def _jobs_ended(origin: EventOrigin, ending: JobsEnded) -> Iterator[EventRun]:
+    jobs, completed = ending.jobs, ending.state is JobState.COMPLETED
+    workers = [job.holder.worker if job.holder else "" for job in jobs]
+    one_worker = len(set(workers)) == 1
+    view = origin.view(
+        ending.ended_ms,
+        _ENDED_KINDS[ending.state],
+        jobs[0].queue.name,
+        state=ending.state,
+        before=ending.before,
+        worker=workers[0] if one_worker else "",
+        error=ending.error,
+        reason=ending.reason,
+    )
+    columns = Columns(
+        [job.options.name for job in jobs],
+        [job.delivery for job in jobs],
+        [job.attempts + completed for job in jobs],
+        () if one_worker else workers,
+    )
+    yield from singles(view, [job.id for job in jobs], columns)
+
+
+def _runs_ended(origin: EventOrigin, ending: RunsEnded) -> Iterator[EventRun]:
+    cancelled = ending.state is JobState.CANCELLED
+    view = origin.view(
+        ending.ended_ms,
+        _ENDED_KINDS[ending.state],
+        ending.lot.queue.name,
+        name=ending.lot.options.name,
+        state=ending.state,
+        before=ending.before,
+        delivery=ending.delivery,
+        attempt=0 if cancelled else 1,
+        worker=ending.worker,
+        reason=EndReason.CANCELLED if cancelled else EndReason.NONE,
+    )
+    yield from cut(view, ending.starts, ending.counts)

@@ -1,0 +1,232 @@
+"""Events: what watchers see of a batch, as runs. Facts tell what goes on, endings tell how jobs
+end, each where it happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from jobline.v1.event_pb2 import EventKind
+from jobline_server.engine import entries
+from jobline_server.engine.endings import Happened
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.watch.event_endings import ended_runs
+from jobline_server.runtime.watch.event_origin import EventOrigin, cut, singles
+from jobline_server.wire.event_runs import Columns, EventRun, EventView
+
+
+def event_runs(shard: int, offset: int, happened: Iterable[Happened]) -> list[EventRun]:
+    """What happened to a shard, in order."""
+    origin = EventOrigin(shard, offset)
+    runs: list[EventRun] = []
+    for common, alike in groupby(happened, _in_common):
+        if common is not None:
+            runs += _lots_pushed(origin, [fact for fact, _ in alike])
+            continue
+        for fact, endings in alike:
+            for ending in endings:
+                runs += ended_runs(origin, ending)
+            tell = _FACTS.get(type(fact))
+            if tell is not None:
+                runs += tell(origin, fact)
+    return runs
+
+
+def _in_common(happened: Happened) -> tuple[object, ...] | None:
+    """What is told of a lot that was pushed: the same of many small pushes at a time, mostly."""
+    fact, _ = happened
+    if not isinstance(fact, entries.LotPushed):
+        return None
+    return fact.at_ms, fact.queue, fact.run_at_ms, fact.options.name
+
+
+def _by_moment(
+    view: EventView,
+    ids: Sequence[int],
+    run_at_ms: Sequence[int],
+    names: Sequence[str] = (),
+) -> Iterator[EventRun]:
+    """Jobs that are READY, or SCHEDULED where they have a moment; in order."""
+    later = replace(view, state=JobState.SCHEDULED)
+    end = 0
+    for waits, group in groupby(run_at_ms or [0] * len(ids), bool):
+        moments = list(group)
+        part = slice(end, end := end + len(moments))
+        columns = Columns(names[part], run_at_ms=moments if waits else ())
+        yield from singles(later if waits else view, ids[part], columns)
+
+
+def _lots_pushed(origin: EventOrigin, lots: Sequence[Any]) -> Iterator[EventRun]:
+    """Lots that are alike, each a run of ids."""
+    fact = lots[0]
+    view = origin.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_PUSHED,
+        fact.queue,
+        name=fact.options.name,
+        state=JobState.SCHEDULED if fact.run_at_ms else JobState.READY,
+        run_at_ms=fact.run_at_ms,
+    )
+    yield from cut(view, [lot.first_id for lot in lots], [len(lot.payloads) for lot in lots])
+
+
+def _jobs_pushed(origin: EventOrigin, fact: entries.JobsPushed) -> Iterator[EventRun]:
+    first_id, count = fact.first_id, len(fact.payloads)
+    pushed = EventKind.EVENT_KIND_PUSHED
+    names = [options.name for options in fact.options]
+    if fact.run_at_ms:
+        names = names * count if len(names) == 1 else names
+        view = origin.view(fact.at_ms, pushed, fact.queue, state=JobState.READY)
+        yield from _by_moment(view, range(first_id, first_id + count), fact.run_at_ms, names)
+        return
+    if len(set(names)) == 1:
+        view = origin.view(fact.at_ms, pushed, fact.queue, name=names[0], state=JobState.READY)
+        yield EventRun(view, (first_id,), (count,), total=count)
+        return
+    view = origin.view(fact.at_ms, pushed, fact.queue, state=JobState.READY)
+    yield from singles(view, range(first_id, first_id + count), Columns(names))
+
+
+def _ready(origin: EventOrigin, fact: entries.JobsReady) -> Iterator[EventRun]:
+    kind = EventKind.EVENT_KIND_PROMOTED if fact.promoted else EventKind.EVENT_KIND_READY
+    ready, before = JobState.READY, JobState.SCHEDULED
+    view = origin.view(fact.at_ms, kind, fact.queue, state=ready, before=before)
+    yield from cut(view, [start for start, _ in fact.runs], [count for _, count in fact.runs])
+    yield from singles(view, fact.ids)
+
+
+def _leased(origin: EventOrigin, fact: entries.JobsLeased) -> Iterator[EventRun]:
+    view = origin.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_LEASED,
+        fact.queue,
+        state=JobState.ACTIVE,
+        before=JobState.READY,
+        worker=fact.worker,
+    )
+    yield from cut(view, fact.starts, fact.counts, Columns(deliveries=fact.deliveries))
+
+
+def _failed(origin: EventOrigin, fact: entries.JobFailed) -> Iterator[EventRun]:
+    view = origin.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_RETRYING,
+        fact.queue,
+        name=fact.name,
+        state=JobState.SCHEDULED if fact.run_at_ms else JobState.READY,
+        before=JobState.ACTIVE,
+        delivery=fact.delivery,
+        attempt=fact.attempt,
+        worker=fact.worker,
+        error=fact.error,
+        run_at_ms=fact.run_at_ms,
+    )
+    yield EventRun(view, (fact.id,), (1,))
+
+
+def _came_back(
+    origin: EventOrigin, fact: entries.JobsStalled | entries.JobsReleased
+) -> Iterator[EventRun]:
+    stalled = isinstance(fact, entries.JobsStalled)
+    view = origin.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_STALLED if stalled else EventKind.EVENT_KIND_RELEASED,
+        fact.queue,
+        state=JobState.READY,
+        before=JobState.ACTIVE,
+        worker=fact.worker,
+    )
+    yield from _by_moment(view, fact.ids, fact.run_at_ms)
+
+
+def _reported(origin: EventOrigin, fact: entries.JobReported) -> Iterator[EventRun]:
+    view = origin.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_PROGRESS,
+        fact.queue,
+        state=JobState.ACTIVE,
+        before=JobState.ACTIVE,
+        progress=fact.progress or 0.0,
+        message=fact.message or "",
+    )
+    yield EventRun(view, (fact.id,), (1,))
+
+
+def _cancel_requested(origin: EventOrigin, fact: entries.CancelRequested) -> Iterator[EventRun]:
+    active = JobState.ACTIVE
+    kind = EventKind.EVENT_KIND_CANCEL_REQUESTED
+    view = origin.view(fact.at_ms, kind, fact.queue, state=active, before=active)
+    yield from singles(view, fact.ids)
+
+
+def _retried(origin: EventOrigin, fact: entries.JobsRetried) -> Iterator[EventRun]:
+    jobs = zip(fact.jobs, fact.states, strict=True)
+    for (queue, state), part in groupby(jobs, lambda job: (job[0].queue, job[1])):
+        records = [record for record, _ in part]
+        view = origin.view(
+            fact.at_ms,
+            EventKind.EVENT_KIND_RETRIED,
+            queue,
+            state=JobState.READY,
+            before=state,
+        )
+        ids, names = [one.id for one in records], [one.options.name for one in records]
+        yield from singles(view, ids, Columns(names))
+
+
+def _aged(
+    origin: EventOrigin, fact: entries.JobsAgedOut | entries.JobsDeleted
+) -> Iterator[EventRun]:
+    stale = isinstance(fact, entries.JobsAgedOut)
+    kind = EventKind.EVENT_KIND_STALE if stale else EventKind.EVENT_KIND_DELETED
+    if isinstance(fact, entries.JobsDeleted) and fact.evicted and fact.state is JobState.DEAD:
+        kind = EventKind.EVENT_KIND_DEAD_EVICTED
+    view = origin.view(
+        fact.at_ms,
+        kind,
+        fact.queue,
+        state=JobState.STALE if stale else None,
+        before=fact.state,
+    )
+    yield from cut(view, fact.starts, fact.counts)
+
+
+def _queue_changed(origin: EventOrigin, fact: entries.QueueChanged) -> Iterator[EventRun]:
+    created = EventKind.EVENT_KIND_QUEUE_CREATED
+    kind = created if fact.created_number else EventKind.EVENT_KIND_QUEUE_CHANGED
+    yield EventRun(origin.view(fact.at_ms, kind, fact.queue))
+
+
+def _queue_paused(origin: EventOrigin, fact: entries.QueuePaused) -> Iterator[EventRun]:
+    kind = EventKind.EVENT_KIND_QUEUE_PAUSED
+    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason))
+
+
+def _queue_resumed(origin: EventOrigin, fact: entries.QueueResumed) -> Iterator[EventRun]:
+    yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_RESUMED, fact.queue))
+
+
+def _queue_deleted(origin: EventOrigin, fact: entries.QueueDeleted) -> Iterator[EventRun]:
+    yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_DELETED, fact.queue))
+
+
+_FACTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]]] = {
+    entries.JobsPushed: _jobs_pushed,
+    entries.JobsReady: _ready,
+    entries.JobsLeased: _leased,
+    entries.JobFailed: _failed,
+    entries.JobsStalled: _came_back,
+    entries.JobsReleased: _came_back,
+    entries.JobReported: _reported,
+    entries.CancelRequested: _cancel_requested,
+    entries.JobsRetried: _retried,
+    entries.JobsAgedOut: _aged,
+    entries.JobsDeleted: _aged,
+    entries.QueueChanged: _queue_changed,
+    entries.QueuePaused: _queue_paused,
+    entries.QueueResumed: _queue_resumed,
+    entries.QueueDeleted: _queue_deleted,
+}

@@ -1,0 +1,182 @@
+"""The feed: committed batches, kept for a while for those who watch.
+
+A watcher reads at its own pace from a bounded memory of batches. One that falls behind what is kept
+is cut off and told where to resume; so is one that resumes from what is gone. The first answer
+comes at once: from then on nothing is missed, and a connection that breaks before the first event
+is resumed from there.
+
+What a batch did is made into runs of events once, and all watchers share them. Over a restart the
+feed begins with what the journal still told. Where nobody has watched for an hour, and nobody since
+the store was made, nothing is made or kept: nobody holds a token that it would serve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Sequence
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.runtime.commits.batches import CommittedBatch
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.watch import kept_batches
+from jobline_server.runtime.watch.feed_reader import Answer, Reader, Room
+from jobline_server.runtime.watch.kept_batches import KeptBatch
+from jobline_server.runtime.watch.position import BadToken, Position, parse
+from jobline_server.runtime.watch.watch_filter import WatchFilter
+
+# How often a watcher without news hears that its call is alive.
+HEARTBEAT_SECONDS = 15.0
+# What happens is kept for so long after the last watcher went, and after a restart.
+KEPT_SECONDS = 3_600.0
+# Of batches that nobody wants any more so many go with each that comes.
+DROPPED_AT_ONCE = 100
+# A busy feed is read so often: each answer costs a call of the transport, whatever is in it.
+GATHER_SECONDS = 0.010
+
+
+class Feed:
+    """Batches by their number in the feed; numbers only grow. `kept` is what happened before the
+    start, in the order of each shard.
+    """
+
+    def __init__(self, core: Core, kept: Iterable[KeptBatch] = ()) -> None:
+        self._core = core
+        self._life = max(shard.epoch for shard in core.shards)
+        self._batches: deque[KeptBatch] = deque()
+        self._first = 0
+        self._bytes = 0
+        # Up to here, by shard, what was committed is no longer kept.
+        self._gone = [shard.committed for shard in core.shards]
+        # Whether anything that no offset names is no longer kept.
+        self._volatile_gone = False
+        self._news = asyncio.Event()
+        self._watchers = 0
+        self._time = asyncio.get_running_loop().time
+        self._wanted_until = 0.0
+        for batch in kept:
+            self._gone[batch.shard] = min(self._gone[batch.shard], batch.offset - 1)
+            self._keep(batch)
+            self._wanted_until = self._time() + KEPT_SECONDS
+
+    def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
+        """Keeps committed batches, drops the oldest over the limit, and wakes the watchers."""
+        if not self._watchers and self._time() >= self._wanted_until:
+            self._drop(DROPPED_AT_ONCE)
+            if not self._batches:
+                self._pass_over(batches)
+                return
+        before = self.end
+        for batch in batches:
+            if batch.happened or batch.volatile:
+                self._keep(
+                    KeptBatch(batch.shard.number, batch.offset, batch.happened, batch.volatile)
+                )
+        if self.end != before:
+            self._news.set()
+
+    def _pass_over(self, batches: Sequence[CommittedBatch]) -> None:
+        """Numbers batches that nobody will be told of."""
+        for batch in batches:
+            if batch.happened or batch.volatile:
+                self._first += 1
+                self._gone[batch.shard.number] = batch.offset
+                self._volatile_gone |= not batch.happened
+
+    def _keep(self, batch: KeptBatch) -> None:
+        self._batches.append(batch)
+        self._bytes += batch.size
+        while (
+            len(self._batches) > kept_batches.BATCHES_KEPT_MAX
+            or self._bytes > kept_batches.BYTES_KEPT_MAX
+        ):
+            self._drop(1)
+
+    def _drop(self, most: int) -> None:
+        """Lets go of the oldest batches."""
+        for _ in range(min(most, len(self._batches))):
+            oldest = self._batches.popleft()
+            self._first += 1
+            self._bytes -= oldest.size
+            self._gone[oldest.shard] = oldest.offset
+            self._volatile_gone |= not oldest.written
+
+    @property
+    def end(self) -> int:
+        """The number that the next batch will have."""
+        return self._first + len(self._batches)
+
+    def batch(self, number: int) -> KeptBatch | None:
+        """A batch; None if it has not happened yet. Raises `Refused` if it is gone."""
+        if number < self._first:
+            raise _gone()
+        return self._batches[number - self._first] if number < self.end else None
+
+    async def watch(
+        self, wanted: WatchFilter, resume_token: str, *, room: Room
+    ) -> AsyncGenerator[Answer, None]:
+        """Yields events and the token to resume after them; an answer without events is a
+        heartbeat, the first of which says that the watch has begun. `room` says how much an answer
+        holds. Raises `Refused` with OFFSET_GONE when the events to go on with are gone.
+        """
+        reader = Reader(self, wanted, self._begin(resume_token), room)
+        time = self._time
+        self._watchers += 1
+        try:
+            yield Answer((), reader.token())
+            told = time()
+            while True:
+                looked = time()
+                answer = reader.read()
+                if answer.parts or looked >= told + HEARTBEAT_SECONDS:
+                    yield answer
+                    told = time()
+                elif not reader.is_at_end:
+                    # What nobody wants is passed over in pieces, too.
+                    await asyncio.sleep(0)
+                elif await self._news_by(told + HEARTBEAT_SECONDS):
+                    await asyncio.sleep(max(looked + GATHER_SECONDS - time(), 0))
+        finally:
+            self._watchers -= 1
+            self._wanted_until = time() + KEPT_SECONDS
+
+    async def _news_by(self, deadline: float) -> bool:
+        """Waits for news, not beyond a moment."""
+        self._news.clear()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _begin(self, token: str) -> Position:
+        """Where a watch begins: now, or where its token says."""
+        offsets = [shard.committed for shard in self._core.shards]
+        if not token:
+            return Position(self._life, self.end, offsets)
+        try:
+            position = parse(token, len(offsets))
+        except BadToken:
+            raise Refused(
+                RefusalKind.INVALID_FIELD,
+                "is not one of this server's",
+                field="resume_token",
+            ) from None
+        if position.life == self._life:
+            if not self._first <= position.number <= self.end:
+                raise _gone()
+        elif self._volatile_gone or not all(
+            gone <= told <= now
+            for gone, told, now in zip(self._gone, position.offsets, offsets, strict=True)
+        ):
+            raise _gone()
+        else:
+            position.life, position.number, position.skip = self._life, self._first, 0
+        return position
+
+
+def _gone() -> Refused:
+    return Refused(
+        RefusalKind.OFFSET_GONE, "the events to resume from are gone; list and watch from now"
+    )

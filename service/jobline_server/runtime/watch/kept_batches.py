@@ -1,0 +1,94 @@
+"""Batches as the feed keeps them, and those that a recovery found in the journal."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
+from typing import NamedTuple
+
+from jobline_server.engine.endings import Happened
+from jobline_server.runtime.watch.events import event_runs
+from jobline_server.wire.event_runs import EventRun
+
+# What is kept for watchers that resume: whichever is reached first. Bytes of memory, about.
+BATCHES_KEPT_MAX = 10_000
+BYTES_KEPT_MAX = 64 << 20
+TURN_BYTES = 200
+# Of a run of events, and of each run of ids in it.
+RUN_BYTES = 700
+ID_BYTES = 48
+
+
+class KeptBatch:
+    """What happened to a shard in a batch; `offset` is that of its journal row, if it is `written`,
+    else of the one before. It is made into events at once: facts and ended jobs are many objects,
+    and kept for long each costs the garbage collector a look.
+    """
+
+    __slots__ = ("at_ms", "offset", "runs", "shard", "size", "written")
+
+    def __init__(
+        self,
+        shard: int,
+        offset: int,
+        happened: Sequence[Happened],
+        volatile: Sequence[Happened] = (),
+    ) -> None:
+        self.shard = shard
+        self.offset = offset
+        self.written = bool(happened)
+        self.at_ms = _at_ms(happened or volatile)
+        # Those of what is written come first.
+        self.runs = event_runs(shard, offset, happened)
+        if volatile:
+            self.runs += event_runs(shard, offset, volatile)
+        self.size = TURN_BYTES + sum([_bytes_of(run) for run in self.runs])
+
+
+def _bytes_of(run: EventRun) -> int:
+    error = run.shared.error
+    text = len(run.shared.message) + (len(error.message) if error is not None else 0)
+    return RUN_BYTES + ID_BYTES * len(run.starts) + text
+
+
+def _at_ms(happened: Sequence[Happened]) -> int:
+    return happened[0][0].at_ms
+
+
+class _Replayed(NamedTuple):
+    """A row of a journal."""
+
+    shard: int
+    offset: int
+    happened: Sequence[Happened]
+    size: int
+
+
+class ReplayedBatches:
+    """What a recovery finds in the journals: of each shard the last batches, an equal share of what
+    the feed keeps.
+    """
+
+    def __init__(self, shards: int) -> None:
+        self._batches_max = BATCHES_KEPT_MAX // shards
+        self._bytes_max = BYTES_KEPT_MAX // shards
+        self._batches: list[deque[_Replayed]] = [deque() for _ in range(shards)]
+
+    def of_shard(self, shard: int) -> Callable[[int, Sequence[Happened], int], None]:
+        """Takes what happened in the rows of a shard, each with its offset and size, in order."""
+        batches, size = self._batches[shard], 0
+
+        def take(offset: int, happened: Sequence[Happened], blob_bytes: int) -> None:
+            nonlocal size
+            batches.append(_Replayed(shard, offset, happened, blob_bytes))
+            size += blob_bytes
+            while len(batches) > self._batches_max or size > self._bytes_max:
+                size -= batches.popleft().size
+
+        return take
+
+    def in_order(self) -> Iterator[KeptBatch]:
+        """All of them; those of one shard in its order, and about by time."""
+        for batch in merge(*self._batches, key=lambda batch: _at_ms(batch.happened)):
+            yield KeptBatch(batch.shard, batch.offset, batch.happened)

@@ -1,0 +1,256 @@
+"""`SqliteEndedJobStore`: the `EndedJobStore` interface over finished.db, on a thread of its own, so
+that looking at old jobs never waits for a commit.
+
+It runs with `synchronous=NORMAL`: a write is in the WAL and not fsynced, and a power cut may take
+the newest writes, never the middle of one. `sync` commits once with FULL, which fsyncs the whole
+WAL.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from jobline_server.engine.values import JobState
+from jobline_server.storage.ended_store import (
+    DeadGroup,
+    EndedLookup,
+    EndedMark,
+    EndedOp,
+    EndedPage,
+    EndedQuery,
+    EndedRow,
+    EndedSpan,
+    OwnCount,
+    PutEnded,
+    RemoveQueue,
+)
+from jobline_server.storage.sqlite import (
+    belonging,
+    bootstrap,
+    ended_ops,
+    ended_queries,
+    ended_retention,
+)
+from jobline_server.storage.sqlite.connection import (
+    SHRUNK_PAGES,
+    SQLITE_PAGE_BYTES,
+    Database,
+    DatabaseSettings,
+)
+from jobline_server.storage.sqlite.failures import transact
+from jobline_server.storage.sqlite.files import make_directory, sync_directory
+from jobline_server.storage.sqlite.losses import Losses
+from jobline_server.storage.store import DataLoss, StoreRefused
+
+T = TypeVar("T")
+
+FINISHED_FILE = "finished.db"
+FORMAT = bootstrap.Format(  # "JBLF"
+    0x4A424C46, 2, "finished_schema.sql", {1: "finished_upgrade_2.sql"}
+)
+# One transaction: a read waits for no more than this.
+_SLICE_OPS = 500
+_SLICE_BYTES = 8 << 20
+_ROW_BYTES = SQLITE_PAGE_BYTES // 8
+
+
+class SqliteEndedJobStore:
+    """The finished file of a directory. `open` first; the store of the directory holds its lock."""
+
+    def __init__(
+        self,
+        directory: Path,
+        settings: DatabaseSettings | None = None,
+        *,
+        losses: Losses | None = None,
+    ) -> None:
+        self._losses = losses or Losses()
+        self._directory = directory
+        self._settings = replace(settings or DatabaseSettings(), synchronous="NORMAL")
+        self._opened: Database | None = None
+        self._written = False
+
+    async def open(self) -> None:
+        """See `EndedJobStore.open`."""
+        make_directory(self._directory)
+        file = self._directory / FINISHED_FILE
+        try:
+            self._opened = await Database.open(file, self._settings)
+        except StoreRefused as refusal:
+            belonging.put_aside(file, refusal, self._losses)
+            self._opened = await Database.open(file, self._settings)
+        sync_directory(self._directory)
+        try:
+            await self._opened.run(_prepare)
+        except BaseException as failure:
+            await self.close()
+            if isinstance(failure, DataLoss):
+                raise StoreRefused(f"{FINISHED_FILE}: {failure}") from failure
+            raise
+
+    async def mark(self) -> EndedMark:
+        """See `EndedJobStore.mark`."""
+        return await self._database.run(belonging.mark)
+
+    async def belong_to(self, identity: int) -> None:
+        """See `EndedJobStore.belong_to`."""
+        work = partial(belonging.belong_to, identity=identity)
+        await self._database.transact(work, SQLITE_PAGE_BYTES)
+        self._written = True
+        await self.sync()
+
+    async def write(self, ops: Sequence[EndedOp]) -> None:
+        """See `EndedJobStore.write`."""
+        self._written = self._written or bool(ops)
+        for slice_ in _slices(ops):
+            first = slice_[0]
+            if isinstance(first, RemoveQueue):
+                await self._remove_queue(first.queue)
+            else:
+                apply = partial(ended_ops.apply, ops=slice_)
+                await self._database.transact(apply, _bytes_of(slice_))
+
+    async def _remove_queue(self, queue: str) -> None:
+        remove = partial(ended_ops.remove_queue, queue=queue, limit_rows=_SLICE_OPS)
+        while await self._database.transact(remove, _SLICE_OPS * _ROW_BYTES):
+            pass
+
+    async def sync(self) -> None:
+        """See `EndedJobStore.sync`."""
+        if not self._written:
+            return
+        self._written = False
+        try:
+            await self._database.write(_commit_with_fsync, 0)
+        except BaseException:
+            self._written = True
+            raise
+
+    async def shrink(self) -> int:
+        """See `EndedJobStore.shrink`."""
+        return await self._database.shrink(SHRUNK_PAGES) * SQLITE_PAGE_BYTES
+
+    async def get(self, job_id: int) -> EndedRow | None:
+        """See `EndedJobStore.get`."""
+        return await self._database.run(partial(ended_queries.find, job_id=job_id))
+
+    async def get_many(self, job_ids: Sequence[int]) -> EndedLookup:
+        """See `EndedJobStore.get_many`."""
+        return await self._database.run(partial(ended_queries.find_many, job_ids=job_ids))
+
+    async def list(self, query: EndedQuery) -> EndedPage:
+        """See `EndedJobStore.list`."""
+        return await self._database.run(partial(ended_queries.page, query=query))
+
+    async def counts(self) -> dict[tuple[str, int], int]:
+        """See `EndedJobStore.counts`."""
+        return await self._database.run(ended_queries.counts)
+
+    async def dead_statistics(self, queue: str = "") -> Sequence[DeadGroup]:
+        """See `EndedJobStore.dead_statistics`."""
+        return await self._database.run(partial(ended_queries.dead_statistics, queue=queue))
+
+    async def due_for_stale(
+        self, queue: str, state: JobState, ended_before_ms: int, keep_newest: int, limit: int
+    ) -> Sequence[EndedSpan]:
+        """See `EndedJobStore.due_for_stale`."""
+        look = partial(
+            ended_retention.surplus,
+            queue=queue,
+            state=int(state),
+            ended_before_ms=ended_before_ms,
+            keep_count=keep_newest,
+            limit=limit,
+        )
+        return await self._database.run(look)
+
+    async def oldest_ms(self, queue: str, state: JobState) -> int | None:
+        """See `EndedJobStore.oldest_ms`."""
+        look = partial(ended_retention.oldest_ms, queue=queue, state=int(state))
+        return await self._database.run(look)
+
+    async def due_by_own_age(self, now_ms: int, limit: int) -> Sequence[EndedSpan]:
+        """See `EndedJobStore.due_by_own_age`."""
+        return await self._database.run(partial(ended_retention.due, now_ms=now_ms, limit=limit))
+
+    async def due_for_deletion(self, stale_before_ms: int, limit: int) -> Sequence[EndedSpan]:
+        """See `EndedJobStore.due_for_deletion`."""
+        look = partial(ended_retention.stalest, stale_before_ms=stale_before_ms, limit=limit)
+        return await self._database.run(look)
+
+    async def evictable(
+        self, queue: str, state: JobState, keep_count: int, keep_bytes: int, limit: int
+    ) -> Sequence[EndedSpan]:
+        """See `EndedJobStore.evictable`."""
+        look = partial(
+            ended_retention.evictable,
+            queue=queue,
+            state=int(state),
+            keep_count=keep_count,
+            keep_bytes=keep_bytes,
+            limit=limit,
+        )
+        return await self._database.run(look)
+
+    async def next_own_count(self, before: OwnCount | None) -> OwnCount | None:
+        """See `EndedJobStore.next_own_count`."""
+        return await self._database.run(partial(ended_retention.next_own_count, before=before))
+
+    async def beyond_own_count(self, own: OwnCount, limit: int) -> Sequence[EndedSpan]:
+        """See `EndedJobStore.beyond_own_count`."""
+        look = partial(ended_retention.beyond_own_count, own=own, limit=limit)
+        return await self._database.run(look)
+
+    async def close(self) -> None:
+        """See `EndedJobStore.close`. Closing moves all pages, which fsyncs them."""
+        if self._opened is not None:
+            database, self._opened = self._opened, None
+            await database.close()
+
+    @property
+    def _database(self) -> Database:
+        if self._opened is None:
+            raise RuntimeError("the finished file is not open")
+        return self._opened
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
+        bootstrap.create(connection, FORMAT.script, {})
+    bootstrap.upgrade(connection, FORMAT)
+    bootstrap.check_format(connection, FINISHED_FILE, FORMAT)
+
+
+def _commit_with_fsync(connection: sqlite3.Connection) -> None:
+    """A commit under FULL fsyncs the WAL, and with it all commits before (sqlite.org/wal.html)."""
+    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        transact(connection, lambda: ended_ops.note_sync(connection))
+    finally:
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _slices(ops: Sequence[EndedOp]) -> Iterator[Sequence[EndedOp]]:
+    """Pieces of bounded number and size, in order; a `RemoveQueue` is one of its own."""
+    start, size = 0, 0
+    for index, op in enumerate(ops):
+        alone = isinstance(op, RemoveQueue)
+        if index > start and (alone or index - start == _SLICE_OPS or size >= _SLICE_BYTES):
+            yield ops[start:index]
+            start, size = index, 0
+        if alone:
+            yield ops[index : index + 1]
+            start = index + 1
+        size += len(op.row.blob) if isinstance(op, PutEnded) else 0
+    if start < len(ops):
+        yield ops[start:]
+
+
+def _bytes_of(ops: Sequence[EndedOp]) -> int:
+    blobs = sum(len(op.row.blob) for op in ops if isinstance(op, PutEnded))
+    return blobs + len(ops) * _ROW_BYTES

@@ -1,0 +1,53 @@
+"""A shard as it is loaded: its items, then its journal, in pages that are verified before they are
+handed out. A page is one hop to the thread; nothing is read ahead, because the thread would have to
+fight for Python's lock with whoever works on the page before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+from jobline_server.storage.journal_check import JournalCheck
+from jobline_server.storage.recovery_cases import Decision
+from jobline_server.storage.sqlite import bootstrap, items, journal
+from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES, Database
+from jobline_server.storage.store import BadRow, ItemRow, JournalRow
+
+# What a crash left of a truncation or a checkpoint is deleted in slices of so many rows.
+SLICE_ROWS = 2_000
+
+
+async def items_of(database: Database, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
+    """See `Store.items`. What is superseded is deleted first, so that what is left is what is
+    visible."""
+    row = await database.run(partial(items.shard_row, shard=shard))
+    left = 1
+    while left:
+        clean = partial(items.truncate, shard=row, limit_rows=SLICE_ROWS)
+        _, left = await database.transact(clean, items.READ_BATCH_BYTES)
+    after: tuple[int, int] | None = items.BEFORE_ALL
+    while after is not None:
+        page = await database.run(partial(items.read_page, shard=row, after=after))
+        if page.bad_generations:
+            await database.transact(partial(items.set_apart, page=page), SQLITE_PAGE_BYTES)
+        if page.rows:
+            yield page.rows
+        after = page.last
+
+
+async def journal_of(database: Database, shard: int) -> AsyncIterator[list[JournalRow]]:
+    """See `Store.journal`."""
+    row = await database.run(partial(items.shard_row, shard=shard))
+    check = JournalCheck(row)
+    case = check.begin()
+    while case is None:
+        page = await database.run(partial(journal.read_page, shard=row, after=check.offset))
+        if not page:
+            break
+        good, case = check.take(page)
+        if good:
+            yield list(good)
+    case = case or check.finish()
+    if case.decision is Decision.REFUSE:
+        raise bootstrap.loss_of(shard, check, case)

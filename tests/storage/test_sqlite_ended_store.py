@@ -1,0 +1,259 @@
+"""The finished file on SQLite: the contract, and what is SQLite's own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobline_server.engine.values import JobState
+from jobline_server.storage.ended_store import (
+    EndedJobStore,
+    EndedOp,
+    EndedQuery,
+    MarkStale,
+    OwnCount,
+    RemoveEnded,
+    RemoveQueue,
+)
+from jobline_server.storage.sqlite.ended_store import FINISHED_FILE, SqliteEndedJobStore
+from jobline_server.storage.store import DataLoss, StoreRefused
+from tests.storage.ended_reference import COMPLETED, DEAD, STALE, Reference, everything, ids_of, put
+from tests.storage.ended_store_contract import FinishedContract, Opening
+from tests.storage.retention_contract import RetentionContract, check_retention
+
+
+@asynccontextmanager
+async def opened(directory: Path) -> AsyncIterator[EndedJobStore]:
+    finished = SqliteEndedJobStore(directory)
+    await finished.open()
+    try:
+        yield finished
+    finally:
+        await finished.close()
+
+
+class InDirectory:
+    @pytest.fixture(autouse=True)
+    def _directory(self, tmp_path: Path) -> None:
+        self._path = tmp_path
+
+    def opening(self) -> Opening:
+        return opened(self._path)
+
+
+class TestSqliteFinished(InDirectory, FinishedContract):
+    pass
+
+
+class TestSqliteRetention(InDirectory, RetentionContract):
+    pass
+
+
+firsts = st.integers(0, 30)
+lengths = st.integers(1, 8)
+puts = st.builds(
+    put,
+    firsts,
+    lengths,
+    queue=st.sampled_from(["a", "b"]),
+    state=st.sampled_from([COMPLETED, DEAD]),
+    ended_ms=st.integers(0, 99),
+    due_ms=st.none() | st.integers(0, 199),
+    keep_count=st.none() | st.integers(0, 9),
+)
+operations = st.lists(
+    st.one_of(
+        puts,
+        puts,
+        st.builds(MarkStale, firsts, lengths, st.integers(100, 199)),
+        st.builds(RemoveEnded, firsts, lengths),
+        st.builds(RemoveQueue, st.sampled_from(["a", "b"])),
+    ),
+    max_size=12,
+)
+
+
+async def check_replay(ops: list[EndedOp], arrived: int, page_size: int) -> None:
+    """Operations that had arrived in part before a crash are done again from the begin."""
+    reference = Reference()
+    reference.write(ops)
+    with TemporaryDirectory() as name:
+        async with opened(Path(name)) as finished:
+            await finished.write(ops[:arrived])
+            await finished.write(ops)
+            assert await everything(finished, page_size) == reference.jobs
+            in_flight = Counter((row.queue, row.state) for row in reference.jobs.values())
+            assert await finished.counts() == in_flight
+            for job_id in range(40):
+                assert await finished.get(job_id) == reference.jobs.get(job_id)
+            dead = EndedQuery(queue="a", states=frozenset({DEAD, STALE}), limit=99)
+            assert ids_of(await finished.list(dead)) == [
+                job_id
+                for job_id, row in sorted(reference.jobs.items())
+                if row.queue == "a" and row.state in (DEAD, STALE)
+            ]
+            await check_retention(finished)
+        assert count_bodies_nobody_needs(Path(name)) == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(operations, st.integers(0, 12), st.integers(1, 9))
+def test_file_equals_a_dictionary_whatever_arrived_before_a_crash(
+    ops: list[EndedOp], arrived: int, page_size: int
+) -> None:
+    asyncio.run(check_replay(ops, arrived, page_size))
+
+
+def count_bodies_nobody_needs(directory: Path) -> int:
+    with sqlite3.connect(directory / FINISHED_FILE) as connection:
+        statement = (
+            "SELECT count(*) FROM body WHERE number NOT IN (SELECT body FROM ended WHERE body)"
+        )
+        return int(connection.execute(statement).fetchone()[0])
+
+
+def change(directory: Path, statement: str) -> None:
+    connection = sqlite3.connect(directory / FINISHED_FILE)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "rot",
+    [
+        "UPDATE ended SET blob = x'00' WHERE first_id = 5",
+        "UPDATE ended SET ended_ms = ended_ms + 1 WHERE first_id = 5",
+        "UPDATE ended SET run_first = 4 WHERE first_id = 5",
+        "UPDATE ended SET error_message = 'x' WHERE first_id = 5",
+        "UPDATE ended SET due_ms = 7 WHERE first_id = 5",
+        "UPDATE ended SET keep_count = 7 WHERE first_id = 5",
+    ],
+)
+async def test_rotten_row_is_not_served_and_its_neighbours_are(tmp_path: Path, rot: str) -> None:
+    async with opened(tmp_path) as finished:
+        await finished.write([put(4), put(5), put(6)])
+    change(tmp_path, rot)
+    async with opened(tmp_path) as finished:
+        look = await finished.get_many([4, 5, 6])
+        assert (sorted(look.rows), look.bad) == ([4, 6], [5])
+        with pytest.raises(DataLoss):
+            await finished.get(5)
+        page = await finished.list(EndedQuery())
+        assert ids_of(page) == [4, 6]
+        assert page.bad == [(5, 1)]
+        await finished.write([RemoveEnded(5, 1)])
+        assert (await finished.list(EndedQuery())).bad == []
+
+
+async def test_list_that_fails_leaves_nothing_to_other_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial C2: what a list had open is closed on the thread of its database, also when it ends in
+    an error, whose traceback is let go of elsewhere.
+    """
+    left: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
+    states = [COMPLETED, DEAD] * 3
+    async with opened(tmp_path) as finished:
+        await finished.write([put(i, state=state) for i, state in enumerate(states, 1)])
+    change(tmp_path, "UPDATE ended SET error_message = CAST(x'ff' AS TEXT) WHERE first_id = 3")
+    async with opened(tmp_path) as finished:
+        for query in (EndedQuery(queue="emails"), EndedQuery(states=frozenset({COMPLETED, DEAD}))):
+            with pytest.raises(DataLoss):
+                await finished.list(query)
+            gc.collect()
+    assert left == []
+
+
+async def test_everything_is_there_after_closing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as finished:
+        await finished.write([put(1, 3)])
+    async with opened(tmp_path) as finished:
+        assert ids_of(await finished.list(EndedQuery())) == [1, 2, 3]
+
+
+async def test_sync_makes_a_copy_of_the_files_hold_everything(tmp_path: Path) -> None:
+    """What an fsync covers cannot be seen without a power cut; that the commit is there can."""
+    async with opened(tmp_path / "live") as finished:
+        await finished.write([put(1, 3)])
+        await finished.sync()
+        await finished.sync()
+        shutil.copytree(tmp_path / "live", tmp_path / "copy")
+    async with opened(tmp_path / "copy") as finished:
+        assert ids_of(await finished.list(EndedQuery())) == [1, 2, 3]
+
+
+async def test_sync_commits_under_full_and_returns_to_normal(tmp_path: Path) -> None:
+    """The statements are traced, because the fsync itself leaves no trace."""
+    finished = SqliteEndedJobStore(tmp_path)
+    await finished.open()
+    seen: list[str] = []
+    await finished._database.run(lambda raw: raw.set_trace_callback(seen.append))
+    await finished.sync()
+    assert not seen, "nothing was written, so there is nothing to sync"
+    await finished.write([put(1)])
+    seen.clear()
+    await finished.sync()
+    assert seen[0] == "PRAGMA synchronous = FULL"
+    assert seen[-2:] == ["COMMIT", "PRAGMA synchronous = NORMAL"]
+    await finished.close()
+
+
+async def test_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / FINISHED_FILE) as connection:
+        connection.execute("CREATE TABLE note (text)")
+    connection.close()
+    with pytest.raises(StoreRefused, match="something else"):
+        await SqliteEndedJobStore(tmp_path).open()
+
+
+async def test_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FINISHED_FILE).write_bytes(b"no database" * 1_000)
+    with pytest.raises(StoreRefused):
+        await SqliteEndedJobStore(tmp_path).open()
+
+
+async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
+    """No statement of the finished file sorts what it finds or looks at a whole table."""
+    finished = SqliteEndedJobStore(tmp_path)
+    await finished.open()
+    await finished.write(
+        [put(i, queue="a", state=DEAD, keep_count=i % 2 * 2 + 1) for i in range(4)]
+    )
+    seen: list[str] = []
+    await finished._database.run(lambda raw: raw.set_trace_callback(seen.append))
+    await finished.get(1)
+    await finished.list(EndedQuery(queue="a"))
+    await finished.list(EndedQuery(states=frozenset({DEAD})))
+    await finished.due_for_stale("a", JobState.DEAD, 9, 0, 9)
+    await finished.evictable("a", JobState.DEAD, 0, 0, 9)
+    await finished.due_for_deletion(9, 9)
+    await finished.due_by_own_age(9, 9)
+    await finished.oldest_ms("a", JobState.DEAD)
+    await finished.next_own_count(None)
+    for count in (1, 3):
+        await finished.beyond_own_count(OwnCount("a", DEAD, count), 9)
+    await finished._database.run(lambda raw: raw.set_trace_callback(None))
+    statements = [statement for statement in seen if "FROM ended" in statement]
+    for statement in statements:
+        plan = await finished._database.run(
+            lambda raw, s=statement: raw.execute("EXPLAIN QUERY PLAN " + s).fetchall()  # type: ignore[misc]
+        )
+        steps = [str(step[3]) for step in plan]
+        bad = ("SCAN ended", "SCAN body", "USE TEMP")
+        assert not any(step.startswith(bad) for step in steps), (statement, steps)
+    assert all(f"(ended_ms, first_id) {side}" in str(statements) for side in (">", "<="))
+    assert len(statements) >= 13
+    await finished.close()

@@ -1,0 +1,170 @@
+"""Pages of jobs: bounded by number and bytes, complete one after another, with times that stand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import count
+
+import pytest
+
+from jobline_server.engine.commands import ExtendItem, FailItem, JobColumns, Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    AckLevel,
+    FailAction,
+    JobError,
+    JobOptions,
+    JobState,
+)
+from jobline_server.runtime.clock import ManualClock, SystemClock
+from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import JobFilter, JobView
+from tests.unit.runtime.test_commits import a_pull
+from tests.unit.runtime.test_many_ids import committed
+
+MIB = 1 << 20
+LARGE = bytes(MIB)
+ANY = JobFilter()
+
+
+async def pushed(runtime: Runtime, *payloads: bytes, options: JobOptions = DEFAULT_OPTIONS) -> int:
+    """A lot in queue mail, or a single job where there is one payload; returns the first id."""
+    command = Push("mail", options, level=AckLevel.BUFFERED)
+    if len(payloads) == 1:
+        command.rows = JobColumns([payloads[0]], [options])
+    else:
+        command.payloads = Payloads.of(payloads)
+    done = await runtime.pushes.push(command)
+    await runtime.core.commits.commit_once()
+    return done.first_id
+
+
+async def all_pages(
+    runtime: Runtime, wanted: JobFilter = ANY, *, size: int = 1_000, payloads: bool = True
+) -> list[list[JobView]]:
+    pages, token = [], ""
+    for _ in range(100):
+        page, token = await runtime.jobs.list_jobs(
+            wanted, page_size=size, page_token=token, include_payloads=payloads
+        )
+        pages.append(page)
+        if not token:
+            return pages
+    raise AssertionError("there is always another page")
+
+
+async def settle(runtime: Runtime, *, error: JobError | None = None) -> None:
+    """Pulls what is ready and completes it, or fails it for good."""
+    leased = await a_pull(runtime)
+    leases = [(job.id, job.delivery) for job in leased.jobs]
+    for run in leased.runs:
+        leases += [(run.first_id + at, run.delivery) for at in range(len(run.payloads))]
+    if error is not None:
+        fails = [FailItem(*lease, error, FailAction.DEAD) for lease in leases]
+        await committed(runtime, asyncio.ensure_future(runtime.settle_calls.fail(fails)))
+    else:
+        ids, deliveries = ([*column] for column in zip(*leases, strict=True))
+        await committed(
+            runtime, asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
+        )
+
+
+async def test_a_page_ends_when_it_shows_enough_bytes(runtime: Runtime) -> None:
+    """Over members of lots, single jobs and ended ones; none is left out and none comes twice."""
+    await pushed(runtime, LARGE, LARGE, LARGE, b"small")
+    await settle(runtime)
+    await pushed(runtime, LARGE)
+    await pushed(runtime, LARGE, b"small", LARGE, LARGE)
+    await pushed(runtime, LARGE)
+    pages = await all_pages(runtime)
+    shown = [sum(len(view.payload) for view in page) for page in pages]
+    assert max(shown) <= API_PAGE_BYTES_MAX
+    ids = [view.id for page in pages for view in page]
+    assert (len(ids), ids) == (10, sorted(ids))
+    assert len(pages) > 3
+
+
+async def test_a_job_that_is_larger_than_a_page_is_one_of_its_own(runtime: Runtime) -> None:
+    await pushed(runtime, b"small")
+    await pushed(runtime, bytes(4 * MIB))
+    await pushed(runtime, b"small")
+    assert [len(page) for page in await all_pages(runtime)] == [1, 1, 1]
+
+
+async def test_pages_without_payloads_are_not_cut_by_them(runtime: Runtime) -> None:
+    """Only their sizes are shown."""
+    await pushed(runtime, *[LARGE] * 4)
+    await settle(runtime)
+    await pushed(runtime, *[LARGE] * 4)
+    (page,) = await all_pages(runtime, payloads=False)
+    assert [(view.payload, view.payload_bytes) for view in page] == [(b"", MIB)] * 8
+
+
+async def test_pages_are_cut_by_what_errors_say(runtime: Runtime) -> None:
+    """They are shown with and without payloads."""
+    await pushed(runtime, *[b"x"] * 10)
+    await settle(runtime, error=JobError(message="é" * (MIB // 4), stack="s" * (MIB // 2)))
+    dead = JobFilter(states=frozenset({JobState.DEAD}))
+    pages = await all_pages(runtime, dead, payloads=False)
+    assert sum(map(len, pages)) == 10
+    assert all(len(page) <= 3 for page in pages)
+
+
+@pytest.mark.parametrize(("size", "lengths"), [(2, [2, 2, 2]), (3, [3, 3]), (4, [4, 2])])
+async def test_pages_are_cut_by_number(runtime: Runtime, size: int, lengths: list[int]) -> None:
+    await pushed(runtime, b"1", b"2")
+    await settle(runtime)
+    await pushed(runtime, b"3", b"4")
+    await pushed(runtime, b"5")
+    await pushed(runtime, b"6")
+    assert [len(page) for page in await all_pages(runtime, size=size)][: len(lengths)] == lengths
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (JobFilter(states=frozenset({JobState.ACTIVE})), [b"1", b"2"]),
+        (JobFilter(states=frozenset({JobState.READY})), [b"3", b"4"]),
+        (JobFilter(states=frozenset({JobState.READY}), name="send"), [b"4"]),
+        (JobFilter(headers=(("to", "me"),)), [b"4"]),
+        (JobFilter(queue="print"), []),
+        (JobFilter(error_type="E"), []),
+    ],
+)
+async def test_members_of_a_lot_are_found_by_where_they_stand(
+    runtime: Runtime, wanted: JobFilter, expected: list[bytes]
+) -> None:
+    await pushed(runtime, b"1", b"2")
+    await a_pull(runtime)
+    await pushed(runtime, b"3")
+    await pushed(runtime, b"4", options=JobOptions(name="send", headers=(("to", "me"),)))
+    (page,) = await all_pages(runtime, wanted)
+    assert [view.payload for view in page] == expected
+
+
+async def test_a_lease_that_was_extended_alone_shows_its_own_end(runtime: Runtime) -> None:
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    first_id = await pushed(runtime, b"1", b"2")
+    (run,) = (await a_pull(runtime)).runs
+    item = ExtendItem(first_id + 1, run.delivery, 60_000, None, None, None)
+    await runtime.settle_calls.extend([item])
+    ends = [
+        (await runtime.jobs.get_job(job_id)).lease_until_ms for job_id in (first_id, first_id + 1)
+    ]
+    assert ends == [clock.wall_ms + 30_000, clock.wall_ms + 60_000]
+
+
+def test_the_end_of_a_lease_does_not_tremble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two clocks are read one after the other; only a clock that was set moves it."""
+    ticks, set_by_ns = count(0, 300_000), [0]
+    monkeypatch.setattr(time, "time_ns", lambda: 10**18 + next(ticks) + set_by_ns[0])
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 10**15 + next(ticks))
+    clock = SystemClock()
+    (first,) = {clock.wall_at(5_000) for _ in range(50)}
+    set_by_ns[0] = 10**9
+    (later,) = {clock.wall_at(5_000) for _ in range(50)}
+    assert later - first == pytest.approx(1_000, abs=1)
