@@ -44,15 +44,17 @@ $(GEN): scripts/gen-requirements.txt
 pins:  ## Renew constraints.txt from the newest versions that pyproject.toml allows
 	scripts/pins.sh
 
-# -------------------------------------------------------------------------------------- protocol
+# ------------------------------------------------------------------------------- generated code
 
 .PHONY: gen
-gen: $(GEN)  ## Generate the Python stubs from proto/
+gen: $(GEN) $(SETUP)  ## Generate the stubs from proto/, and the blocking client from the async one
 	scripts/gen.sh
+	$(BIN)/python scripts/blocking_client.py
 
 .PHONY: gen-check
-gen-check: $(GEN)  ## Fail if the stubs are not what proto/ says
+gen-check: $(GEN) $(SETUP)  ## Fail if a generated file is not what its source says
 	scripts/gen.sh --check
+	$(BIN)/python scripts/blocking_client.py --check
 
 .PHONY: freeze
 freeze: $(SETUP)  ## Declare the protocol public: later changes may only add to it

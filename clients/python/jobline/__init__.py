@@ -16,8 +16,8 @@ generated messages and stubs of the protocol.
 The package needs grpcio and protobuf and nothing else. It is laid out as: values that people write
 and read (`_options`, `_filters`, `_queue_values`, `_job_values`, `_server_values`), pure parts
 without threads, loops or sockets (`_session`, `_settles`, `_batching`, `_pushing`, `_outgoing`,
-`_requests`, `_operating`, `_handlers`), the two clients that send what those make (`_blocking`,
-`_asynchronous`), and `_worker`.
+`_requests`, `_operating`, `_handlers`), the two clients that send what those make (`_asynchronous`,
+and `_blocking`, generated from it), and `_worker`.
 """
 
 from typing import TYPE_CHECKING

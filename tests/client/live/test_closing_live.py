@@ -121,12 +121,12 @@ async def test_a_push_that_shared_its_call_is_not_repeated_by_it(tiny, kind):
 
 async def test_an_answer_that_breaks_the_client_is_told_to_all(tiny, either, monkeypatch):
     """Whatever a library raises, nobody waits for ever."""
-    kind = "aio" if either.is_async else "threads"
+    room = "_asynchronous" if either.is_async else "_blocking"
 
     def broken(response, batch):
         raise RuntimeError("a bug of ours")
 
-    monkeypatch.setattr(f"jobline._pushing_{kind}.answers_of_batch", broken)
+    monkeypatch.setattr(f"jobline.{room}.pusher.answers_of_batch", broken)
     async with asyncio.timeout(10):
         with pytest.raises(OutcomeUnknown, match="a bug of ours") as caught:
             await either("push", "q", b"")

@@ -1,3 +1,5 @@
-"""The client for asyncio: everything of `jobline._blocking`, awaited. One client belongs to one
-event loop.
+"""The client for asyncio. One client belongs to one event loop.
+
+`jobline._blocking` is generated from this room (`make gen`); `connection` and `pusher` are written
+by hand in both.
 """

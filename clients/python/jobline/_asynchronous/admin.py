@@ -9,12 +9,12 @@ writes OutcomeUnknown where no definite answer came.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from functools import cached_property
 from typing import Unpack, overload
 
 from jobline import _operating as operating
 from jobline._arguments import message_of
-from jobline._asynchronous.pages import Link, pages_of
+from jobline._asynchronous.connection import Connection
+from jobline._asynchronous.pages import pages_of
 from jobline._enums import JobStateName
 from jobline._filters import DeadConditions, DeadFilter, chosen
 from jobline._job_values import BulkResult, DeadStats, Job, JobPage
@@ -37,17 +37,17 @@ from jobline.v1 import (
 class QueueApi:
     """`client.queues`: settings and counts of queues, and what operators do with them."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    @cached_property
+    @property
     def _stub(self) -> queue_service_pb2_grpc.QueueServiceAsyncStub:
-        return queue_service_pb2_grpc.QueueServiceStub(self._link().channel)
+        return self._connection.stub(queue_service_pb2_grpc.QueueServiceStub)
 
     async def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> AsyncIterator[Queue]:
         """All queues by name, or those whose name starts with `prefix`."""
         async for page in pages_of(
-            lambda token: self._link().read(
+            lambda token: self._connection.read(
                 self._stub.ListQueues,
                 message_of(
                     queue_service_pb2.ListQueuesRequest,
@@ -63,7 +63,8 @@ class QueueApi:
     async def get(self, queue: str) -> Queue:
         """One queue with its settings and counts. Raises QueueNotFound."""
         request = message_of(queue_service_pb2.GetQueueRequest, queue=queue)
-        return Queue.from_message((await self._link().read(self._stub.GetQueue, request)).queue)
+        response = await self._connection.read(self._stub.GetQueue, request)
+        return Queue.from_message(response.queue)
 
     @overload
     async def update(self, queue: str, settings: QueueSettings, *, reason: str = "") -> Queue: ...
@@ -85,24 +86,27 @@ class QueueApi:
         `QueueSettings`. Creates the queue if need be.
         """
         request = operating.update_queue(queue, settings, changes, reason=reason)
-        return Queue.from_message((await self._link().write(self._stub.UpdateQueue, request)).queue)
+        response = await self._connection.write(self._stub.UpdateQueue, request)
+        return Queue.from_message(response.queue)
 
     async def pause(self, queue: str, *, reason: str = "") -> Queue:
         """Stops handing out; pushes go on. Raises QueueNotFound."""
         request = message_of(queue_service_pb2.PauseQueueRequest, queue=queue, reason=reason)
-        return Queue.from_message((await self._link().write(self._stub.PauseQueue, request)).queue)
+        response = await self._connection.write(self._stub.PauseQueue, request)
+        return Queue.from_message(response.queue)
 
     async def resume(self, queue: str, *, reason: str = "") -> Queue:
         """Hands out again. Raises QueueNotFound."""
         request = message_of(queue_service_pb2.ResumeQueueRequest, queue=queue, reason=reason)
-        return Queue.from_message((await self._link().write(self._stub.ResumeQueue, request)).queue)
+        response = await self._connection.write(self._stub.ResumeQueue, request)
+        return Queue.from_message(response.queue)
 
     async def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:
         """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
         request = message_of(
             queue_service_pb2.DrainQueueRequest, queue=queue, dry_run=dry_run, reason=reason
         )
-        return BulkResult.from_message(await self._link().write(self._stub.DrainQueue, request))
+        return BulkResult.from_message(await self._connection.write(self._stub.DrainQueue, request))
 
     async def clean(
         self,
@@ -119,7 +123,7 @@ class QueueApi:
         request = operating.clean_queue(
             queue, state=state, older=older, dry_run=dry_run, reason=reason
         )
-        return BulkResult.from_message(await self._link().write(self._stub.CleanQueue, request))
+        return BulkResult.from_message(await self._connection.write(self._stub.CleanQueue, request))
 
     async def delete(
         self, queue: str, *, force: bool = False, dry_run: bool = False, reason: str = ""
@@ -128,7 +132,9 @@ class QueueApi:
         QueueActive).
         """
         request = operating.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
-        return BulkResult.from_message(await self._link().write(self._stub.DeleteQueue, request))
+        return BulkResult.from_message(
+            await self._connection.write(self._stub.DeleteQueue, request)
+        )
 
 
 class DeadLetterApi:
@@ -138,12 +144,12 @@ class DeadLetterApi:
     words of `jobline dead` (`"queue:mail reason:stalled"`), or by a `DeadFilter`.
     """
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    @cached_property
+    @property
     def _stub(self) -> dead_letter_service_pb2_grpc.DeadLetterServiceAsyncStub:
-        return dead_letter_service_pb2_grpc.DeadLetterServiceStub(self._link().channel)
+        return self._connection.stub(dead_letter_service_pb2_grpc.DeadLetterServiceStub)
 
     @spelled_out(DeadConditions)
     async def list_page(
@@ -165,7 +171,7 @@ class DeadLetterApi:
             page_token=page_token,
             include_payloads=include_payloads,
         )
-        return read(JobPage, await self._link().read(self._stub.ListDeadJobs, request))
+        return read(JobPage, await self._connection.read(self._stub.ListDeadJobs, request))
 
     @spelled_out(DeadConditions)
     def list(
@@ -196,7 +202,7 @@ class DeadLetterApi:
     async def stats(self, queue: str = "") -> DeadStats:
         """Counts by queue, name, reason and error type, most first."""
         request = message_of(dead_letter_service_pb2.GetDeadLetterStatsRequest, queue=queue)
-        return read(DeadStats, await self._link().read(self._stub.GetDeadLetterStats, request))
+        return read(DeadStats, await self._connection.read(self._stub.GetDeadLetterStats, request))
 
     @spelled_out(DeadConditions)
     async def purge(
@@ -215,30 +221,32 @@ class DeadLetterApi:
             dry_run=dry_run,
             reason=reason,
         )
-        return BulkResult.from_message(await self._link().write(self._stub.PurgeDeadJobs, request))
+        return BulkResult.from_message(
+            await self._connection.write(self._stub.PurgeDeadJobs, request)
+        )
 
 
 class AdminApi:
     """`client.admin`: the server itself."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    @cached_property
+    @property
     def _stub(self) -> admin_service_pb2_grpc.AdminServiceAsyncStub:
-        return admin_service_pb2_grpc.AdminServiceStub(self._link().channel)
+        return self._connection.stub(admin_service_pb2_grpc.AdminServiceStub)
 
     async def stats(self) -> ServerStats:
         """Counts and health of the server."""
         request = admin_service_pb2.GetStatsRequest()
-        return read(ServerStats, await self._link().read(self._stub.GetStats, request))
+        return read(ServerStats, await self._connection.read(self._stub.GetStats, request))
 
     async def workers(
         self, queue: str = "", *, page_size: int = PAGE_SIZE
     ) -> AsyncIterator[ConnectedWorker]:
         """All connected workers by session, or those that take from `queue`."""
         async for page in pages_of(
-            lambda token: self._link().read(
+            lambda token: self._connection.read(
                 self._stub.ListWorkers,
                 message_of(
                     admin_service_pb2.ListWorkersRequest,

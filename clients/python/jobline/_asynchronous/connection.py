@@ -1,26 +1,29 @@
-"""A channel of grpc.aio, and how a call on it is made: deadline, metadata, typed errors,
-retries.
+"""A channel of grpc.aio, and how a call on it is made: deadline, metadata, typed errors, retries.
+
+Written by hand, as is `jobline._blocking.connection` with the same names: the rest of the client is
+generated from this room and calls only what both have.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 from grpc import aio
 
 from jobline._backoff import RETRY
 from jobline._calls import REPEAT_SECONDS_MAX
-from jobline._channel import open_aio_channel
+from jobline._channel import metadata_of, open_aio_channel
+from jobline._forks import PerProcess
 from jobline._producing import PushCalls
 from jobline._pushing import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline._status import error_from_rpc, raise_unknown
-from jobline.errors import ClientClosed, JoblineError, Unavailable
+from jobline.errors import ClientClosed, FailedPrecondition, JoblineError, Unavailable
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 
@@ -29,6 +32,15 @@ if TYPE_CHECKING:
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
+Stub = TypeVar("Stub")
+
+closing = aclosing
+sleep = asyncio.sleep
+
+
+def now() -> float:
+    """Returns the time of the loop, in seconds."""
+    return asyncio.get_running_loop().time()
 
 
 def was_hung_up() -> bool:
@@ -54,49 +66,125 @@ def typed_errors() -> Iterator[None]:
         raise Unavailable("the client was closed during the call") from error
 
 
+async def messages_of(
+    start: Callable[[], aio.UnaryStreamCall[Any, Response]],
+) -> AsyncGenerator[Response, None]:
+    """Yields the messages of a call, and cancels the call when its reader stops."""
+    with typed_errors():
+        call = start()
+        try:
+            async for message in call:
+                yield message
+        finally:
+            call.cancel()
+
+
+def of_another_loop() -> FailedPrecondition:
+    """Returns the error for a call from an event loop that the connection does not belong to."""
+    return FailedPrecondition(
+        "this AsyncClient belongs to another event loop: make one in each loop, or use "
+        "Client, which serves all threads"
+    )
+
+
+class _Wire:
+    """A channel and its stubs. Made inside the event loop that uses it."""
+
+    __slots__ = ("calls", "channel", "check", "is_reached", "jobs", "loop", "stubs")
+
+    def __init__(self, channel: aio.Channel) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.channel = channel
+        self.jobs: JobServiceAsyncStub = JobServiceStub(channel)
+        self.stubs: dict[Any, Any] = {}
+        self.calls = PushCalls()
+        self.check: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(HEALTH_CHECK)
+        self.is_reached = False
+
+
 class Connection:
-    """What all parts of a client share. Made inside the event loop that uses it."""
+    """What all parts of a client share. The channel is opened at its first use, by the event loop
+    that it belongs to from then on.
+    """
 
     def __init__(
         self,
         target: str,
         credentials: grpc.ChannelCredentials | None,
-        metadata: tuple[tuple[str, str], ...],
+        metadata: Mapping[str, str] | None,
         timeout: float,
     ) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.channel = open_aio_channel(target, credentials)
-        self.metadata = aio.Metadata(*metadata)
+        self._target = target
+        self._credentials = credentials
+        self._wires = PerProcess(self._open)
+        self._closed = False
+        self._giving_back: set[object] = set()
+        self.metadata = aio.Metadata(*metadata_of(metadata))
         self.timeout = timeout
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
-        self.calls = PushCalls()
-        self._target = target
-        self._check: aio.UnaryUnaryMultiCallable[bytes, bytes]
-        self._check = self.channel.unary_unary(HEALTH_CHECK)
-        self._is_reached = False
-        self.jobs: JobServiceAsyncStub = JobServiceStub(self.channel)
-        self._giving_back: set[object] = set()
+
+    def _open(self) -> _Wire:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        return _Wire(open_aio_channel(self._target, self._credentials))
+
+    def _wire(self) -> _Wire:
+        wire = self._wires()
+        if wire.loop is not asyncio.get_running_loop():
+            raise of_another_loop()
+        return wire
+
+    @property
+    def channel(self) -> aio.Channel:
+        """The channel of this event loop."""
+        return self._wire().channel
+
+    @property
+    def jobs(self) -> JobServiceAsyncStub:
+        """The stub that most calls are made with."""
+        return self._wire().jobs
+
+    @property
+    def calls(self) -> PushCalls:
+        """The push calls of this process."""
+        return self._wire().calls
+
+    def stub(self, kind: Callable[[aio.Channel], Stub]) -> Stub:
+        """Returns the stub of another service."""
+        wire = self._wire()
+        if kind not in wire.stubs:
+            wire.stubs[kind] = kind(wire.channel)
+        stub: Stub = wire.stubs[kind]
+        return stub
+
+    async def close(self) -> None:
+        """Closes the channel of this process. May be called twice."""
+        self._closed = True
+        wire = self._wires.made()
+        if wire is not None:
+            await wire.channel.close()
 
     async def reach(self, patience: float = CONNECT_SECONDS) -> None:
-        """Returns when the server was reached once. Raises NotConnected: nothing answered within
-        `patience` seconds, or a moment longer.
+        """Returns when this process has reached the server once. Raises NotConnected: nothing
+        answered within `patience` seconds, or a moment longer.
         """
-        if self._is_reached:
+        wire = self._wire()
+        if wire.is_reached:
             return
         timeout = min(CONNECT_SECONDS, self.timeout)
-        reaching = Reaching(self._target, self.loop.time(), min(patience, timeout))
+        reaching = Reaching(self._target, now(), min(patience, timeout))
         while True:
             try:
                 with typed_errors():
-                    await self._check(b"", timeout=timeout, metadata=self.metadata)
+                    await wire.check(b"", timeout=timeout, metadata=self.metadata)
                 break
             except JoblineError as error:
-                pause = reaching.pause_after(self.loop.time(), error)
+                pause = reaching.pause_after(now(), error)
                 if pause is None:
                     break
-            await asyncio.sleep(pause)
-        self._is_reached = True
+            await sleep(pause)
+        wire.is_reached = True
 
     async def read(
         self,
@@ -141,10 +229,11 @@ class Connection:
 
     async def try_push(self, request: pb.PushRequest) -> pb.PushResponse:
         """One try of a push."""
-        if not self._is_reached:
+        wire = self._wire()
+        if not wire.is_reached:
             await self.reach()
         with typed_errors():
-            return await self.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
+            return await wire.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
 
     async def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """A push that is safe to repeat, repeated until there is a definite answer or no time."""
@@ -152,7 +241,7 @@ class Connection:
             return await self._push(request, request_id)
 
     async def _push(self, request: pb.PushRequest, request_id: str) -> pb.PushResponse:
-        give_up_at = self.loop.time() + min(self.timeout, REPEAT_SECONDS_MAX)
+        give_up_at = now() + min(self.timeout, REPEAT_SECONDS_MAX)
         tries = 0
         while True:
             tries += 1
@@ -162,8 +251,8 @@ class Connection:
                 return response  # noqa: TRY300  # an answer after the try would need a flag
             except JoblineError as error:
                 pause = RETRY.after(tries, random.random)
-                is_late = self.loop.time() + pause > give_up_at
+                is_late = now() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
                     raise_unknown(error, request_id=request_id, tries=tries)
                 self.trouble.began(error)
-            await asyncio.sleep(pause)
+            await sleep(pause)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import cached_property
 from typing import Unpack
 
 from jobline import _operating as operating
 from jobline._arguments import message_of
-from jobline._asynchronous.pages import Link, pages_of
+from jobline._asynchronous.connection import Connection
+from jobline._asynchronous.pages import pages_of
 from jobline._filters import JobConditions, JobFilter, chosen
 from jobline._job_values import BulkResult, Explanation, Job, JobPage
 from jobline._keywords import spelled_out
@@ -26,22 +26,24 @@ class JobApi:
     `everything=True`.
     """
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    @cached_property
+    @property
     def _stub(self) -> job_admin_service_pb2_grpc.JobAdminServiceAsyncStub:
-        return job_admin_service_pb2_grpc.JobAdminServiceStub(self._link().channel)
+        return self._connection.stub(job_admin_service_pb2_grpc.JobAdminServiceStub)
 
     async def get(self, id_: int) -> Job:
         """One job, live or ended, with payload, result and attempts. Raises JobNotFound."""
         request = operating.get_job(id_)
-        return Job.from_message((await self._link().read(self._stub.GetJob, request)).job)
+        response = await self._connection.read(self._stub.GetJob, request)
+        return Job.from_message(response.job)
 
     async def get_by_key(self, queue: str, job_key: str) -> Job:
         """The job that was pushed with this idempotency key. Raises JobNotFound."""
         request = operating.get_job_by_key(queue, job_key)
-        return Job.from_message((await self._link().read(self._stub.GetJob, request)).job)
+        response = await self._connection.read(self._stub.GetJob, request)
+        return Job.from_message(response.job)
 
     @spelled_out(JobConditions)
     async def list_page(
@@ -63,7 +65,7 @@ class JobApi:
             page_token=page_token,
             include_payloads=include_payloads,
         )
-        return read(JobPage, await self._link().read(self._stub.ListJobs, request))
+        return read(JobPage, await self._connection.read(self._stub.ListJobs, request))
 
     @spelled_out(JobConditions)
     def list(
@@ -101,7 +103,7 @@ class JobApi:
     async def explain(self, id_: int) -> Explanation:
         """Why a job is not running, the first obstacle first. Raises JobNotFound."""
         request = operating.explain_job(id_)
-        return read(Explanation, await self._link().read(self._stub.ExplainJob, request))
+        return read(Explanation, await self._connection.read(self._stub.ExplainJob, request))
 
     @spelled_out(JobConditions)
     async def promote(
@@ -117,7 +119,9 @@ class JobApi:
         request = message_of(
             job_admin_service_pb2.PromoteJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
-        return BulkResult.from_message(await self._link().write(self._stub.PromoteJobs, request))
+        return BulkResult.from_message(
+            await self._connection.write(self._stub.PromoteJobs, request)
+        )
 
     @spelled_out(JobConditions)
     async def cancel(
@@ -133,7 +137,7 @@ class JobApi:
         request = message_of(
             job_admin_service_pb2.CancelJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
-        return BulkResult.from_message(await self._link().write(self._stub.CancelJobs, request))
+        return BulkResult.from_message(await self._connection.write(self._stub.CancelJobs, request))
 
     @spelled_out(JobConditions)
     async def retry(
@@ -149,7 +153,7 @@ class JobApi:
         request = message_of(
             job_admin_service_pb2.RetryJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
-        return BulkResult.from_message(await self._link().write(self._stub.RetryJobs, request))
+        return BulkResult.from_message(await self._connection.write(self._stub.RetryJobs, request))
 
     @spelled_out(JobConditions)
     async def delete(
@@ -165,4 +169,4 @@ class JobApi:
         request = message_of(
             job_admin_service_pb2.DeleteJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
-        return BulkResult.from_message(await self._link().write(self._stub.DeleteJobs, request))
+        return BulkResult.from_message(await self._connection.write(self._stub.DeleteJobs, request))

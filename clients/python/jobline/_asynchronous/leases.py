@@ -19,10 +19,8 @@ from jobline.v1 import job_service_pb2 as pb
 class Leases:
     """The part of `AsyncClient` that works by hand; a `Worker` does all of it by itself."""
 
+    _connection: Connection
     _new_id: RequestIds
-
-    def _link(self) -> Connection:
-        raise NotImplementedError
 
     async def pull(
         self,
@@ -48,15 +46,15 @@ class Leases:
             names=names,
             request_id=self._new_id(),
         )
-        return requests.jobs_of(await self._link().pull(request, seconds_of(wait)))
+        return requests.jobs_of(await self._connection.pull(request, seconds_of(wait)))
 
     async def ack(self, *jobs: Lease, result: Any = None) -> list[SettleOutcome]:
         """Settles jobs (or (id, delivery) pairs) as done; a `result` (bytes, or JSON; ≤ 1 MiB) is
         kept with each of them. Returns what became of each: LEASE_LOST means that nothing
         changed.
         """
-        response = await self._link().write(
-            self._link().jobs.Ack, requests.ack_request(jobs, result)
+        response = await self._connection.write(
+            self._connection.jobs.Ack, requests.ack_request(jobs, result)
         )
         return requests.outcomes_of(response, len(jobs))
 
@@ -72,7 +70,9 @@ class Leases:
         while attempts are left; `then="dead"` sends it to the dead letters, "cancel" cancels it.
         """
         item = requests.fail_item(job, error, then=then, retry_after=retry_after)
-        response = await self._link().write(self._link().jobs.Fail, pb.FailRequest(items=[item]))
+        response = await self._connection.write(
+            self._connection.jobs.Fail, pb.FailRequest(items=[item])
+        )
         return requests.failed_of(response.results[0])
 
     async def release(
@@ -85,8 +85,8 @@ class Leases:
         400 days).
         """
         items = [requests.release_item(job, delay=delay, why=why) for job in jobs]
-        response = await self._link().write(
-            self._link().jobs.Release, pb.ReleaseRequest(items=items)
+        response = await self._connection.write(
+            self._connection.jobs.Release, pb.ReleaseRequest(items=items)
         )
         return requests.outcomes_of(response, len(jobs))
 
@@ -110,5 +110,7 @@ class Leases:
             )
             for job in jobs
         ]
-        response = await self._link().write(self._link().jobs.Extend, pb.ExtendRequest(items=items))
+        response = await self._connection.write(
+            self._connection.jobs.Extend, pb.ExtendRequest(items=items)
+        )
         return requests.outcomes_of(response, len(jobs))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterable
 from functools import partial
-from typing import Any, TypeVar
 
-from grpc import aio
-
-from jobline._asynchronous.connection import Connection, typed_errors
+from jobline._asynchronous.connection import Connection, closing, messages_of, now, sleep
 from jobline._backoff import RETRY
 from jobline._enums import EventKindName
 from jobline._requests import Waiting, Watching
@@ -20,14 +15,12 @@ from jobline._times import Seconds
 from jobline._values import JobEnd
 from jobline.errors import JoblineError
 
-Message = TypeVar("Message")
-
 
 class Observer:
     """The part of `AsyncClient` that waits and watches."""
 
-    def _link(self) -> Connection:
-        raise NotImplementedError
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     async def wait(self, *ids: int, timeout: Seconds = 60) -> AsyncGenerator[JobEnd, None]:
         """How jobs end, each as it ends; ended ones come at once.
@@ -36,24 +29,24 @@ class Observer:
         broken connection is opened again. Raises InvalidArgument and other refusals, and
         Unavailable when no server answered in that time.
         """
-        link = self._link()
-        waiting = Waiting(link.loop.time(), ids, timeout)
+        link = self._connection
+        waiting = Waiting(now(), ids, timeout)
         await link.reach()
         tries = 0
-        while (request := waiting.request(link.loop.time())) is not None:
+        while (request := waiting.request(now())) is not None:
             deadline = request.timeout.seconds + link.timeout
             start = partial(link.jobs.Wait, request, timeout=deadline, metadata=link.metadata)
             try:
-                async with aclosing(_closing(start)) as responses:
+                async with closing(messages_of(start)) as responses:
                     async for response in responses:
                         tries = 0
                         yield waiting.take(response)
             except JoblineError as error:
                 tries += 1
                 pause = RETRY.after(tries, random.random)
-                if not error.retryable or link.loop.time() + pause > waiting.until:
+                if not error.retryable or now() + pause > waiting.until:
                     raise
-                await asyncio.sleep(pause)
+                await sleep(pause)
             else:
                 return
 
@@ -61,8 +54,8 @@ class Observer:
         """How one job ended. Raises WaitTimeout if it has not ended in time, and the errors of
         `wait`.
         """
-        waiting = Waiting(self._link().loop.time(), [id_], timeout)
-        async with aclosing(self.wait(id_, timeout=timeout)) as ends:
+        waiting = Waiting(now(), [id_], timeout)
+        async with closing(self.wait(id_, timeout=timeout)) as ends:
             async for end in ends:
                 return end
         raise waiting.timed_out()
@@ -81,30 +74,17 @@ class Observer:
         again where it broke. Each event carries the token to resume after it, also over a restart
         of the server. Raises OffsetGone if the events after the token are gone, and other refusals.
         """
-        link = self._link()
+        link = self._connection
         watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
         await link.reach()
         while True:
             start = partial(link.jobs.Watch, watching.request(), metadata=link.metadata)
             try:
-                async with aclosing(_closing(start)) as responses:
+                async with closing(messages_of(start)) as responses:
                     async for response in responses:
                         for watched in watching.take(response):
                             yield watched
             except JoblineError as error:
                 if not error.retryable or error.definite:
                     raise
-            await asyncio.sleep(RETRY.after(watching.tries, random.random))
-
-
-async def _closing(
-    start: Callable[[], aio.UnaryStreamCall[Any, Message]],
-) -> AsyncGenerator[Message, None]:
-    """The messages of a call, which is cancelled when nobody reads on."""
-    with typed_errors():
-        call = start()
-        try:
-            async for message in call:
-                yield message
-        finally:
-            call.cancel()
+            await sleep(RETRY.after(watching.tries, random.random))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
 
 from jobline import _codec as codec
+from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.observer import Observer
+from jobline._asynchronous.pusher import Pushers
+from jobline._batching import GatherLimits
 from jobline._enums import AckLevel, AckLevelName
 from jobline._ids import RequestIds
 from jobline._keywords import spelled_out
@@ -35,7 +37,6 @@ from jobline._pushing import (
     request_of_jobs,
     request_of_payloads,
 )
-from jobline._pushing_aio import AioPusher
 from jobline._times import Seconds
 from jobline._values import Pushed, PushedLot
 
@@ -43,11 +44,16 @@ from jobline._values import Pushed, PushedLot
 class Producer(Observer):
     """The part of `AsyncClient` that pushes."""
 
-    _new_id: RequestIds
-    _push_middleware: tuple[PushMiddleware, ...]
-
-    def _pushing(self) -> AioPusher:
-        raise NotImplementedError
+    def __init__(
+        self,
+        connection: Connection,
+        limits: GatherLimits,
+        middleware: Sequence[PushMiddleware],
+    ) -> None:
+        super().__init__(connection)
+        self._new_id = RequestIds()
+        self._pushers = Pushers(connection, limits)
+        self._push_middleware = tuple(middleware)
 
     @spelled_out(OptionsHow)
     async def push(  # noqa: PLR0913  # one keyword for each thing that can be said about a job
@@ -92,24 +98,16 @@ class Producer(Observer):
         if self._push_middleware:
             jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
             send = partial(self._push_through, level)
-            return (await through(self._push_middleware, jobs, send))[0]
-        return await self._push_one(lane, data, key)
-
-    async def _push_one(self, lane: Lane, data: bytes, key: str) -> Pushed:
-        pusher = self._pushing()
-        waiter = pusher.start(lane, data, key)
-        try:
-            return await waiter
-        except asyncio.CancelledError:
-            pusher.withdraw(lane, waiter)
-            raise
+            answers = await through(self._push_middleware, jobs, send)
+            return answers[0]
+        return await self._pushers.current().push(lane, data, key)
 
     async def _push_through(
         self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]
     ) -> list[Pushed]:
         (job,) = jobs
         lane = lane_of_one(job, ack_level)
-        return [await self._push_one(lane, job.payload, job.job_key)]
+        return [await self._pushers.current().push(lane, job.payload, job.job_key)]
 
     @spelled_out(LotHow)
     async def push_many(
@@ -141,7 +139,7 @@ class Producer(Observer):
         self, lane: Lane, jobs: Sequence[Any], atomic: bool, request_id: str | None
     ) -> list[Pushed]:
         request = request_of_jobs(lane, jobs, atomic=atomic, request_id=request_id)
-        return pushed_of(await self._link().push(request), len(jobs))
+        return pushed_of(await self._connection.push(request), len(jobs))
 
     async def _push_lot_through(
         self,
@@ -172,7 +170,7 @@ class Producer(Observer):
             return pushed_lot(await self.push_many(queue, payloads, request_id=request_id, **how))
         lane = lane_of(queue, how, "push_payloads")
         request = request_of_payloads(lane, payloads, request_id)
-        return lot_of(await self._link().push(request))
+        return lot_of(await self._connection.push(request))
 
     @spelled_out(PushHow)
     async def push_and_wait(

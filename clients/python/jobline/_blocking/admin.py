@@ -1,3 +1,4 @@
+# Generated from jobline/_asynchronous/admin.py by `make gen`: change that file instead.
 """The operators' services, blocking: typed arguments in, dataclasses out.
 
 Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` says why:
@@ -39,7 +40,10 @@ class QueueApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = queue_service_pb2_grpc.QueueServiceStub(connection.channel)
+
+    @property
+    def _stub(self) -> queue_service_pb2_grpc.QueueServiceStub:
+        return self._connection.stub(queue_service_pb2_grpc.QueueServiceStub)
 
     def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> Iterator[Queue]:
         """All queues by name, or those whose name starts with `prefix`."""
@@ -60,7 +64,8 @@ class QueueApi:
     def get(self, queue: str) -> Queue:
         """One queue with its settings and counts. Raises QueueNotFound."""
         request = message_of(queue_service_pb2.GetQueueRequest, queue=queue)
-        return Queue.from_message((self._connection.read(self._stub.GetQueue, request)).queue)
+        response = self._connection.read(self._stub.GetQueue, request)
+        return Queue.from_message(response.queue)
 
     @overload
     def update(self, queue: str, settings: QueueSettings, *, reason: str = "") -> Queue: ...
@@ -80,17 +85,20 @@ class QueueApi:
         `QueueSettings`. Creates the queue if need be.
         """
         request = operating.update_queue(queue, settings, changes, reason=reason)
-        return Queue.from_message((self._connection.write(self._stub.UpdateQueue, request)).queue)
+        response = self._connection.write(self._stub.UpdateQueue, request)
+        return Queue.from_message(response.queue)
 
     def pause(self, queue: str, *, reason: str = "") -> Queue:
         """Stops handing out; pushes go on. Raises QueueNotFound."""
         request = message_of(queue_service_pb2.PauseQueueRequest, queue=queue, reason=reason)
-        return Queue.from_message((self._connection.write(self._stub.PauseQueue, request)).queue)
+        response = self._connection.write(self._stub.PauseQueue, request)
+        return Queue.from_message(response.queue)
 
     def resume(self, queue: str, *, reason: str = "") -> Queue:
         """Hands out again. Raises QueueNotFound."""
         request = message_of(queue_service_pb2.ResumeQueueRequest, queue=queue, reason=reason)
-        return Queue.from_message((self._connection.write(self._stub.ResumeQueue, request)).queue)
+        response = self._connection.write(self._stub.ResumeQueue, request)
+        return Queue.from_message(response.queue)
 
     def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:
         """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
@@ -135,7 +143,10 @@ class DeadLetterApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = dead_letter_service_pb2_grpc.DeadLetterServiceStub(connection.channel)
+
+    @property
+    def _stub(self) -> dead_letter_service_pb2_grpc.DeadLetterServiceStub:
+        return self._connection.stub(dead_letter_service_pb2_grpc.DeadLetterServiceStub)
 
     @spelled_out(DeadConditions)
     def list_page(
@@ -214,7 +225,10 @@ class AdminApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = admin_service_pb2_grpc.AdminServiceStub(connection.channel)
+
+    @property
+    def _stub(self) -> admin_service_pb2_grpc.AdminServiceStub:
+        return self._connection.stub(admin_service_pb2_grpc.AdminServiceStub)
 
     def stats(self) -> ServerStats:
         """Counts and health of the server."""

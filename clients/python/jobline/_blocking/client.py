@@ -1,3 +1,4 @@
+# Generated from jobline/_asynchronous/client.py by `make gen`: change that file instead.
 """`Client`: everything a program does with a server, blocking."""
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ class Client(Producer, Leases, NeverPickled):
         self.target = target_of(target)
         connection = Connection(self.target, credentials_of(credentials), metadata, seconds)
         super().__init__(connection, limits, middleware_given(middleware, PushMiddleware))
-        self.jobs = JobApi(self._connection)
-        self.queues = QueueApi(self._connection)
-        self.dead = DeadLetterApi(self._connection)
-        self.admin = AdminApi(self._connection)
+        self.jobs = JobApi(connection)
+        self.queues = QueueApi(connection)
+        self.dead = DeadLetterApi(connection)
+        self.admin = AdminApi(connection)
 
     @property
     def channel(self) -> grpc.Channel:

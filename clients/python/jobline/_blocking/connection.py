@@ -1,12 +1,15 @@
-"""A channel, and how a call on it is made: deadline, metadata, typed errors, retries."""
+"""A channel, and how a call on it is made: deadline, metadata, typed errors, retries.
+
+Written by hand, as is `jobline._asynchronous.connection` with the same names.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import grpc
 
@@ -24,7 +27,21 @@ from jobline.v1.job_service_pb2_grpc import JobServiceStub
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
+Response_co = TypeVar("Response_co", covariant=True)
 Stub = TypeVar("Stub")
+
+now = time.monotonic
+sleep = time.sleep
+
+
+@contextmanager
+def closing(values: Iterator[Response]) -> Iterator[Iterator[Response]]:
+    """Closes a generator at the end of a `with`, as `contextlib.aclosing` does."""
+    try:
+        yield values
+    finally:
+        if isinstance(values, Generator):
+            values.close()
 
 
 @contextmanager
@@ -36,6 +53,24 @@ def typed_errors() -> Iterator[None]:
         raise error_from_rpc(error) from None
     except ValueError as error:  # so says a channel that is closed
         raise ClientClosed(f"not sent: {error}") from error
+
+
+class _StreamedCall(Protocol[Response_co]):
+    """A call that streams messages."""
+
+    def __iter__(self) -> Iterator[Response_co]: ...
+
+    def cancel(self) -> bool: ...
+
+
+def messages_of(start: Callable[[], _StreamedCall[Response]]) -> Iterator[Response]:
+    """Yields the messages of a call, and cancels the call when its reader stops."""
+    with typed_errors():
+        call = start()
+        try:
+            yield from call
+        finally:
+            call.cancel()
 
 
 class _Wire:
@@ -95,11 +130,11 @@ class Connection:
         return self._wires().calls
 
     def stub(self, kind: Callable[[grpc.Channel], Stub]) -> Stub:
-        """The stub of another service."""
-        stubs = self._wires().stubs
-        if kind not in stubs:
-            stubs[kind] = kind(self.channel)
-        stub: Stub = stubs[kind]
+        """Returns the stub of another service."""
+        wire = self._wires()
+        if kind not in wire.stubs:
+            wire.stubs[kind] = kind(wire.channel)
+        stub: Stub = wire.stubs[kind]
         return stub
 
     def close(self) -> None:
@@ -117,17 +152,17 @@ class Connection:
         if wire.is_reached:
             return
         timeout = min(CONNECT_SECONDS, self.timeout)
-        reaching = Reaching(self._target, time.monotonic(), min(patience, timeout))
+        reaching = Reaching(self._target, now(), min(patience, timeout))
         while True:
             try:
                 with typed_errors():
                     wire.check(b"", timeout=timeout, metadata=self.metadata)
                 break
             except JoblineError as error:
-                pause = reaching.pause_after(time.monotonic(), error)
+                pause = reaching.pause_after(now(), error)
                 if pause is None:
                     break
-            time.sleep(pause)
+            sleep(pause)
         wire.is_reached = True
 
     def read(
@@ -183,7 +218,7 @@ class Connection:
             return self._push(request, request_id)
 
     def _push(self, request: pb.PushRequest, request_id: str) -> pb.PushResponse:
-        give_up_at = time.monotonic() + min(self.timeout, REPEAT_SECONDS_MAX)
+        give_up_at = now() + min(self.timeout, REPEAT_SECONDS_MAX)
         tries = 0
         while True:
             tries += 1
@@ -196,8 +231,8 @@ class Connection:
                 return response  # noqa: TRY300  # an answer after the try would need a flag
             except JoblineError as error:
                 pause = RETRY.after(tries, random.random)
-                is_late = time.monotonic() + pause > give_up_at
+                is_late = now() + pause > give_up_at
                 if error.definite or not error.retryable or is_late:
                     raise_unknown(error, request_id=request_id, tries=tries)
                 self.trouble.began(error)
-            time.sleep(pause)
+            sleep(pause)

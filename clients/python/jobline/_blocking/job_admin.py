@@ -1,3 +1,4 @@
+# Generated from jobline/_asynchronous/job_admin.py by `make gen`: change that file instead.
 """What operators do with jobs, blocking; see `admin.py` for what all operators' services share."""
 
 from __future__ import annotations
@@ -28,17 +29,22 @@ class JobApi:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._stub = job_admin_service_pb2_grpc.JobAdminServiceStub(connection.channel)
+
+    @property
+    def _stub(self) -> job_admin_service_pb2_grpc.JobAdminServiceStub:
+        return self._connection.stub(job_admin_service_pb2_grpc.JobAdminServiceStub)
 
     def get(self, id_: int) -> Job:
         """One job, live or ended, with payload, result and attempts. Raises JobNotFound."""
         request = operating.get_job(id_)
-        return Job.from_message((self._connection.read(self._stub.GetJob, request)).job)
+        response = self._connection.read(self._stub.GetJob, request)
+        return Job.from_message(response.job)
 
     def get_by_key(self, queue: str, job_key: str) -> Job:
         """The job that was pushed with this idempotency key. Raises JobNotFound."""
         request = operating.get_job_by_key(queue, job_key)
-        return Job.from_message((self._connection.read(self._stub.GetJob, request)).job)
+        response = self._connection.read(self._stub.GetJob, request)
+        return Job.from_message(response.job)
 
     @spelled_out(JobConditions)
     def list_page(

@@ -1,3 +1,4 @@
+# Generated from jobline/_asynchronous/leases.py by `make gen`: change that file instead.
 """Working by hand: pull, and settle what was pulled."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Generated from jobline/_asynchronous/pages.py by `make gen`: change that file instead.
 """Lists, a page at a time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Generated from jobline/_asynchronous/producer.py by `make gen`: change that file instead.
 """Pushing, one at a time or many, and waiting for what was pushed."""
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from jobline import _codec as codec
 from jobline._batching import GatherLimits
 from jobline._blocking.connection import Connection
 from jobline._blocking.observer import Observer
+from jobline._blocking.pusher import Pushers
 from jobline._enums import AckLevel, AckLevelName
-from jobline._forks import PerProcess
 from jobline._ids import RequestIds
 from jobline._keywords import spelled_out
 from jobline._options import JobOptions, NewJob, OptionsHow, key_of, with_keywords
@@ -37,7 +38,6 @@ from jobline._pushing import (
     request_of_jobs,
     request_of_payloads,
 )
-from jobline._pushing_threads import ThreadPusher
 from jobline._times import Seconds
 from jobline._values import Pushed, PushedLot
 
@@ -53,11 +53,7 @@ class Producer(Observer):
     ) -> None:
         super().__init__(connection)
         self._new_id = RequestIds()
-        self._pushers = PerProcess(
-            lambda: ThreadPusher(
-                connection.start_push, limits, connection.calls, connection.trouble
-            )
-        )
+        self._pushers = Pushers(connection, limits)
         self._push_middleware = tuple(middleware)
 
     @spelled_out(OptionsHow)
@@ -96,20 +92,21 @@ class Producer(Observer):
         """
         data, content_type = codec.encode(payload)
         key = key_of(job_key)
-        options, level = with_keywords(options, more, "push"), level_of(ack_level)
-        lane = Lane(
-            queue, options, name, bool(content_type), delay, run_at, level, has_key=bool(key)
-        )
+        level = None if ack_level is None else level_of(ack_level)
+        if more or options is not None:
+            options = with_keywords(options, more, "push")
+        lane = Lane(queue, options, name, bool(content_type), delay, run_at, level, key != "")
         if self._push_middleware:
             jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
             send = partial(self._push_through, level)
-            return through_plain(self._push_middleware, jobs, send)[0]
-        return self._pushers().push(lane, data, key)
+            answers = through_plain(self._push_middleware, jobs, send)
+            return answers[0]
+        return self._pushers.current().push(lane, data, key)
 
     def _push_through(self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]) -> list[Pushed]:
         (job,) = jobs
         lane = lane_of_one(job, ack_level)
-        return [self._pushers().push(lane, job.payload, job.job_key)]
+        return [self._pushers.current().push(lane, job.payload, job.job_key)]
 
     @spelled_out(LotHow)
     def push_many(
@@ -190,4 +187,5 @@ class Producer(Observer):
         kept), and the errors of `push`.
         """
         pushed = self.push(queue, payload, **how)
-        return self.wait_one(pushed.id, timeout=timeout).value()
+        end = self.wait_one(pushed.id, timeout=timeout)
+        return end.value()

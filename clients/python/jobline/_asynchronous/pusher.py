@@ -1,4 +1,7 @@
-"""Gathered pushes on an event loop: futures around the pure `Gather`."""
+"""Gathered pushes on an event loop: futures around the pure `Gather`.
+
+Written by hand, as is `jobline._blocking.pusher` with the same names.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
+from jobline._asynchronous.connection import Connection, of_another_loop
 from jobline._batching import Batch, Gather, GatherLimits
+from jobline._forks import Forks, PerProcess
 from jobline._producing import PushCalls
 from jobline._pushing import Lane, answers_of_batch, built, handle_error
 from jobline._reaching import Trouble
@@ -22,7 +27,7 @@ _Waiter = asyncio.Future[Pushed]
 _Call = Callable[[pb.PushRequest], Awaitable[pb.PushResponse]]
 
 
-class AioPusher:
+class Pusher:
     """All gathered pushes of one AsyncClient."""
 
     def __init__(
@@ -44,8 +49,19 @@ class AioPusher:
         self._closed = False
         self._empty = asyncio.Event()
 
-    def start(self, lane: Lane, payload: bytes, job_key: str = "") -> _Waiter:
-        """Takes one job; the future tells what became of it."""
+    async def push(self, lane: Lane, payload: bytes, job_key: str = "") -> Pushed:
+        """Pushes one job. Cancelled before it left, it is withdrawn; afterwards it may be
+        stored.
+        """
+        waiter = self._start(lane, payload, job_key)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            self._gather.withdraw(lane, waiter)
+            self._tell_if_empty()
+            raise
+
+    def _start(self, lane: Lane, payload: bytes, job_key: str) -> _Waiter:
         if self._closed:
             raise ClientClosed("the client is closed")
         waiter: _Waiter = self.loop.create_future()
@@ -55,11 +71,6 @@ class AioPusher:
             self._is_flush_due = True
             self.loop.call_soon(self._flush)
         return waiter
-
-    def withdraw(self, lane: Lane, waiter: _Waiter) -> None:
-        """Nobody waits any more: a push that has not left does not leave; another may be stored."""
-        self._gather.withdraw(lane, waiter)
-        self._tell_if_empty()
 
     async def close(self) -> None:
         """Takes no more pushes, and returns when those that were taken have been answered."""
@@ -140,3 +151,39 @@ class AioPusher:
     def _tell_if_empty(self) -> None:
         if self._closed and not self._gather.jobs:
             self._empty.set()
+
+
+class Pushers:
+    """The pusher of this process and event loop, made at the first push."""
+
+    def __init__(self, connection: Connection, limits: GatherLimits) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._in_process = PerProcess(self._make)
+        self._last: Pusher | None = None
+        self._last_forks = 0
+
+    def __call__(self) -> Pusher:
+        """Returns the pusher. Raises FailedPrecondition if it belongs to another event loop."""
+        return self.current()
+
+    def current(self) -> Pusher:
+        """As a call, and cheaper: it is on the way of every push."""
+        # A loop that does not run at a fork may go on in both processes: a pusher of the loop that
+        # runs may be the parent's.
+        loop = asyncio.get_running_loop()
+        pusher = self._last
+        if pusher is None or pusher.loop is not loop or self._last_forks != Forks.count:
+            pusher = self._in_process()
+            if pusher.loop is not loop:
+                raise of_another_loop()
+            self._last, self._last_forks = pusher, Forks.count
+        return pusher
+
+    def made(self) -> Pusher | None:
+        """Returns the pusher of this process if there is one."""
+        return self._in_process.made()
+
+    def _make(self) -> Pusher:
+        link = self._connection
+        return Pusher(link.try_push, self._limits, link.calls, link.trouble)

@@ -2,6 +2,8 @@
 
 The thread that pushes first sends; the answer of each call, which comes on a thread of gRPC, sends
 what has gathered meanwhile. There is no thread of our own, and a lonely push pays for none.
+
+Written by hand, as is `jobline._asynchronous.pusher` with the same names.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from functools import partial
 import grpc
 
 from jobline._batching import Batch, Gather, GatherLimits
-from jobline._blocking.connection import typed_errors
+from jobline._blocking.connection import Connection, typed_errors
+from jobline._forks import PerProcess
 from jobline._producing import PushCalls
 from jobline._pushing import Lane, answers_of_batch, built, handle_error
 from jobline._reaching import Trouble
@@ -52,7 +55,7 @@ class _Waiter:
         raise self.answer.twin()
 
 
-class ThreadPusher:
+class Pusher:
     """All gathered pushes of one Client."""
 
     def __init__(
@@ -186,3 +189,16 @@ class ThreadPusher:
     def _tell_if_empty(self) -> None:
         if self._closed and not self._gather.jobs:
             self._empty.notify_all()
+
+
+class Pushers(PerProcess[Pusher]):
+    """The pusher of this process, made at the first push."""
+
+    __slots__ = ()
+
+    def __init__(self, connection: Connection, limits: GatherLimits) -> None:
+        super().__init__(
+            lambda: Pusher(connection.start_push, limits, connection.calls, connection.trouble)
+        )
+
+    current = PerProcess.__call__
