@@ -19,7 +19,7 @@ CHECKED := $(wildcard service clients/python/jobline tests benchmarks)
 .PHONY: help
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) \
-	  | awk -F ':.*## ' '{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}'
+	  | awk -F ':.*## ' '{printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}'
 
 # ------------------------------------------------------------------------------------ environments
 
@@ -112,12 +112,17 @@ demo: $(SETUP)  ## Checksum a directory with many workers, killing one: make dem
 bench: $(SETUP)  ## Measure each target of docs/benchmarks.md side by side with its floor
 	$(BIN)/python -m benchmarks
 
+.PHONY: bench-compare
+bench-compare: $(SETUP)  ## Measure this tree beside another commit: make bench-compare REF=v0 ONLY=P1,P5
+	@$(BIN)/python -m benchmarks.compare $(or $(REF),$(error say what to compare with: REF=<commit or tag>)) \
+	  $(if $(ONLY),--only $(ONLY)) $(if $(PAIRS),--pairs $(PAIRS))
+
 .PHONY: soak
 soak: $(SETUP)  ## Load a server with everything at once and see what grows: make soak MINUTES=10
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),10)
 
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
-	rm -rf .venv .gen-venv .tools .demo .bench build dist clients/python/build clients/python/dist
+	rm -rf .venv .gen-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

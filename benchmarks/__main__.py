@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter
 
-import grpc
 import uvloop
 from rich.console import Console
 
@@ -33,9 +32,9 @@ from benchmarks import (
     sizes,
     watching,
 )
-from benchmarks.bench import Bench
+from benchmarks.bench import CANNOT_MEASURE, Bench
 from benchmarks.figures import Figure
-from benchmarks.processes import ServerFailed, pin_load
+from benchmarks.processes import pin_load
 
 Benchmark = Callable[[Bench], Awaitable[None]]
 
@@ -63,14 +62,6 @@ BENCHMARKS: dict[str, Benchmark] = {
 }
 # On the disk of the checkout: /tmp may be memory, and fsync nothing.
 DIRECTORY = report.ROOT / ".bench"
-
-CANNOT_MEASURE = (
-    grpc.RpcError,
-    h2load.LoadFailed,
-    machine.TooFewCores,
-    profiling.NoProfiler,
-    ServerFailed,
-)
 
 
 def main() -> int:

@@ -8,16 +8,19 @@ are what the machine let it do.
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from benchmarks import bodies, profiling
+import grpc
+
+from benchmarks import bodies, machine, profiling
 from benchmarks.figures import Figure
 from benchmarks.h2load import Callers, LoadFailed, post
-from benchmarks.processes import ServerProcess
+from benchmarks.processes import ServerFailed, ServerProcess
 from benchmarks.wire import Wire
 
 TRANSPORTS = ("grpcio", "native")
@@ -25,6 +28,15 @@ TRANSPORTS = ("grpcio", "native")
 # More than any benchmark makes wait: what is measured must not be a refusal.
 WAITING_JOBS = 1_000_000_000
 WAITING_BYTES = "1TiB"
+
+# What says that a benchmark could not be measured; the others go on.
+CANNOT_MEASURE = (
+    grpc.RpcError,
+    LoadFailed,
+    machine.TooFewCores,
+    profiling.NoProfiler,
+    ServerFailed,
+)
 
 
 @dataclass(slots=True)
@@ -53,13 +65,17 @@ class Running:
 
 @dataclass(slots=True)
 class Bench:
-    """A run. `report` is told each figure when it is there."""
+    """A run. `report` is told each figure when it is there. Servers run under `python`, which may
+    be another tree's, and get only those flags that are in `flags`; None: all.
+    """
 
     directory: Path
     quick: bool
     fsync_seconds: float
     report: Callable[[Figure], None]
     profile: bool = False
+    python: str = sys.executable
+    flags: frozenset[str] | None = None
     figures: list[Figure] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count, repr=False)
 
@@ -114,7 +130,8 @@ class Bench:
             # Workers of a benchmark do not say goodbye.
             "--drain-seconds": "0",
         }
-        words = [word for pair in arguments.items() for word in pair]
+        known = (pair for pair in arguments.items() if self.flags is None or pair[0] in self.flags)
+        words = [word for pair in known for word in pair]
         async with self._process("jobline_server", [*words, *flags]) as running:
             yield running
 
@@ -130,7 +147,7 @@ class Bench:
         self, module: str, arguments: list[str], *, is_floor: bool = False
     ) -> AsyncIterator[Running]:
         log = self.directory / "server.log"
-        process = ServerProcess(module, arguments, log).start()
+        process = ServerProcess(module, arguments, log, self.python).start()
         try:
             async with Wire(process.address) as wire:
                 yield Running(process, wire, is_floor)
@@ -153,18 +170,25 @@ class Bench:
         self, running: Running, message: bytes, *, jobs: int, callers: Callers
     ) -> float:
         """Jobs a second of one push posted over and over by h2load, each counted afterwards."""
-        share = 1 if running.is_floor else jobs
 
         async def posted(calls: int) -> float:
-            before = await running.arrived()
-            load = await post(running.address, bodies.PUSH, message, calls=calls, callers=callers)
-            arrived = await running.arrived() - before
-            if arrived != calls * share:
-                raise LoadFailed(f"{calls} calls of {share} were sent, and {arrived} arrived")
-            return load.rate
+            return await post_counted(running, message, jobs=jobs, calls=calls, callers=callers)
 
         # The first calls warm both sides up, and say how many fill a measurement.
         in_flight = callers.connections * callers.each
         rate = await posted(max(4 * in_flight, min(1_000, 100_000 // jobs)))
         calls = max(in_flight, round(rate * self.seconds))
         return jobs * await self.best(running, lambda: posted(calls))
+
+
+async def post_counted(
+    running: Running, message: bytes, *, jobs: int, calls: int, callers: Callers
+) -> float:
+    """Posts a push of `jobs` jobs `calls` times and counts what arrived; returns calls a second."""
+    share = 1 if running.is_floor else jobs
+    before = await running.arrived()
+    load = await post(running.address, bodies.PUSH, message, calls=calls, callers=callers)
+    arrived = await running.arrived() - before
+    if arrived != calls * share:
+        raise LoadFailed(f"{calls} calls of {share} were sent, and {arrived} arrived")
+    return load.rate

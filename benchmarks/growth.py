@@ -7,6 +7,7 @@ were, so that it can be held against the same cycle with fewer.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import count
 from time import perf_counter
 
@@ -68,7 +69,7 @@ async def _queues(bench: Bench) -> None:
         names = [f"bench-{index}" for index in range(number)]
         jobs = bench.scaled(JOBS_IN_QUEUES) // number
         async with bench.server("native") as server:
-            await _fill_queues(server.wire, names, jobs)
+            await fill_queues(server.wire, names, jobs)
             rates.append(await _rate(bench, server, names))
         _add(bench, f"{number * jobs:,} jobs waiting in {number:,} queues", rates)
 
@@ -89,7 +90,8 @@ def _add(bench: Bench, what: str, rates: list[float]) -> None:
     )
 
 
-async def _fill_queues(wire: Wire, names: list[str], jobs: int) -> None:
+async def fill_queues(wire: Wire, names: list[str], jobs: int) -> None:
+    """Pushes as many jobs to each of the queues."""
     before = (await wire.stats()).pushed_total
     left = iter(names)
 
@@ -104,31 +106,44 @@ async def _fill_queues(wire: Wire, names: list[str], jobs: int) -> None:
 
 async def _rate(bench: Bench, server: Running, names: list[str]) -> float:
     """Cycles over the queues, one after another."""
-    payloads = job_service_pb2.PushRequest(payloads=[bodies.PAYLOAD] * A_CALL).SerializeToString()
-    # A message is the sum of its fields, so the queue can stand apart from its payloads.
-    pushes = [
-        job_service_pb2.PushRequest(queue=name).SerializeToString() for name in names[:10_000]
-    ]
-    pulls = [bodies.pull(A_CALL, runs=True, queue=name) for name in names]
-    turns = count()
+    cycles = Cycles(server, names)
 
     async def measure() -> float:
-        cycles = 0
-        began = perf_counter()
-        end = began + bench.seconds
-
-        async def caller() -> None:
-            nonlocal cycles
-            while perf_counter() < end:
-                # Round the queues; the step is prime, so that neighbours meet other shards.
-                turn = next(turns) * 7_919 % len(names)
-                await _cycle(server.wire, pushes[turn] + payloads, pulls[turn])
-                cycles += 1
-
-        await asyncio.gather(*(caller() for _ in range(CALLERS)))
-        return cycles * A_CALL / (perf_counter() - began)
+        end = perf_counter() + bench.seconds
+        return await cycles.run(lambda _begun: perf_counter() >= end)
 
     return await bench.best(server, measure)
+
+
+class Cycles:
+    """Callers that push, pull and ack a thousand jobs over and over, round the queues."""
+
+    def __init__(self, server: Running, names: list[str]) -> None:
+        self._wire = server.wire
+        payloads = [bodies.PAYLOAD] * A_CALL
+        self._payloads = job_service_pb2.PushRequest(payloads=payloads).SerializeToString()
+        # A message is the sum of its fields, so the queue can stand apart from its payloads.
+        self._pushes = [
+            job_service_pb2.PushRequest(queue=name).SerializeToString() for name in names
+        ]
+        self._pulls = [bodies.pull(A_CALL, runs=True, queue=name) for name in names]
+        self._turns = count()
+
+    async def run(self, is_over: Callable[[int], bool]) -> float:
+        """Goes on until `is_over`, which is told how many cycles began; returns jobs a second."""
+        begun = 0
+        began = perf_counter()
+
+        async def caller() -> None:
+            nonlocal begun
+            while not is_over(begun):
+                begun += 1
+                # The step is prime, so that neighbours meet other shards.
+                turn = next(self._turns) * 7_919 % len(self._pulls)
+                await _cycle(self._wire, self._pushes[turn] + self._payloads, self._pulls[turn])
+
+        await asyncio.gather(*(caller() for _ in range(CALLERS)))
+        return begun * A_CALL / (perf_counter() - began)
 
 
 async def _cycle(wire: Wire, push: bytes, pull: bytes) -> None:

@@ -18,6 +18,8 @@ STREAMS = 1_000
 WAITING = 1_000_000
 # Several connections: one serves a hundred streams by default.
 STREAMS_A_WIRE = 100
+# What a load left behind is done by then: a checkpoint, or garbage.
+SETTLE_SECONDS = 1.5
 EMPTY_BYTES_MAX = 90 << 20
 
 
@@ -26,7 +28,8 @@ async def idle(bench: Bench) -> None:
     seconds = 3.0 if bench.quick else 10.0
     for transport in ("grpcio", "native"):
         async with bench.server(transport) as server:
-            share = await _busy_share(server, seconds)
+            await asyncio.sleep(SETTLE_SECONDS)
+            share = await busy_share(server, seconds)
             size = server.process.memory_bytes()
         what = f"an empty server that does nothing, {transport}"
         bench.add(Figure("P14", f"{what}: of a core", share, Unit.SHARE, at_most(0.5)))
@@ -34,10 +37,11 @@ async def idle(bench: Bench) -> None:
     async with bench.server("native") as server:
         await server.wire.fill(bench.scaled(WAITING))
         async with asyncio.TaskGroup() as tasks:
-            streams = _Streams(server.address, bench.scaled(STREAMS))
+            streams = IdleStreams(server.address, bench.scaled(STREAMS))
             await streams.open(tasks)
+            await asyncio.sleep(SETTLE_SECONDS)
             # Of each stream one frame of the server's own at least.
-            share = await _busy_share(server, streams.heartbeat_seconds)
+            share = await busy_share(server, streams.heartbeat_seconds)
             workers = (await server.wire.stats()).workers
             await streams.close()
     if workers != streams.count:
@@ -46,16 +50,14 @@ async def idle(bench: Bench) -> None:
     bench.add(Figure("P14", what, share, Unit.SHARE, at_most(2.0)))
 
 
-async def _busy_share(server: Running, seconds: float) -> float:
+async def busy_share(server: Running, seconds: float) -> float:
     """Per cent of a core that the server used meanwhile."""
-    # What the load left behind is done first: a checkpoint, or garbage.
-    await asyncio.sleep(1.5)
     used, began = server.process.processor_seconds(), perf_counter()
     await asyncio.sleep(seconds)
     return 100 * (server.process.processor_seconds() - used) / (perf_counter() - began)
 
 
-class _Streams:
+class IdleStreams:
     """Workers that wait at an empty queue and send heartbeats."""
 
     def __init__(self, address: str, count: int) -> None:
@@ -66,6 +68,7 @@ class _Streams:
         self._closing = asyncio.Event()
 
     async def open(self, tasks: asyncio.TaskGroup) -> None:
+        """Opens them all; they live in `tasks` from then on."""
         opening = bodies.opening(10, runs=True, queue="nobody-pushes-here")
         for index in range(self.count):
             call = self._wires[index // STREAMS_A_WIRE].stream()
@@ -92,6 +95,7 @@ class _Streams:
                     return
 
     async def close(self) -> None:
+        """Ends them."""
         self._closing.set()
         for call in self._calls:
             await call.done_writing()

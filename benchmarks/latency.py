@@ -23,9 +23,9 @@ async def one_at_a_time(bench: Bench) -> None:
     """P7: one push after another, each fsynced before the next."""
     for transport in TRANSPORTS:
         async with bench.floor(transport) as floor:
-            empty = percentiles(await _calls(bench, floor))
+            empty = percentiles(await push_times(floor, bench.scaled(CALLS)))
         async with bench.server(transport) as server:
-            p50, p99 = percentiles(await _calls(bench, server))
+            p50, p99 = percentiles(await push_times(server, bench.scaled(CALLS)))
         times = p50 / (empty[0] + bench.fsync_seconds)
         what = f"one push at a time, {transport}"
         bench.add(
@@ -52,8 +52,9 @@ async def one_at_a_time(bench: Bench) -> None:
         )
 
 
-async def _calls(bench: Bench, running: Running) -> list[float]:
-    message, calls = bodies.plain(1), bench.scaled(CALLS)
+async def push_times(running: Running, calls: int) -> list[float]:
+    """What each of so many pushes took, one after another."""
+    message = bodies.plain(1)
     before = await running.arrived()
     times = await post_timed(running.address, bodies.PUSH, message, calls=calls)
     if await running.arrived() - before != calls:
@@ -71,7 +72,7 @@ async def until_handed_out(bench: Bench) -> None:
     """P8: from the start of a push until the job is at a worker that waited, on an idle server."""
     for transport in TRANSPORTS:
         async with bench.server(transport) as server:
-            handed, calls = await _handed(server, bench.scaled(HANDED))
+            handed, calls = await handed_out(server, bench.scaled(HANDED))
         (p50, p99), call = percentiles(handed), median(calls)
         bench.add(
             Figure(
@@ -87,7 +88,7 @@ async def until_handed_out(bench: Bench) -> None:
         )
 
 
-async def _handed(server: Running, count: int) -> tuple[list[float], list[float]]:
+async def handed_out(server: Running, count: int) -> tuple[list[float], list[float]]:
     """Times from push to worker, and of the pushes."""
     call = server.wire.stream()
     await call.write(bodies.opening(10, runs=True))

@@ -40,6 +40,7 @@ class ServerProcess:
     module: str
     arguments: list[str]
     log: Path
+    python: str = sys.executable
     address: str = ""
     http: str = ""
     start_seconds: float = 0.0
@@ -49,7 +50,7 @@ class ServerProcess:
         """Starts it and waits for its ready line."""
         began = time.perf_counter()
         with self.log.open("ab") as log:
-            pinned = ["taskset", "-c", str(SERVER_CORE), sys.executable]
+            pinned = ["taskset", "-c", str(SERVER_CORE), self.python]
             self._process = subprocess.Popen(
                 [*pinned, "-m", self.module, *self.arguments],
                 stdout=subprocess.PIPE,
@@ -102,7 +103,11 @@ class ServerProcess:
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def processor_seconds(self) -> float:
-        """Time of the processor it has used, in user and kernel mode."""
-        # The name of a process may hold spaces; what follows its parenthesis does not.
+        """Time of the processor that its threads have used, in user and kernel mode."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
+        if nanoseconds := [int(thread.read_text().split()[0]) for thread in threads]:
+            return sum(nanoseconds) / 1e9
+        # A kernel without schedstat counts in ticks. The name of a process may hold spaces; what
+        # follows its parenthesis does not.
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS

@@ -43,13 +43,14 @@ async def memory(bench: Bench) -> None:
 async def _memory_of_rows(bench: Bench, traced: bool) -> float:
     jobs = bench.scaled(OPTION_JOBS)
     async with bench.server("native") as server:
-        await _push_rows(server, WARM_JOBS, traced)
+        await push_rows(server, WARM_JOBS, traced)
         before = await _memory(server)
-        await _push_rows(server, jobs, traced)
+        await push_rows(server, jobs, traced)
         return (await _memory(server) - before) / jobs
 
 
-async def _push_rows(server: Running, count: int, traced: bool) -> None:
+async def push_rows(server: Running, count: int, traced: bool) -> None:
+    """Pushes jobs with options of their own, a thousand a call."""
     before = (await server.wire.stats()).pushed_total
     same = bodies.rows(1_000)
     for first in range(before, before + count, 1_000):
@@ -81,7 +82,7 @@ async def _start_seconds(bench: Bench, jobs: int, *, plain: bool, killed: bool) 
             if plain:
                 await server.wire.fill(jobs)
             else:
-                await _push_rows(server, jobs, traced=False)
+                await push_rows(server, jobs, traced=False)
             if killed:
                 server.process.kill()
         async with bench.server_on(data, "native") as server:
