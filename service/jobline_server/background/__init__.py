@@ -1,7 +1,10 @@
-"""The background: work that nobody asks for, one file per beat.
+"""Background work of the server: one file per periodic task.
 
-A beat has `run_once(now)` and returns what it did as counts; the loop around it (`beat.py`) is
-shared. No beat walks over live jobs: it looks at queues and streams, takes ended jobs in slices,
-and leaves the rest for its next run.
-Beats use the runtime as any caller does; they know no store and no socket.
+A task has `run_once(now)` and returns counts of what it did; the loop around it (`periodic.py`) is
+shared. Checkpoints, retention, idle queues, old streams, the ballast and the warning about
+unhandled names are such tasks; `app` lists them.
+
+Tasks use the runtime like any other caller. They know no store and no socket, and they do not walk
+over live jobs: they iterate over queues and streams, take ended jobs in slices, and leave the rest
+for the next run.
 """

@@ -1,4 +1,4 @@
-"""Folds journals into tables when they have grown long or old."""
+"""Periodic task: folds journals into tables when they have grown long or old."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jobline_server.runtime.checkpoints import Checkpoints
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTask:
-    """Takes the checkpoints that are worth it."""
+    """Takes the checkpoints that are due."""
 
     checkpoints: Checkpoints
     name: str = "checkpoint"
     every_seconds: float = 1.0
 
     async def run_once(self, _now: Now) -> Counts:
-        """Checkpoints of all shards that are due."""
+        """Checkpoints every shard whose journal is due; returns how many."""
         return {"taken": await self.checkpoints.take_due()}

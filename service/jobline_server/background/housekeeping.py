@@ -1,4 +1,4 @@
-"""Small chores: empty queues vanish, old streams are asked to move, the ballast is set up again."""
+"""Periodic tasks: delete idle queues, ask old streams to reconnect, restore the ballast."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from jobline_server.runtime.idle_queues import delete_idle_queues
 
 @dataclass(frozen=True, slots=True)
 class DeleteIdleQueues:
-    """Deletes queues that were empty for an hour and have nothing of their own."""
+    """Deletes queues that were empty for an hour, have no settings and are not paused."""
 
     core: Core
     name: str = "empty_queues"
     every_seconds: float = 60.0
 
     async def run_once(self, _now: Now) -> Counts:
-        """Looks at all queues of all shards."""
+        """Checks all queues of all shards; returns how many were deleted."""
         return {"vanished": await delete_idle_queues(self.core)}
 
 
 @dataclass(frozen=True, slots=True)
 class SendOldStreamsAway:
-    """Asks old streams to move."""
+    """Asks streams older than `max_age_ms` to reconnect."""
 
     streams: Streams
     max_age_ms: int
@@ -35,18 +35,18 @@ class SendOldStreamsAway:
     every_seconds: float = 5.0
 
     async def run_once(self, _now: Now) -> Counts:
-        """Looks at all streams."""
+        """Checks all streams; returns how many were sent a goaway."""
         return {"sent_away": self.streams.send_away_old(self.max_age_ms)}
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreBallast:
-    """Watches the disk: refuses pushes while the reserve is gone, makes room, sets it up again."""
+    """Refuses pushes while the ballast is gone, and restores it once the disk has room."""
 
     room: Room
     name: str = "space"
     every_seconds: float = 1.0
 
     async def run_once(self, _now: Now) -> Counts:
-        """Pushes are taken again when the reserve stands."""
+        """Checks the disk; returns whether it is full."""
         return {"full": int(await self.room.look())}

@@ -1,5 +1,7 @@
-"""The loop around every beat: run, count, wait; a beat that fails goes on being tried, and is
-heard of as all work of the server is (`runtime.loops`).
+"""The loop around every periodic task: run, count, wait.
+
+A task that fails is retried at its next time; its failures are logged and counted like those of
+all work of the server (`runtime.loops`).
 """
 
 from __future__ import annotations
@@ -17,25 +19,23 @@ Counts = Mapping[str, int]
 
 
 class PeriodicTask(Protocol):
-    """Background work with a rhythm. Public: its name in logs and metrics, and seconds between two
-    runs.
-    """
+    """Background work that runs again and again."""
 
     @property
     def name(self) -> str:
-        """What it is called in logs and metrics."""
+        """Its name in logs and metrics."""
 
     @property
     def every_seconds(self) -> float:
-        """The pause between the end of one run and the next."""
+        """The pause between the end of one run and the start of the next."""
 
     async def run_once(self, now: Now) -> Counts:
-        """Does what is due, and says how much of what."""
+        """Does the work that is due; returns counts of what it did, by name."""
 
 
 @dataclass(slots=True)
 class TaskRecord:
-    """How a beat has been doing, for `/metrics`."""
+    """Runs, failures and counts of one task, for `/metrics`."""
 
     work: Record
     runs: int = 0
@@ -43,7 +43,9 @@ class TaskRecord:
 
 
 class Background:
-    """Runs tasks, each in its own task. `start` and `stop` may be called twice, or never."""
+    """Runs periodic tasks, each in its own asyncio task. `start` and `stop` may be called twice, or
+    never.
+    """
 
     def __init__(self, tasks: list[PeriodicTask], core: Core) -> None:
         self.records = {task.name: TaskRecord(core.loops.record(task.name)) for task in tasks}
@@ -53,14 +55,14 @@ class Background:
         self._stopping = asyncio.Event()
 
     def start(self) -> None:
-        """Starts what is not running."""
+        """Starts the tasks, unless they are running."""
         if not self._tasks:
             self._stopping.clear()
             loop = asyncio.get_running_loop()
             self._tasks = [loop.create_task(self._run(task)) for task in self.tasks]
 
     async def stop(self) -> None:
-        """Lets runs that are under way finish, and starts none."""
+        """Waits for runs under way, and starts no more."""
         self._stopping.set()
         tasks, self._tasks = self._tasks, []
         await asyncio.gather(*tasks)
@@ -70,7 +72,7 @@ class Background:
             await self.run_once(task)
 
     async def run_once(self, task: PeriodicTask) -> None:
-        """One run of a task, counted."""
+        """Runs a task once; counts the run, and records a failure instead of raising it."""
         record = self.records[task.name]
         record.runs += 1
         try:

@@ -1,16 +1,16 @@
-"""Retention: ended jobs become STALE, then are deleted; both are facts, a slice at a time.
+"""Periodic task: ages, deletes and evicts ended jobs. Each slice is committed as facts.
 
-How long until they are STALE: a job's own age, else the queue's, else an hour for cancelled and
-expired jobs and for completed ones beyond the newest thousand, and seven days for dead ones. An
-hour later they are deleted.
+By age: an ended job becomes STALE after its own retention age, else the queue's, else a default:
+an hour for cancelled and expired jobs and for completed jobs beyond the newest thousand, seven days
+for dead jobs. An hour later it is deleted.
 
-How many: the queue's own count of each state, else a hundred thousand completed jobs and a gibibyte
-of dead ones; this holds for all jobs, and the oldest go first. A job that has a count of its own
-goes as soon as so many are kept that ended after it. Neither is STALE before.
+By count: a queue keeps up to its own count of each state, else a hundred thousand completed jobs
+and a gibibyte of dead ones, and evicts the oldest first. A job with a count of its own is evicted
+once that many kept jobs ended after it. Evicted jobs are not STALE first.
 
-A queue is looked at when something may be due there: jobs ended there, its settings were changed,
-or the oldest of its jobs reach their age. So a run costs what became due, however many queues there
-are.
+A queue is checked only when something may be due: a job ended there, its settings changed, or its
+oldest jobs reach their age. So the cost of a run depends on what is due, not on the number of
+queues.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from jobline_server.runtime.ended.retention import EndedRetention, Slice, in_ste
 from jobline_server.runtime.ended.retention_hints import Ended, Place
 
 EVERY_SECONDS = 10.0
-# After a run that left something: a queue whose jobs end one by one would outrun a slice every ten
-# seconds.
+# The pause after a run whose slices were full: jobs may end faster than one slice per ten seconds.
 AGAIN_SECONDS = 0.05
 NO_LIMIT = 1 << 62
 
 
 class Calendar:
-    """When the oldest jobs of each place reach their age."""
+    """When the oldest jobs of each place (a queue and a state) reach their age."""
 
     __slots__ = ("_due", "_heap")
 
@@ -46,18 +45,18 @@ class Calendar:
     def __contains__(self, place: Place) -> bool:
         return place in self._due
 
-    def note(self, place: Place, due_ms: int) -> None:
-        """This place is due then, and at no other time."""
+    def schedule(self, place: Place, due_ms: int) -> None:
+        """Sets when a place is due, instead of any time set before."""
         if self._due.get(place) != due_ms:
             self._due[place] = due_ms
             heappush(self._heap, (due_ms, place))
 
-    def forget(self, place: Place) -> None:
-        """This place is not due before it is noted again."""
+    def cancel(self, place: Place) -> None:
+        """Removes a place until it is scheduled again."""
         self._due.pop(place, None)
 
     def pop_due(self, now_ms: int) -> Iterator[Place]:
-        """Takes out the places whose time has come, one at a time."""
+        """Removes and yields the places that are due."""
         while self._heap and self._heap[0][0] <= now_ms:
             due_ms, place = heappop(self._heap)
             if self._due.get(place) == due_ms:
@@ -72,7 +71,7 @@ class RetentionTask:
     core: Core
     ageing: EndedRetention
     name: str = "retention"
-    _left_some: bool = field(default=False, init=False)
+    _is_unfinished: bool = field(default=False, init=False)
     _calendar: Calendar | None = field(default=None, init=False)
     _changed: dict[Place, Ended] = field(default_factory=dict, init=False)
     _due: dict[Place, None] = field(default_factory=dict, init=False)
@@ -80,16 +79,16 @@ class RetentionTask:
 
     @property
     def every_seconds(self) -> float:
-        """Sooner when the run before left something."""
-        return AGAIN_SECONDS if self._left_some else EVERY_SECONDS
+        """The pause; shorter when the last run did not finish."""
+        return AGAIN_SECONDS if self._is_unfinished else EVERY_SECONDS
 
     async def run_once(self, now: Now) -> Counts:
-        """One slice of everything that is due."""
+        """Handles one slice of everything that is due; returns counts of jobs."""
         counts = {"staled": 0, "deleted": 0, "evicted": 0}
-        self._left_some = False
+        self._is_unfinished = False
         async for name, done in self._slices(now):
             counts[name] += done.jobs
-            self._left_some |= done.is_full
+            self._is_unfinished |= done.is_full
         return counts
 
     async def _slices(self, now: Now) -> AsyncIterator[tuple[str, Slice]]:
@@ -100,7 +99,7 @@ class RetentionTask:
         async for place, ended in in_steps(self.ageing.places.take().items()):
             self._changed[place] = ended
             self._plan(calendar, place, ended, now)
-        # A place goes off a list when its looks are over: one that fails is looked at again.
+        # A place leaves a list only when it is done: one that fails is checked again.
         async for place in in_steps(calendar.pop_due(now.wall_ms)):
             self._due[place] = None
         async for place in in_steps(list(self._due)):
@@ -119,7 +118,7 @@ class RetentionTask:
                 del self._changed[place]
 
     async def _opened(self) -> Calendar:
-        """Notes everything once, after the start; from then on only what changes."""
+        """Returns the calendar. The first call after a start marks all queues as changed."""
         if self._calendar is None:
             await self.ageing.note_all_queues()
             self._counted |= await self.ageing.counted_places()
@@ -127,22 +126,22 @@ class RetentionTask:
         return self._calendar
 
     def _plan(self, calendar: Calendar, place: Place, ended: Ended, now: Now) -> None:
-        """Notes when to look for jobs that reach their age: what ended later reaches it later."""
+        """Schedules a check for when the first of the ended jobs reaches its age."""
         queue = self._queue_of(place)
         if queue is None or not _may_age(queue, place[1]):
             return
         age_ms, keep_newest = _age(queue, place[1])
         if ended.first_ms is None or (keep_newest and place not in calendar):
-            # What is old already was kept as one of the newest, perhaps.
-            calendar.note(place, now.wall_ms)
+            # Jobs past their age may have been kept so far because they were among the newest.
+            calendar.schedule(place, now.wall_ms)
         elif place not in calendar:
-            calendar.note(place, ended.first_ms + age_ms + 1)
+            calendar.schedule(place, ended.first_ms + age_ms + 1)
 
     async def _stale(self, calendar: Calendar, place: Place, now: Now) -> Slice | None:
         queue, state = self._queue_of(place), place[1]
         if queue is None or not _may_age(queue, state):
             return None
-        calendar.note(place, now.wall_ms)  # so that a look which fails is tried again
+        calendar.schedule(place, now.wall_ms)  # so that a check that fails is retried
         age_ms, keep_newest = _age(queue, state)
         done = await self.ageing.stale_by_age(
             queue.name, state, ended_before_ms=now.wall_ms - age_ms, keep_newest=keep_newest
@@ -150,10 +149,10 @@ class RetentionTask:
         oldest_ms = await self.ageing.oldest_ms(place)
         if done.is_full:
             return done
-        calendar.forget(place)
+        calendar.cancel(place)
         if oldest_ms is not None and oldest_ms + age_ms >= now.wall_ms:
-            calendar.note(place, oldest_ms + age_ms + 1)
-        # Else the oldest stays as one of the newest, until more have ended.
+            calendar.schedule(place, oldest_ms + age_ms + 1)
+        # Otherwise the oldest is kept as one of the newest, until more jobs end.
         return done
 
     async def _evictions(self, place: Place) -> AsyncIterator[Slice]:
@@ -176,22 +175,22 @@ class RetentionTask:
 
 
 def _may_age(queue: Queue, state: JobState) -> bool:
-    """Whether a look may find anything: most queues have not that many jobs."""
+    """Whether a query may find jobs to age; most queues have too few."""
     _, keep_newest = _age(queue, state)
     return queue.ended.get(state, 0) > keep_newest
 
 
 def _may_be_too_many(queue: Queue, state: JobState) -> bool:
-    """Whether a look may find anything. How large jobs are, only the file knows."""
+    """Whether a query may find jobs to evict. Only the ended store knows the sizes of jobs."""
     keep_count, keep_bytes = _kept(queue, state)
     return queue.ended.get(state, 0) > (keep_count if keep_bytes == NO_LIMIT else 0)
 
 
 def _age(queue: Queue, state: JobState) -> tuple[int, int]:
-    """How long the jobs of a queue stay, and how many of the newest stay longer."""
-    own = queue.settings.retention.age_ms
-    if own is not None:
-        return own, 0
+    """Returns how long ended jobs stay, and how many of the newest stay longer."""
+    queue_age_ms = queue.settings.retention.age_ms
+    if queue_age_ms is not None:
+        return queue_age_ms, 0
     if state is JobState.DEAD:
         return limits.STALE_AFTER_DEAD_MS_DEFAULT, 0
     keep_newest = limits.KEEP_NEWEST if state is JobState.COMPLETED else 0
@@ -199,11 +198,11 @@ def _age(queue: Queue, state: JobState) -> tuple[int, int]:
 
 
 def _kept(queue: Queue, state: JobState) -> tuple[int, int]:
-    """How many jobs and bytes a queue keeps of those that ended in a state."""
+    """Returns how many jobs, and how many bytes, a queue keeps in an ended state."""
     keep_count, keep_bytes = NO_LIMIT, NO_LIMIT
     if state is JobState.COMPLETED:
         keep_count = limits.COMPLETED_KEPT_MAX
     if state is JobState.DEAD:
         keep_bytes = limits.DEAD_KEPT_BYTES_MAX
-    own = queue.settings.retention.count
-    return keep_count if own is None else own, keep_bytes
+    queue_count = queue.settings.retention.count
+    return keep_count if queue_count is None else queue_count, keep_bytes

@@ -1,8 +1,9 @@
-"""Says in the log, and to the workers of a queue, which names of READY jobs none of them handles.
+"""Periodic task: warns of names of READY jobs that no connected worker of their queue handles.
 
-Such jobs wait for ever, mostly because a worker was not deployed, and nobody sees an error. Each
-queue and name is said once, and again when it was handled meanwhile. Of a queue without workers
-nothing is said: its jobs may well be for later.
+Such jobs would wait for ever without an error, mostly because a worker was not deployed. The
+warning goes to the log and to the workers of the queue, once for each queue and name, and again if
+the name was handled in between. A queue without workers gets no warning: its jobs may well be for
+later.
 """
 
 from __future__ import annotations
@@ -20,56 +21,56 @@ from jobline_server.telemetry.log import logger
 LOG = logger("background")
 
 EVERY_SECONDS = 5.0
-# Queues looked at in a run, and lanes of each: some milliseconds at most. The next run goes on.
+# Queues checked per run, and lanes of each: a few milliseconds at most. The next run continues.
 QUEUES_AT_ONCE = 500
 LANES_AT_ONCE = 100
-# Names that are said, of all queues, and remembered until they are handled: with more of them it is
-# no single worker that was forgotten.
+# Names warned of and remembered until they are handled, all queues together. Beyond that, more than
+# one missing worker is to blame.
 NAMES_MAX = 1_000
 
 
 @dataclass(slots=True)
 class UnhandledNames:
-    """Looks at the queues that workers take from."""
+    """Checks the queues that consumers wait at."""
 
     core: Core
-    tell: Callable[[str, Mapping[str, int]], None]
+    notify: Callable[[str, Mapping[str, int]], None]
     name: str = "unhandled_names"
     every_seconds: float = EVERY_SECONDS
-    _said: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
+    _warned: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
     _at: int = field(default=0, init=False)
 
     async def run_once(self, _now: Now) -> Counts:
-        """Warns of what is new."""
+        """Checks the next queues; returns how many names were warned of."""
         queues = self.core.rings.queues()
         start = self._at if self._at < len(queues) else 0
         part = queues[start : start + QUEUES_AT_ONCE]
         self._at = start + len(part)
-        for name in [name for name in self._said if self._queue(name) is None]:
-            del self._said[name]
-        return {"warned": sum([self._look(name) for name in part])}
+        for name in [name for name in self._warned if self._queue(name) is None]:
+            del self._warned[name]
+        return {"warned": sum([self._check(name) for name in part])}
 
     def _queue(self, name: str) -> Queue | None:
         return self.core.shard_of_queue(name).queues.get(name)
 
-    def _look(self, name: str) -> int:
-        """Warns of a queue's names; returns how often."""
+    def _check(self, name: str) -> int:
+        """Warns of new names of a queue; returns how many."""
         queue, handled = self._queue(name), self.core.rings.names(name)
         if queue is None or handled is None:
-            self._said.pop(name, None)
+            self._warned.pop(name, None)
             return 0
-        said = self._said.get(name, frozenset()) - handled
+        warned = self._warned.get(name, frozenset()) - handled
         new: dict[str, int] = {}
         for lane in islice(queue.lanes(), LANES_AT_ONCE):
-            if lane.name not in handled and lane.name not in said:
+            if lane.name not in handled and lane.name not in warned:
                 new[lane.name] = new.get(lane.name, 0) + lane.ready
-        left = NAMES_MAX - sum(map(len, self._said.values()))
-        told = dict(islice(new.items(), max(left, 0)))
-        for job_name, ready in told.items():
+        left = NAMES_MAX - sum(map(len, self._warned.values()))
+        new_names = dict(islice(new.items(), max(left, 0)))
+        for job_name, ready in new_names.items():
             LOG.warning("no worker handles", queue=name, job_name=job_name, ready=ready)
-        if told:
-            self.tell(name, told)
-        self._said[name] = said | told.keys()
-        if not self._said[name]:
-            del self._said[name]
-        return len(told)
+        if new_names:
+            self.notify(name, new_names)
+        self._warned[name] = warned | new_names.keys()
+        if not self._warned[name]:
+            del self._warned[name]
+        return len(new_names)

@@ -1,4 +1,4 @@
-"""A runtime at work on real files, whose jobs end at once and whose time is moved by hand."""
+"""A runtime on real files with a manual clock, whose jobs end at once."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ QUEUE = "mail"
 
 
 class Keeping:
-    """Jobs of a queue that end, and the beat."""
+    """Ends jobs of a queue, and runs the retention task."""
 
     def __init__(self, runtime: Runtime, clock: ManualClock) -> None:
         self.runtime = runtime
         self.clock = clock
-        self.beat = RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended))
+        self.task = RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended))
 
-    async def says(self, queue: str = QUEUE, **retention: Any) -> None:
-        """What the queue says of retention."""
+    async def sets(self, queue: str = QUEUE, **retention: Any) -> None:
+        """Sets the retention of a queue."""
         settings = QueueSettings(retention=Retention(**retention))
         await self.runtime.queues.update_queue(queue, settings, None, Audit())
 
     async def complete(self, jobs: int = 1, queue: str = QUEUE, **retention: Any) -> list[int]:
-        """Pushes jobs together that say this of retention, and completes them."""
+        """Pushes jobs together with this retention, and completes them."""
         first_id = await self._push(jobs, queue, Retention(**retention))
         leased = await self.runtime.pulls.pull(
             Pull(((queue, 1),), max_jobs=jobs, worker="w", accepts_runs=True)
@@ -60,15 +60,15 @@ class Keeping:
         return ids
 
     async def cancel(self, jobs: int = 1, queue: str = QUEUE, **retention: Any) -> list[int]:
-        """Pushes and cancels jobs one by one that say this of retention."""
+        """Pushes jobs one by one with this retention, and cancels each."""
         ids = [await self._push(1, queue, Retention(**retention)) for _ in range(jobs)]
         for job_id in ids:
-            one = Selection(ids=(job_id,))
-            await self.runtime.bulk.cancel_jobs(one, dry_run=False, audit=Audit())
+            selection = Selection(ids=(job_id,))
+            await self.runtime.bulk.cancel_jobs(selection, dry_run=False, audit=Audit())
         return ids
 
     async def die(self, jobs: int = 1, queue: str = QUEUE) -> list[int]:
-        """Pushes jobs one by one, hands each out, and has it die."""
+        """Pushes jobs one by one, leases each, and makes it DEAD."""
         core = self.runtime.core
         shard, ids = core.shards[0], []
         for _ in range(jobs):
@@ -81,7 +81,7 @@ class Keeping:
         return ids
 
     async def retry(self, job_id: int) -> None:
-        """Puts an ended job back."""
+        """Retries an ended job."""
         await self.runtime.bulk.retry_jobs(Selection(ids=(job_id,)), dry_run=False, audit=Audit())
 
     async def _push(self, jobs: int, queue: str, retention: Retention) -> int:
@@ -90,13 +90,13 @@ class Keeping:
         return (await self.runtime.pushes.push(push)).first_id
 
     async def after(self, milliseconds: int) -> dict[str, int]:
-        """Lets time pass and the beat run; what it did, without what it did not."""
+        """Advances the clock and runs the task once; returns its counts that are not 0."""
         self.clock.advance(milliseconds)
-        counts = await self.beat.run_once(self.clock.now())
+        counts = await self.task.run_once(self.clock.now())
         return {name: count for name, count in counts.items() if count}
 
     async def kept(self) -> dict[int, JobState]:
-        """All ended jobs, as an operator sees them; the counts of the queues say the same."""
+        """Returns all ended jobs that an operator can list; checks the counts of the queues."""
         ended = JobFilter(states=ENDED_STATES | {JobState.STALE})
         listed, _ = await self.runtime.jobs.list_jobs(
             ended, page_size=10_000, page_token="", include_payloads=False
@@ -116,7 +116,7 @@ def nothing_is_damaged(found: SetApart) -> None:
 
 @pytest.fixture
 async def keeping(tmp_path: Path) -> AsyncIterator[Keeping]:
-    """An empty one."""
+    """A runtime without jobs."""
     names = count(1)
     clock = ManualClock()
     runtime = await open_runtime(

@@ -1,4 +1,4 @@
-"""How long ended jobs stay, and how many: what queues say, what jobs say, and what else holds."""
+"""How long ended jobs stay, and how many: settings of queues, of jobs, and the defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.runtime.watching import now_of, told_since
 COMPLETED, CANCELLED, STALE = JobState.COMPLETED, JobState.CANCELLED, JobState.STALE
 
 
-# What queues say, or nobody.
+# Settings of queues, and the defaults.
 
 
 async def test_cancelled_jobs_stay_an_hour_and_stale_ones_another(keeping: Keeping) -> None:
@@ -41,7 +41,7 @@ async def test_newest_completed_jobs_stay_where_nobody_says_how_long(
 
 
 async def test_queues_own_age_holds_for_its_newest_too(keeping: Keeping) -> None:
-    await keeping.says(age_ms=MINUTE_MS)
+    await keeping.sets(age_ms=MINUTE_MS)
     (job_id,) = await keeping.complete()
     assert await keeping.after(MINUTE_MS) == {}
     assert await keeping.after(1) == {"staled": 1}
@@ -49,7 +49,7 @@ async def test_queues_own_age_holds_for_its_newest_too(keeping: Keeping) -> None
 
 
 async def test_queues_count_keeps_the_newest_of_each_state(keeping: Keeping) -> None:
-    await keeping.says(count=2)
+    await keeping.sets(count=2)
     cancelled = await keeping.cancel(3)
     completed = [(await keeping.complete())[0] for _ in range(4)]
     assert await keeping.after(0) == {"evicted": 3}
@@ -57,8 +57,8 @@ async def test_queues_count_keeps_the_newest_of_each_state(keeping: Keeping) -> 
 
 
 async def test_job_that_has_just_become_stale_is_not_evicted_as_well(keeping: Keeping) -> None:
-    """Whoever looks sees what was changed a moment ago: it is in the file by then."""
-    await keeping.says(age_ms=MINUTE_MS, count=2)
+    """Each step of a run sees the changes of the step before: they are in the file."""
+    await keeping.sets(age_ms=MINUTE_MS, count=2)
     old = await keeping.cancel(3)
     keeping.clock.advance(MINUTE_MS)
     new = await keeping.cancel(3)
@@ -67,7 +67,7 @@ async def test_job_that_has_just_become_stale_is_not_evicted_as_well(keeping: Ke
 
 
 async def test_job_that_was_put_back_is_not_deleted(keeping: Keeping) -> None:
-    await keeping.says(age_ms=0)
+    await keeping.sets(age_ms=0)
     (job_id,) = await keeping.cancel()
     assert await keeping.after(1) == {"staled": 1}
     keeping.clock.advance(2 * HOUR_MS)
@@ -80,14 +80,14 @@ async def test_job_that_was_put_back_is_not_deleted(keeping: Keeping) -> None:
 async def test_run_that_left_something_is_followed_soon(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slice every ten seconds would not do for a queue whose jobs end one by one."""
+    """One slice every ten seconds would be too slow where jobs end one by one."""
     monkeypatch.setattr(ended_retention, "SLICE_PARTS", 2)
-    await keeping.says(age_ms=0)
+    await keeping.sets(age_ms=0)
     await keeping.cancel(3)
     assert await keeping.after(1) == {"staled": 2}
-    assert keeping.beat.every_seconds == retention.AGAIN_SECONDS
+    assert keeping.task.every_seconds == retention.AGAIN_SECONDS
     assert await keeping.after(0) == {"staled": 1}
-    assert keeping.beat.every_seconds == retention.EVERY_SECONDS
+    assert keeping.task.every_seconds == retention.EVERY_SECONDS
 
 
 async def test_file_is_not_asked_about_queues_where_nothing_can_be_due(
@@ -104,7 +104,7 @@ async def test_file_is_not_asked_about_queues_where_nothing_can_be_due(
     assert await keeping.after(DAY_MS) == {}
 
 
-# What jobs say themselves.
+# Settings of jobs.
 
 
 async def test_own_age_is_exact(keeping: Keeping) -> None:
@@ -117,7 +117,7 @@ async def test_own_age_is_exact(keeping: Keeping) -> None:
 
 async def test_own_age_goes_before_the_queues(keeping: Keeping) -> None:
     """Longer or shorter, and jobs without one are not touched by it."""
-    await keeping.says(age_ms=HOUR_MS)
+    await keeping.sets(age_ms=HOUR_MS)
     await keeping.cancel(age_ms=MINUTE_MS)
     (longer,) = await keeping.cancel(age_ms=DAY_MS)
     await keeping.cancel()
@@ -138,7 +138,7 @@ async def test_jobs_with_their_own_age_do_not_use_up_the_newest(
     assert [job_id for job_id in await keeping.kept() if job_id in plain] == plain
 
 
-async def test_own_age_of_nothing_means_the_next_beat(keeping: Keeping) -> None:
+async def test_own_age_of_nothing_means_the_next_run(keeping: Keeping) -> None:
     """In whatever state they ended, a lot whole."""
     await keeping.complete(3, age_ms=0)
     await keeping.cancel(age_ms=0, queue="other")
@@ -158,7 +158,7 @@ async def test_own_count_deletes_what_as_many_ended_after(keeping: Keeping) -> N
     assert second not in await keeping.kept()
 
 
-async def test_own_count_of_none_means_the_next_beat(keeping: Keeping) -> None:
+async def test_own_count_of_none_means_the_next_run(keeping: Keeping) -> None:
     await keeping.complete(3, count=0)
     assert await keeping.after(0) == {"evicted": 3}
     assert await keeping.kept() == {}
@@ -178,17 +178,17 @@ async def test_each_count_of_jobs_own_is_heeded(keeping: Keeping) -> None:
 
 async def test_queues_count_goes_before_a_larger_one_of_a_job(keeping: Keeping) -> None:
     """So does any age: limits of number protect the disk."""
-    await keeping.says(count=1)
+    await keeping.sets(count=1)
     jobs = [(await keeping.complete(count=100, age_ms=DAY_MS))[0] for _ in range(3)]
     assert await keeping.after(0) == {"evicted": 2}
     assert list(await keeping.kept()) == jobs[2:]
 
 
-# By what changed.
+# Only queues that changed.
 
 
 class Asked:
-    """Counts what the finished file is asked about single queues."""
+    """Counts queries to the ended store about single queues."""
 
     def __init__(self, keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -208,8 +208,8 @@ class Asked:
 async def test_run_asks_nothing_about_queues_where_nothing_is_due(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial C5: neither of those where jobs ended since, nor of those where they did before, until
-    the first of them reach their age.
+    """Trial C5: not about queues where jobs ended, before or since, until the first of them reach
+    their age.
     """
     queues = [f"queue-{number}" for number in range(20)]
     for queue in queues:
@@ -227,30 +227,30 @@ async def test_run_asks_nothing_about_queues_where_nothing_is_due(
     assert asked.count == 0
 
 
-async def test_queue_that_is_set_anew_is_looked_at_anew(keeping: Keeping) -> None:
+async def test_queue_with_new_settings_is_checked_again(keeping: Keeping) -> None:
     """Trial C5: jobs that are older than the new age are due at once, those beyond the new number
     too.
     """
     old = await keeping.cancel(4)
     assert await keeping.after(MINUTE_MS) == {}
-    await keeping.says(count=3)
+    await keeping.sets(count=3)
     assert await keeping.after(0) == {"evicted": 1}
-    await keeping.says(age_ms=MINUTE_MS)
+    await keeping.sets(age_ms=MINUTE_MS)
     assert await keeping.after(1) == {"staled": 3}
     assert await keeping.kept() == dict.fromkeys(old[1:], STALE)
 
 
-async def test_look_that_failed_is_tried_again(
+async def test_check_that_failed_is_retried(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial C5: what had changed is not forgotten."""
+    """Trial C5: the changes are not lost."""
 
     async def failing(*_: object) -> None:
         raise OSError
 
     ended_store = keeping.runtime.ended.ended_store
     await keeping.after(0)
-    await keeping.says(count=1)
+    await keeping.sets(count=1)
     await keeping.cancel(3)
     with monkeypatch.context() as patch:
         patch.setattr(ended_store, "evictable", failing)
@@ -267,7 +267,7 @@ async def test_look_that_failed_is_tried_again(
 async def test_oldest_of_the_newest_goes_when_more_have_ended(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial C5: nobody asks meanwhile."""
+    """Trial C5: the store is not asked before that."""
     monkeypatch.setattr(limits, "KEEP_NEWEST", 2)
     first, second = [(await keeping.complete())[0] for _ in range(2)]
     assert await keeping.after(2 * HOUR_MS) == {}
@@ -280,7 +280,7 @@ async def test_evicted_dead_letters_are_told_counted_and_logged(
     keeping: Keeping, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Trial B10: nobody chose these jobs, so eviction is an event, a metric and a warning."""
-    await keeping.says(count=1)
+    await keeping.sets(count=1)
     begun = await now_of(keeping.runtime)
     dead = await keeping.die(3)
     assert await keeping.after(0) == {"evicted": 2}
@@ -288,5 +288,5 @@ async def test_evicted_dead_letters_are_told_counted_and_logged(
     evicted = [job_id for kind, job_id in told if kind == "DEAD_EVICTED"]
     assert evicted == dead[:2]
     assert keeping.runtime.evictions.count == 2
-    (line,) = [one for one in caplog.records if "dead letters evicted" in one.getMessage()]
+    (line,) = [line for line in caplog.records if "dead letters evicted" in line.getMessage()]
     assert line.levelname == "WARNING"

@@ -1,4 +1,4 @@
-"""Retention goes over many queues in slices, and a look that fails holds up no other."""
+"""Retention goes over many queues in slices, and a query that fails delays no other queue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.rounds import rounds_of
 async def test_run_over_many_queues_yields(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial C5: a look at a hundred thousand was a step of 0.8 s, whatever was due."""
+    """Trial C5: checking a hundred thousand queues blocked the loop for 0.8 s."""
     monkeypatch.setattr(retention, "STEP_PLACES", 5)
     for number in range(20):
         await keeping.cancel(queue=f"queue-{number}")
@@ -21,14 +21,14 @@ async def test_run_over_many_queues_yields(
     for number in range(20):
         await keeping.cancel(queue=f"queue-{number}")
     counts, rounds = await rounds_of(keeping.after(0))
-    # Planned, and looked at whether they are too many.
+    # Each queue is scheduled, and checked for evictions.
     assert (counts, rounds > 2 * 20 // 5) == ({}, True)
 
 
-async def test_places_behind_one_that_cannot_be_looked_at_stay_due(
+async def test_places_behind_one_whose_query_fails_stay_due(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A look at the first that fails put off all others until more jobs ended there."""
+    """A failed query for the first delayed all others until more jobs ended there."""
 
     async def failing(*_: object) -> None:
         raise OSError

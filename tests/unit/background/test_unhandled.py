@@ -1,4 +1,4 @@
-"""Names that nobody handles are said in the log."""
+"""Warns of names that no worker handles."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.unit.runtime.conftest import opened
 
 @pytest.fixture
 async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
-    async with opened(tmp_path, ManualClock()) as one:
-        yield one
+    async with opened(tmp_path, ManualClock()) as runtime:
+        yield runtime
 
 
 async def push(runtime: Runtime, *names: str) -> None:
@@ -38,10 +38,10 @@ def connect(runtime: Runtime, *names: str) -> WorkerStream:
     return runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),), handlers=handlers))
 
 
-async def said(beat: UnhandledNames, caplog: pytest.LogCaptureFixture) -> int:
-    """How many warnings one run of the beat adds."""
+async def warnings(task: UnhandledNames, caplog: pytest.LogCaptureFixture) -> int:
+    """Runs the task once; returns how many warnings it logged."""
     caplog.clear()
-    counts = await beat.run_once(beat.core.now())
+    counts = await task.run_once(task.core.now())
     assert counts["warned"] == len(caplog.records)
     assert all(record.levelname == "WARNING" for record in caplog.records)
     return counts["warned"]
@@ -51,28 +51,28 @@ async def test_a_name_that_no_worker_of_its_queue_handles_is_said_once(
     runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Trial B8: and again when it comes back after it was handled."""
-    beat = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
+    task = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
     await push(runtime, "letter", "parcel", "parcel")
-    assert await said(beat, caplog) == 0
+    assert await warnings(task, caplog) == 0
     connect(runtime, "letter")
-    assert await said(beat, caplog) == 1
+    assert await warnings(task, caplog) == 1
     assert "parcel" in caplog.text
     await push(runtime, "parcel")
-    assert await said(beat, caplog) == 0
+    assert await warnings(task, caplog) == 0
     other = connect(runtime, "parcel")
-    assert await said(beat, caplog) == 0
+    assert await warnings(task, caplog) == 0
     other.disconnect()
-    assert await said(beat, caplog) == 1
+    assert await warnings(task, caplog) == 1
 
 
 async def test_a_worker_of_any_name_handles_all(
     runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Trial B8: whoever else is connected."""
+    """Trial B8: also if other workers name the ones they handle."""
     await push(runtime, "letter", "parcel")
     connect(runtime, "letter")
     connect(runtime)
-    assert await said(UnhandledNames(runtime.core, runtime.streams.tell_unhandled), caplog) == 0
+    assert await warnings(UnhandledNames(runtime.core, runtime.streams.tell_unhandled), caplog) == 0
 
 
 async def test_no_more_names_are_said_than_are_remembered(
@@ -80,26 +80,26 @@ async def test_no_more_names_are_said_than_are_remembered(
 ) -> None:
     """Trial B8: a name for each job fills neither memory nor the log."""
     monkeypatch.setattr(unhandled, "NAMES_MAX", 3)
-    beat = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
+    task = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
     await push(runtime, *map(str, range(10)))
     connect(runtime, "letter")
-    assert [await said(beat, caplog) for _ in range(3)] == [3, 0, 0]
+    assert [await warnings(task, caplog) for _ in range(3)] == [3, 0, 0]
     everything = connect(runtime)
-    assert await said(beat, caplog) == 0
+    assert await warnings(task, caplog) == 0
     everything.disconnect()
-    assert await said(beat, caplog) == 3
+    assert await warnings(task, caplog) == 3
 
 
 async def test_the_workers_of_the_queue_are_told(runtime: Runtime) -> None:
     """Trial B8: in a frame of their stream, each name once; workers of other queues are not."""
-    beat = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
+    task = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
     await push(runtime, "letter", "parcel", "parcel")
-    port = connect(runtime, "letter")
+    stream = connect(runtime, "letter")
     elsewhere = runtime.streams.open_stream(Open(Worker("x"), (("numbers", 1),)))
-    for one in (port, elsewhere):
-        await one.next_frame()
-    await beat.run_once(beat.core.now())
-    frame = await port.next_frame()
+    for each in (stream, elsewhere):
+        await each.next_frame()
+    await task.run_once(task.core.now())
+    frame = await stream.next_frame()
     assert frame is not None
     assert frame.unhandled == {("mail", "parcel"): 2}
-    assert not elsewhere.session.frame_to_send(beat.core.now())
+    assert not elsewhere.session.frame_to_send(task.core.now())
