@@ -1,6 +1,7 @@
-"""Dispatch: who gets the next job, and what a worker stream says; pure, like the engine.
+"""Dispatch: which consumer gets the next job, and the protocol of a worker stream.
 
-A `Session` is a worker stream as a protocol: frames go in, frames come out, time is an argument.
-`ConsumerRings` keeps which consumers wait for which queue, and who is next. Neither knows a socket,
-a loop, a disk or a message class; both clients hold the session's mirror image.
+Pure, like the engine. `Session` is a worker stream as a protocol: frames go in, frames come out,
+time is an argument. `ConsumerRings` keeps the consumers of each queue in a ring and picks the next.
+Both know no socket, no loop, no disk and no message class, and decide nothing about jobs. The
+clients implement the other side of `Session`.
 """

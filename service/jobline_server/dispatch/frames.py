@@ -1,6 +1,6 @@
-"""Frames: what a worker stream carries each way, as plain values.
+"""The frames of a worker stream, in both directions, as plain values.
 
-The shell turns them into messages and back; the session gives them their meaning.
+`rpc` converts them to messages and back; `Session` handles them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jobline_server.engine.values import RevokeReason
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Who a worker says it is."""
+    """A worker's description of itself."""
 
     id: str = ""
     host: str = ""
@@ -28,9 +28,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A kind of work that a worker can do; the schemas are shown to operators and mean nothing
-    here.
-    """
+    """A queue and name that a worker handles; the schemas are only shown to operators."""
 
     queue: str
     name: str
@@ -40,7 +38,7 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The first thing on a stream. `queues` are (name, weight); no `handlers` means any name."""
+    """The first frame of a stream. `queues` are (name, weight); no `handlers` means any name."""
 
     worker: Worker
     queues: tuple[tuple[str, int], ...]
@@ -53,8 +51,8 @@ class Open:
 
 @dataclass(slots=True)
 class Settle:
-    """Settles of one number. Outcomes are indexed over `ack_ids` (packed ones first, then those
-    with a result in `results`, which holds id → result), then `fails`, then `releases`.
+    """Settles sent together under the number `seq`. Outcomes are indexed over `ack_ids` (packed
+    ones first, then those with a result), then `fails`, then `releases`. `results`: id → result.
     """
 
     seq: int = 0
@@ -67,7 +65,7 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How much a worker wants unfinished at any time; absolute, 0 jobs pauses."""
+    """The most that a worker takes unfinished at any time; absolute, and 0 jobs pauses it."""
 
     jobs: int
     payload_bytes: int = limits.WINDOW_BYTES_DEFAULT
@@ -75,7 +73,7 @@ class Window:
 
 @dataclass(slots=True)
 class WorkerFrame:
-    """From a worker; its parts are handled in this order."""
+    """A frame from a worker; its parts are handled in this order."""
 
     open: Open | None = None
     settles: list[Settle] = field(default_factory=list)
@@ -85,8 +83,8 @@ class WorkerFrame:
 
 
 class Confirm(NamedTuple):
-    """Answers the settle `seq` after its commit: the outcomes that are not DONE, and the indexes of
-    its fails whose jobs are DEAD now.
+    """The reply to the settle `seq`, after its commit: the outcomes that are not DONE, and the
+    indexes of the fails whose jobs are DEAD now.
     """
 
     seq: int
@@ -96,7 +94,7 @@ class Confirm(NamedTuple):
 
 @dataclass(slots=True)
 class Opened:
-    """The answer to `open`, and what a resumed session still holds."""
+    """The reply to `open`, with the leases that a resumed session still holds."""
 
     session: str
     heartbeat_ms: int
@@ -116,8 +114,8 @@ class Goaway:
 
 @dataclass(slots=True)
 class ServerFrame:
-    """From the server; empty, it is a heartbeat. `revokes` are (id, delivery, why); `unhandled` is
-    how many jobs wait, by queue and name.
+    """A frame from the server; an empty one is a heartbeat. `revokes` are (id, delivery, reason);
+    `unhandled` counts waiting jobs by (queue, name).
     """
 
     opened: Opened | None = None

@@ -1,11 +1,11 @@
-"""Rings: which consumers wait for which queue, and who is next.
+"""Rings: which consumers wait for which queue, and which of them is next.
 
-Consumers of a queue stand in a ring; each hand-out moves the ring on, so that nobody is served
-twice while another with room waits. What many share out is cut into equal parts first, so that one
-wide window does not swallow a backlog that three idle workers wait for.
+The consumers of a queue form a ring; each hand-out moves the ring on, so no consumer is served
+twice while another with room waits. A backlog is first cut into equal shares, so that one wide
+window does not take the jobs that three idle workers wait for.
 
-Only those with room stand in a ring. Who is found without leaves it, and comes back when something
-of what it has is settled: a thousand workers with full windows are not looked at.
+A ring holds only consumers with room. One found without room is parked, and returns when one of its
+jobs is settled: a thousand workers with full windows cost nothing.
 """
 
 from __future__ import annotations
@@ -21,37 +21,35 @@ from jobline_server.engine.shard import Shard
 
 
 class Consumer(Protocol):
-    """A worker stream or a long poll: it waits at queues, and leases are given to it. `lease_ms` 0
-    leaves each job its own.
-    """
+    """A worker stream or a long poll, which waits for jobs of its queues."""
 
     @property
     def lease_ms(self) -> int:
-        """Length of its leases."""
+        """The length of its leases; 0: as each job or its queue has it."""
 
     @property
     def queues(self) -> tuple[tuple[str, int], ...]:
-        """Queues and their weights."""
+        """Its queues, as (name, weight)."""
 
     @property
     def in_flight(self) -> InFlight:
-        """What it has unfinished."""
+        """The jobs it holds unfinished."""
 
     def room(self) -> tuple[int, int]:
-        """Jobs and payload bytes that it can take now."""
+        """Returns how many jobs and payload bytes it can take now."""
 
     @property
     def payload_bytes_max(self) -> int:
-        """The largest payload that it takes."""
+        """The largest payload it takes."""
 
     def names_for(self, queue: str) -> frozenset[str] | None:
-        """The names it handles in a queue; None: any."""
+        """Returns the names it handles in a queue; None: any."""
 
     def holder_on(self, shard: Shard) -> Holder:
-        """The holder of its leases on a shard."""
+        """Returns the holder of its leases on a shard."""
 
     def take(self, leased: Leased) -> None:
-        """Receives jobs that were leased to it."""
+        """Takes jobs that were leased to it."""
 
 
 C = TypeVar("C", bound=Consumer)
@@ -63,17 +61,17 @@ class ConsumerRings(Generic[C]):
     def __init__(self) -> None:
         self._waiting: dict[str, dict[C, None]] = {}
         self._rings: dict[str, OrderedDict[C, None]] = {}
-        # The queues whose rings a consumer without room has left.
+        # Queues whose rings a consumer has left for lack of room.
         self._parked: dict[C, list[str]] = {}
 
     def join(self, consumer: C) -> None:
-        """A consumer waits at each of its queues, behind those who wait already."""
+        """Adds a consumer to its queues, behind those that wait already."""
         for queue, _ in consumer.queues:
             self._waiting.setdefault(queue, {})[consumer] = None
             self._rings.setdefault(queue, OrderedDict())[consumer] = None
 
     def leave(self, consumer: C) -> None:
-        """A consumer waits no more; leaving twice does nothing."""
+        """Removes a consumer from its queues; leaving twice does nothing."""
         self._unpark(consumer)
         for queue, _ in consumer.queues:
             waiting = self._waiting.get(queue, {})
@@ -85,18 +83,18 @@ class ConsumerRings(Generic[C]):
                 del self._waiting[queue], self._rings[queue]
 
     def wake(self, consumer: C) -> None:
-        """A consumer may have room again, and stands behind the others; what it has settled says so
-        by itself, a window that grew does not.
+        """Puts a parked consumer back into its rings, behind the others. A settle does this by
+        itself; call it when a window grew.
         """
         for queue in self._unpark(consumer):
             self._rings[queue][consumer] = None
 
     def consumers(self, queue: str) -> tuple[C, ...]:
-        """Everybody who waits at a queue."""
+        """Returns all consumers that wait at a queue, with room or without."""
         return tuple(self._waiting.get(queue, ()))
 
     def handles(self, queue: str, name: str) -> bool:
-        """Whether anybody who waits at a queue handles this name."""
+        """Returns whether a consumer that waits at a queue handles this name."""
         for consumer in self._waiting.get(queue, ()):
             names = consumer.names_for(queue)
             if names is None or name in names:
@@ -104,7 +102,7 @@ class ConsumerRings(Generic[C]):
         return False
 
     def names(self, queue: str) -> frozenset[str] | None:
-        """The names that those who wait at a queue handle, all together; None: any."""
+        """Returns all names that consumers waiting at a queue handle; None: any."""
         handled: set[str] = set()
         for consumer in self._waiting.get(queue, ()):
             names = consumer.names_for(queue)
@@ -114,13 +112,11 @@ class ConsumerRings(Generic[C]):
         return frozenset(handled)
 
     def queues(self) -> list[str]:
-        """The queues where anybody waits."""
+        """Returns the queues with a waiting consumer."""
         return list(self._waiting)
 
     def round(self, queue: str) -> Iterator[C]:
-        """Those with room, beginning with whose turn it is; each one given moves behind the
-        others.
-        """
+        """Yields the consumers with room, the next one first; each moves behind the others."""
         for _ in range(len(self._rings.get(queue, ()))):
             ring = self._rings.get(queue)
             if not ring:
@@ -131,18 +127,18 @@ class ConsumerRings(Generic[C]):
                 yield consumer
 
     def share_of(self, queue: str, ready: int) -> int:
-        """An equal part of what is ready for each who has room; at least one."""
-        takers, full = 0, []
+        """Returns the equal share of `ready` jobs for each consumer with room, at least 1."""
+        with_room, full = 0, []
         for consumer in self._rings.get(queue, ()):
             if has_room(consumer):
-                takers += 1
+                with_room += 1
             else:
                 full.append(consumer)
-            if takers >= ready:
+            if with_room >= ready:
                 break
         for consumer in full:
             self._park(queue, consumer)
-        return max(-(-ready // takers), 1) if takers else 0
+        return max(-(-ready // with_room), 1) if with_room else 0
 
     def _has_room(self, queue: str, consumer: C) -> bool:
         if has_room(consumer):
@@ -156,20 +152,21 @@ class ConsumerRings(Generic[C]):
         consumer.in_flight.freed = partial(self.wake, consumer)
 
     def _unpark(self, consumer: C) -> list[str]:
-        # Its tally holds it no longer than needed.
+        # `in_flight` holds the consumer no longer than needed.
         consumer.in_flight.freed = None
         return self._parked.pop(consumer, [])
 
 
 def has_room(consumer: Consumer) -> bool:
-    """Whether a consumer takes a job now."""
+    """Returns whether a consumer can take a job now."""
     jobs, payload_bytes = consumer.room()
     return jobs > 0 and payload_bytes > 0
 
 
 def shares(queues: tuple[tuple[str, int], ...], room: int) -> Iterator[tuple[str, int]]:
-    """How a consumer's room is cut over its queues: first to each its part by weight, then what
-    was left to whoever has more. Yields (queue, most); the caller subtracts what was taken.
+    """Yields (queue, limit): how many jobs a consumer with `room` may take from each queue. A first
+    pass gives each queue its part by weight, a second offers the rest to queues with more jobs. The
+    caller subtracts what was taken.
     """
     total = sum(weight for _, weight in queues)
     if len(queues) > 1:

@@ -27,7 +27,7 @@ def test_has_no_room_before_the_first_window() -> None:
 
 
 def test_room_is_window_minus_what_is_unfinished() -> None:
-    """Credit is counted once, by the tally that the engine keeps."""
+    """Credit is counted once, in `in_flight`, which the engine updates."""
     session = a_session()
     session.handle_window(Window(jobs=10, payload_bytes=1_000))
     session.in_flight.jobs, session.in_flight.payload_bytes = 4, 250
@@ -65,7 +65,7 @@ def test_a_stream_that_ends_gets_no_more_jobs(end: str) -> None:
 
 
 def test_a_worker_that_lost_a_lease_gets_jobs_when_it_is_heard_again() -> None:
-    """Its connection may be dead without a word, and what it is given would stall as well."""
+    """Its connection may be dead unnoticed, and its next jobs would stall as well."""
     session = a_session()
     session.handle_window(Window(jobs=10))
     session.handle_lost_lease(at(1_000), 1_000)
@@ -75,7 +75,7 @@ def test_a_worker_that_lost_a_lease_gets_jobs_when_it_is_heard_again() -> None:
 
 
 def test_a_worker_that_was_heard_since_it_lost_a_lease_gets_jobs() -> None:
-    """That its lease is lost is said after a commit, which may take a while."""
+    """It is notified of a lost lease after a commit, which may take a while."""
     session = a_session()
     session.handle_window(Window(jobs=10))
     session.handle_any(at(1))
@@ -94,7 +94,7 @@ def test_stream_that_has_ended_stays_ended() -> None:
 
 
 def test_gathers_everything_into_one_frame() -> None:
-    """What came up since the last frame goes out together, and only once."""
+    """Everything since the last frame is sent together, and only once."""
     session = a_session()
     session.opened([], [])
     session.deliver(Leased())
