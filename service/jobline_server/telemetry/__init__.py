@@ -1,6 +1,5 @@
-"""Telemetry: what the server says about itself to those who run it: lines, counters, lag.
+"""Telemetry: log lines, counters of calls, and the lag of the loop.
 
-Counters are plain numbers that the loop adds to, read only when somebody scrapes: nothing here
-costs a lock, an allocation or a line a job. What the numbers mean for a queue or a job is not known
-here.
+Counters are plain numbers that the loop adds to and a scrape reads: no lock, no allocation and no
+log line per job. What the numbers mean for a queue or a job is not known here.
 """

@@ -1,4 +1,4 @@
-"""Meters of calls: how many, how long, how they ended; one meter a method.
+"""Meters of calls: how many, how long, how they ended; one meter per method.
 
 The buckets of the histogram are fixed, because a scraper can add up buckets of many servers and
 cannot add up percentiles.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-# Upper bounds in seconds; the last bucket is what is longer.
+# Upper bounds in seconds; the last bucket takes all longer calls.
 SECONDS_BOUNDS = (
     0.0005,
     0.001,
@@ -30,7 +30,7 @@ SECONDS_BOUNDS = (
 
 
 class Histogram:
-    """Counts by bucket, and the sum. `bounds` are upper ones, in seconds."""
+    """A histogram of seconds: counts by bucket, and the sum. `bounds` are upper bounds."""
 
     __slots__ = ("bounds", "buckets", "seconds")
 
@@ -40,12 +40,12 @@ class Histogram:
         self.seconds = 0.0
 
     def add(self, seconds: float, count: int = 1) -> None:
-        """So many observations of the same."""
+        """Adds `count` observations of the same length."""
         self.buckets[bisect_left(self.bounds, seconds)] += count
         self.seconds += seconds * count
 
     def cumulative(self) -> Iterator[tuple[str, int]]:
-        """Upper bounds and how many were at or below them, as Prometheus wants it."""
+        """Yields (upper bound, count at or below it), as Prometheus expects."""
         total = 0
         for bound, count in zip(self.bounds, self.buckets, strict=False):
             total += count
@@ -67,25 +67,25 @@ class CallMeter:
         self.seconds = Histogram()
 
     def begin(self) -> None:
-        """A call came."""
+        """Counts a call that begins."""
         self.started += 1
         self.in_flight += 1
 
     def end(self, code: str, seconds: float) -> None:
-        """It ended."""
+        """Counts a call that ended, by its status code."""
         self.in_flight -= 1
         self.ended[code] = self.ended.get(code, 0) + 1
         self.seconds.add(seconds)
 
 
 class CallMeters:
-    """All meters, made as methods are registered."""
+    """All meters; each is made when its method is registered."""
 
     def __init__(self) -> None:
         self._meters: dict[tuple[str, str], CallMeter] = {}
 
     def of(self, service: str, method: str) -> CallMeter:
-        """The meter of a method, one for good."""
+        """Returns the meter of a method, the same one each time."""
         key = (service, method)
         if key not in self._meters:
             self._meters[key] = CallMeter(service, method)

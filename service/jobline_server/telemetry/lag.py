@@ -1,7 +1,7 @@
-"""How late the loop runs: a histogram, and the longest of the last minute.
+"""The lag of the loop: a histogram, and the longest lag of the last minute.
 
-The minute is kept as the longest of each of its parts, so that it costs the same however often the
-loop is measured. What is over a minute old is forgotten within a part.
+The minute is kept as the longest lag of each five seconds, so the memory does not depend on how
+often the loop is measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PART_SECONDS = 5.0
 
 
 class LoopLag:
-    """Seconds by which the loop was late, each time that it was measured."""
+    """Records by how many seconds the loop was late."""
 
     __slots__ = ("_parts", "histogram")
 
@@ -24,7 +24,7 @@ class LoopLag:
         self._parts: deque[tuple[float, float]] = deque()
 
     def add(self, at_seconds: float, late_seconds: float) -> None:
-        """One measurement; moments only grow."""
+        """Adds a measurement; `at_seconds` never goes back."""
         self.histogram.add(late_seconds)
         parts = self._parts
         if parts and at_seconds < parts[-1][0] + PART_SECONDS:
@@ -36,5 +36,5 @@ class LoopLag:
             parts.popleft()
 
     def longest(self) -> float:
-        """The longest of the minute before the last measurement."""
+        """Returns the longest lag of the minute before the last measurement."""
         return max([longest for _, longest in self._parts], default=0.0)

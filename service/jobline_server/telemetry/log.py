@@ -1,7 +1,7 @@
-"""Log lines: structlog and the standard library through one door, as JSON or for people, on stderr.
+"""Logging: structlog and the standard library with one configuration, as JSON or text, on stderr.
 
-A line has a level, a time, an event and fields. Payloads, results and keys never stand in one; who
-logs an exception logs its stack here and gives the caller an incident number.
+A line has a level, a time, an event and fields. Payloads, results and keys are never logged. The
+stack of an unexpected exception is logged here; the caller gets an incident number.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import structlog
 from structlog.typing import Processor
 
 LogFormat = Literal["auto", "json", "console"]
-# Libraries that tell much at `info` which only their own developers want.
+# Libraries whose `info` lines interest only their own developers.
 GRPC_CORE = "grpc._cython.cygrpc"
 QUIET = ("asyncio", "grpc", GRPC_CORE, "uvicorn.error", "aiosqlite")
-# What gRPC's core says, as an error with its stack, when a client goes away while it is answered.
+# gRPC's core logs this as an error, with a stack, when a client disconnects during a reply.
 CLIENT_WENT = "ExecuteBatchError raised in core by servicer method"
 
 
 def configure_logging(
     form: LogFormat = "json", level: str = "info", stream: IO[str] | None = None
 ) -> None:
-    """Sets up both kinds of loggers; calling it again changes them."""
+    """Configures both kinds of loggers; a second call changes the configuration."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -73,8 +73,9 @@ def _renderers(form: LogFormat) -> list[Processor]:
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
-    """A logger; `name` is the room's. It always ends in the standard library's logger of that name,
-    so that a program with a server inside sees these lines where it sees its own."""
+    """Returns the logger of a room. It logs through the standard library's logger
+    `jobline.<name>`, so that a program with a server inside gets these lines with its own.
+    """
     bound: structlog.stdlib.BoundLogger = structlog.wrap_logger(
         logging.getLogger(f"jobline.{name}"), wrapper_class=structlog.stdlib.BoundLogger
     )
