@@ -1,7 +1,7 @@
 """JobError and Attempt between message and value.
 
-An attempt is written in two ways: with timestamps for operators (`job_pb2.Attempt`), which nobody
-reads back, and in milliseconds for the store (`store_pb2.StoredAttempt`).
+An attempt has two messages: `job_pb2.Attempt` for operators, with timestamps, which is never read
+back, and `store_pb2.StoredAttempt` for the store, in milliseconds.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from jobline_server.wire.times import fill_time
 
 
 def error_from_message(message: job_pb2.JobError) -> JobError:
-    """The value of an error."""
+    """Returns the value of a JobError message."""
     return JobError(
         type=message.type, message=message.message, stack=message.stack, details=message.details
     )
 
 
 def fill_error(message: job_pb2.JobError, error: JobError) -> None:
-    """Writes an error into a message that is part of another."""
+    """Fills a JobError message that is a field of another."""
     message.SetInParent()
     message.type = error.type
     message.message = error.message
@@ -28,7 +28,7 @@ def fill_error(message: job_pb2.JobError, error: JobError) -> None:
 
 
 def fill_attempt(message: job_pb2.Attempt, attempt: Attempt) -> None:
-    """Writes an attempt into a message that is part of another."""
+    """Fills an Attempt message that is a field of another."""
     message.attempt = attempt.attempt
     message.delivery = attempt.delivery
     message.worker = attempt.worker
@@ -43,7 +43,7 @@ def fill_attempt(message: job_pb2.Attempt, attempt: Attempt) -> None:
 
 
 def attempt_from_stored(message: store_pb2.StoredAttempt) -> Attempt:
-    """The value of an attempt that was kept."""
+    """Returns the value of a stored attempt."""
     return Attempt(
         attempt=message.attempt,
         delivery=message.delivery,
@@ -57,7 +57,7 @@ def attempt_from_stored(message: store_pb2.StoredAttempt) -> Attempt:
 
 
 def fill_stored_attempt(message: store_pb2.StoredAttempt, attempt: Attempt) -> None:
-    """Writes an attempt into a record."""
+    """Fills a StoredAttempt message that is a field of another."""
     message.attempt = attempt.attempt
     message.delivery = attempt.delivery
     message.worker = attempt.worker

@@ -1,7 +1,7 @@
-"""Event runs: the same thing that happened to many jobs of a shard, in columns.
+"""Event runs: the same event of many jobs of a shard, in columns.
 
-A thousand jobs pushed together are one run, whoever watches: whether a watcher wants it is decided
-on the run, and no event is made before somebody has to be shown one.
+A thousand jobs pushed together are one run for all watchers. Filters apply to the run, and single
+events are only made for a watcher that takes no runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jobline_server.engine.values import EndReason, JobError, JobState
 
 @dataclass(slots=True)
 class EventView:
-    """What an event says; `kind` is the number of `EventKind` in the protocol."""
+    """The fields of an event; `kind` is the number of `EventKind` in the protocol."""
 
     shard: int
     offset: int
@@ -40,8 +40,8 @@ class EventView:
 
 
 class Columns(NamedTuple):
-    """What the runs of ids of an event run have of their own, one value a run; an empty column
-    means that `EventRun.shared` says it for all.
+    """The values that differ between the runs of ids of an event run, one per run. An empty column
+    means that `EventRun.shared` has the value of all.
     """
 
     names: Sequence[str] = ()
@@ -51,7 +51,7 @@ class Columns(NamedTuple):
     run_at_ms: Sequence[int] = ()
 
     def part(self, runs: slice) -> Columns:
-        """The columns of some of the runs."""
+        """Returns the columns of these runs."""
         names, deliveries, attempts, workers, run_at_ms = self
         return Columns(
             names[runs], deliveries[runs], attempts[runs], workers[runs], run_at_ms[runs]
@@ -62,16 +62,16 @@ NO_COLUMNS = Columns()
 
 
 def packed(numbers: Iterable[int]) -> array[int]:
-    """Numbers as they are kept for watchers: a list would have the garbage collector look at each
-    of them, tens of milliseconds at a time where many jobs are handed out one by one.
+    """Packs numbers that are kept for watchers. The garbage collector would visit each number of a
+    list: tens of milliseconds at a time where many jobs are handed out one by one.
     """
     return array("q", numbers)
 
 
 @dataclass(slots=True)
 class EventRun:
-    """`starts[i]`, `counts[i]` name ids, in the order in which it happened to them; no `starts`: it
-    happened to a queue.
+    """One event of many jobs, in the order in which it happened: `starts=[7], counts=[3]` names
+    jobs 7, 8, 9. Without `starts` it is an event of a queue.
     """
 
     shared: EventView
@@ -82,7 +82,7 @@ class EventRun:
     _ends: Sequence[int] = ()
 
     def part(self, skip: int, count: int) -> EventRun:
-        """`count` of its events, after the first `skip`."""
+        """Returns a run of `count` of its events, after the first `skip`."""
         if not self.starts or (not skip and count == self.total):
             return self
         if not self._ends:
@@ -98,7 +98,7 @@ class EventRun:
         return EventRun(self.shared, starts, counts, self.columns.part(slice(low, high)), count)
 
     def places_of(self, job_id: int) -> Iterator[int]:
-        """At which of its events this job comes up."""
+        """Yields the indexes of the events of one job."""
         at = 0
         for start, count in zip(self.starts, self.counts, strict=True):
             if start <= job_id < start + count:

@@ -1,4 +1,4 @@
-"""Runs of events as messages: on the wire, and kept for watchers over a restart."""
+"""Event runs to messages, for watchers and for the store, which keeps them over a restart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jobline_server.wire.times import fill_time
 
 
 def run_message(run: EventRun) -> event_pb2.EventRun:
-    """A run of events, in columns."""
+    """Returns the message of a run of events, in columns."""
     message = event_pb2.EventRun()
     fill_event(message.shared, run.shared)
     message.starts.extend(run.starts)
@@ -24,7 +24,7 @@ def run_message(run: EventRun) -> event_pb2.EventRun:
 
 
 def fill_event(message: event_pb2.Event, event: EventView) -> None:
-    """What an event says, but for its job."""
+    """Fills an Event message, except for its job id."""
     message.shard = event.shard
     message.offset = event.offset
     fill_time(message.at, event.at_ms)

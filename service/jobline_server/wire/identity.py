@@ -1,7 +1,7 @@
-"""A bounded memory of what was made from an object, found by the object's identity.
+"""A bounded cache of values made from objects, keyed by the identity of the object.
 
-Hashing a frozen value of nine fields costs more than most of what is made from it; shared values
-are found faster by who they are.
+Hashing a frozen value of nine fields costs more than most of the values made from it; for shared
+objects a look-up by identity is faster.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ V = TypeVar("V")
 
 
 class IdentityCache(Generic[K, V]):
-    """Remembers `make(key)` for up to `entries_max` keys. A key that is remembered is kept alive,
-    so its identity cannot pass to another; over the limit everything is forgotten at once."""
+    """Caches `make(key)` for up to `entries_max` keys. A cached key is kept alive, so its identity
+    cannot pass to another object. At the limit all entries are dropped at once.
+    """
 
     __slots__ = ("_entries", "_entries_max", "_make")
 
@@ -25,7 +26,7 @@ class IdentityCache(Generic[K, V]):
         self._entries: dict[int, tuple[K, V]] = {}
 
     def get(self, key: K) -> V:
-        """What was made from this very object, made now if need be."""
+        """Returns the value made from this very object; makes it the first time."""
         entry = self._entries.get(id(key))
         if entry is not None:
             return entry[1]

@@ -1,6 +1,6 @@
-"""JobOptions between message and value, and the parts that queue settings share with them.
+"""JobOptions between message and value, and the fields that queue settings share with them.
 
-What is unset in a message is `None` in the value, and the other way round.
+A field unset in the message is `None` in the value, and the other way round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobline_server.wire.times import fill_time, milliseconds_of
 
 
 def backoff_from_message(message: job_pb2.Backoff) -> Backoff:
-    """The value of a backoff; `delays` is not part of it yet."""
+    """Returns the value of a Backoff message; `delays` is not served yet."""
     return Backoff(
         kind=BackoffKind(message.kind) if message.kind else None,
         base_ms=milliseconds_of(message.base) if message.HasField("base") else None,
@@ -29,7 +29,7 @@ def backoff_from_message(message: job_pb2.Backoff) -> Backoff:
 
 
 def fill_backoff(message: job_pb2.Backoff, backoff: Backoff) -> None:
-    """Writes a backoff into a message that is part of another."""
+    """Fills a Backoff message that is a field of another."""
     message.SetInParent()
     if backoff.kind is not None:
         message.kind = job_pb2.BackoffKind.ValueType(backoff.kind)
@@ -44,7 +44,7 @@ def fill_backoff(message: job_pb2.Backoff, backoff: Backoff) -> None:
 
 
 def retention_from_message(message: job_pb2.Retention) -> Retention:
-    """The value of a retention."""
+    """Returns the value of a Retention message."""
     has = message.HasField
     return Retention(
         remove_on_complete=message.remove_on_complete if has("remove_on_complete") else None,
@@ -55,7 +55,7 @@ def retention_from_message(message: job_pb2.Retention) -> Retention:
 
 
 def fill_retention(message: job_pb2.Retention, retention: Retention) -> None:
-    """Writes a retention into a message that is part of another."""
+    """Fills a Retention message that is a field of another."""
     message.SetInParent()
     if retention.remove_on_complete is not None:
         message.remove_on_complete = retention.remove_on_complete
@@ -69,7 +69,7 @@ def fill_retention(message: job_pb2.Retention, retention: Retention) -> None:
 
 
 def options_from_message(message: job_pb2.JobOptions) -> JobOptions:
-    """The value of options; headers are sorted, so that equal options are equal values."""
+    """Returns the value of options; headers are sorted, so that equal options are equal values."""
     has, headers = message.HasField, message.headers
     return JobOptions(
         name=message.name,
@@ -85,7 +85,7 @@ def options_from_message(message: job_pb2.JobOptions) -> JobOptions:
 
 
 def options_to_message(options: JobOptions) -> job_pb2.JobOptions:
-    """A message of options. Defaults are left unset: the shortest form, read back the same."""
+    """Returns a message of options. Defaults stay unset: the shortest form, read back the same."""
     message = job_pb2.JobOptions(name=options.name, content_type=options.content_type)
     if options.headers:
         message.headers.update(options.headers)
@@ -117,10 +117,10 @@ _MESSAGES: IdentityCache[JobOptions, job_pb2.JobOptions] = IdentityCache(
 
 
 def serialized_options(options: JobOptions) -> bytes:
-    """The bytes of options, the same for equal options; remembered by identity."""
+    """Returns the bytes of options, the same for equal options; cached by identity."""
     return _BYTES.get(options)
 
 
 def shared_message(options: JobOptions) -> job_pb2.JobOptions:
-    """A message of options to copy from; remembered by identity, so never change it."""
+    """Returns a message of options to copy from; it is cached, so never change it."""
     return _MESSAGES.get(options)

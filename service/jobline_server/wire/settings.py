@@ -14,7 +14,7 @@ from jobline_server.wire.times import fill_time, milliseconds_of
 
 
 def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
-    """The value of settings."""
+    """Returns the value of a QueueSettings message."""
     has = message.HasField
     return QueueSettings(
         lease_ms=milliseconds_of(message.lease) if has("lease") else None,
@@ -29,7 +29,7 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
 
 
 def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:
-    """Writes settings into a message that is part of another."""
+    """Fills a QueueSettings message that is a field of another."""
     message.SetInParent()
     if settings.lease_ms is not None:
         message.lease.SetInParent()

@@ -1,4 +1,4 @@
-"""Durations and moments as whole milliseconds, which is all the engine knows of time."""
+"""Durations and timestamps as whole milliseconds, the only unit of time in the engine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ NANOS_PER_MS = 1_000_000
 
 
 def milliseconds_of(value: Duration | Timestamp) -> int:
-    """The milliseconds of a duration, or of a moment since 1970. A started millisecond counts as a
-    whole one, so that nothing happens earlier than asked."""
+    """Returns the milliseconds of a duration, or of a timestamp since 1970. Rounds up, so that
+    nothing happens earlier than asked.
+    """
     return value.seconds * 1_000 - (-value.nanos // NANOS_PER_MS)
 
 
 def fill_time(message: Duration | Timestamp, milliseconds: int) -> None:
-    """Writes milliseconds, zero or more, into a message that is part of another."""
+    """Writes milliseconds, zero or more, into a message that is a field of another."""
     seconds, rest = divmod(milliseconds, 1_000)
     message.seconds = seconds
     message.nanos = rest * NANOS_PER_MS
