@@ -11,7 +11,7 @@ from benchmarks.bench import Bench, Running
 from benchmarks.figures import Figure, Unit, at_most
 from benchmarks.h2load import LoadFailed
 from benchmarks.wire import Wire
-from jobline._pulse import HEARTBEAT_SHARE
+from jobline._stream.heartbeat import HEARTBEAT_SHARE
 from jobline.v1 import job_service_pb2
 
 STREAMS = 1_000

@@ -14,7 +14,7 @@ from textwrap import fill
 
 from google.protobuf.descriptor import Descriptor
 
-from jobline.cli.exits import MEANINGS
+from jobline.cli.exit_codes import MEANINGS
 from jobline.v1 import errors_pb2, job_pb2, job_service_pb2
 from jobline_server.cli.described import choices, shown_default
 from jobline_server.config import Settings

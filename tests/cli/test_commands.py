@@ -7,7 +7,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from jobline.cli.exits import Exit
+from jobline.cli.exit_codes import Exit
 
 
 def push(jobline, queue, *arguments, **more):

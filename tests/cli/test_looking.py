@@ -18,7 +18,7 @@ from rich.console import Console
 
 from jobline import Client, FailAction
 from jobline.cli import doctor, top
-from jobline.cli.exits import MEANINGS, Exit, code_of
+from jobline.cli.exit_codes import MEANINGS, Exit, code_of
 from jobline.cli.findings import failed
 from jobline.errors import (
     DiskFull,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from jobline.cli.exits import Exit
+from jobline.cli.exit_codes import Exit
 from jobline.cli.root import build
 
 # The last id of shard 0: as many jobs are never pushed.

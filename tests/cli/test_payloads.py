@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from jobline.cli import payloads
-from jobline.cli.exits import Mistake
+from jobline.cli.exit_codes import UsageError
 
 
 @pytest.fixture
@@ -41,14 +41,14 @@ def test_terminal_is_not_waited_for(stdin):
 
 
 def test_argument_and_file_do_not_go_together(tmp_path):
-    with pytest.raises(Mistake):
+    with pytest.raises(UsageError):
         payloads.single("a", tmp_path / "b")
 
 
 def test_missing_file_is_a_mistake(tmp_path):
-    with pytest.raises(Mistake, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot read"):
         payloads.single(None, tmp_path / "gone")
-    with pytest.raises(Mistake, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot read"):
         list(payloads.lines(None, tmp_path / "gone"))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from jobline._filter_words import parse
 from jobline._filters import JobFilter
-from jobline.cli.exits import Mistake
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.selection import choose, needs_ids
 
 NOW = datetime(2026, 1, 31, 18, 0, tzinfo=UTC)
@@ -32,7 +32,7 @@ def test_numbers_are_ids_without_repeats():
     [([], False, "which jobs"), (["7", "queue:a"], False, "one kind"), (["7"], True, "--all")],
 )
 def test_a_choice_is_never_guessed(words, everything, said):
-    with pytest.raises(Mistake, match=said):
+    with pytest.raises(UsageError, match=said):
         choose(words, everything=everything, now=NOW)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline import AckLevel, Backoff, BackoffKind, QueueSettings, Retention
-from jobline.cli.exits import Mistake
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.settings import SETTINGS, changes, rows
 from jobline.v1 import queue_pb2
 
@@ -67,7 +67,7 @@ def test_every_setting_of_the_protocol_can_be_typed():
     ["lease", "colour=red", "lease=soon", "max_attempts=many", "retention.remove_on_fail=perhaps"],
 )
 def test_what_is_no_setting_is_refused(word):
-    with pytest.raises(Mistake):
+    with pytest.raises(UsageError):
         changes(QueueSettings(), [word])
 
 
@@ -80,5 +80,5 @@ def test_what_is_no_setting_is_refused(word):
 )
 def test_what_is_no_number_is_said_in_words(word, said):
     """And not as Python says it."""
-    with pytest.raises(Mistake, match=said):
+    with pytest.raises(UsageError, match=said):
         changes(QueueSettings(), [word])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobline._times import parse_moment, parse_span
-from jobline.cli.spans import show_ago, show_span
+from jobline.cli.durations import show_ago, show_span
 
 NOW = datetime(2026, 1, 31, 18, 0, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from jobline.cli.exits import Exit
+from jobline.cli.exit_codes import Exit
 from tests.cli.test_commands import push
 
 IDLE = ["--exit-when-idle", "0.5s"]

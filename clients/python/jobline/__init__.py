@@ -13,11 +13,14 @@ generated messages and stubs of the protocol.
 
     Worker("localhost:7070", [welcome]).run()
 
-The package needs grpcio and protobuf and nothing else. It is laid out as: values that people write
-and read (`_options`, `_filters`, `_queue_values`, `_job_values`, `_server_values`), pure parts
-without threads, loops or sockets (`_session`, `_settles`, `_batching`, `_pushing`, `_outgoing`,
-`_requests`, `_operating`, `_handlers`), the two clients that send what those make (`_asynchronous`,
-and `_blocking`, generated from it), and `_worker`.
+The package needs grpcio and protobuf and nothing else. Its rooms, from the bottom:
+
+- values that people write and read: `_options`, `_filters`, `_queue_values`, `_job_values`,
+  `_server_values`, `errors`;
+- pure parts without threads, loops or sockets: `_push`, `_stream`, `_requests`, `_admin_requests`,
+  `_handlers`, `_typed_json`;
+- the two clients that send what those make: `_asynchronous`, and `_blocking`, generated from it;
+- `_worker`, which runs jobs, and `cli`, the command line.
 """
 
 from typing import TYPE_CHECKING

@@ -33,14 +33,16 @@ def refuse(field: str, why: str) -> NoReturn:
     raise InvalidArgument(f"{field}: {why}", ErrorFacts(fields={field: why}))
 
 
-def span_given(field: str, span: Seconds, *, least: float = 0.0, most: float = inf) -> float:
+def span_given(field: str, span: Seconds, *, minimum: float = 0.0, maximum: float = inf) -> float:
     """A setting that is a span of time, in seconds."""
     try:
         seconds = seconds_of(span)
     except InvalidArgument as error:
         refuse(field, error.message)
-    if not least <= seconds <= most:  # true for NaN too
-        bounds = f"{least:g} s or more" if most == inf else f"{least:g} s to {most:,.0f} s"
+    if not minimum <= seconds <= maximum:  # true for NaN too
+        bounds = (
+            f"{minimum:g} s or more" if maximum == inf else f"{minimum:g} s to {maximum:,.0f} s"
+        )
         refuse(field, f"must be {bounds}, not {span!r}")
     return seconds
 
@@ -49,17 +51,17 @@ def timeout_given(timeout: Seconds) -> float:
     """How long a call may take, in seconds: gRPC ends a call at once that may take none, or that
     may take for ever.
     """
-    return span_given("timeout", timeout, least=0.001, most=TIMEOUT_SECONDS_MAX)
+    return span_given("timeout", timeout, minimum=0.001, maximum=TIMEOUT_SECONDS_MAX)
 
 
-def number_given(field: str, number: int, *, least: int, most: float = inf) -> int:
+def number_given(field: str, number: int, *, minimum: int, maximum: float = inf) -> int:
     """A setting that is a whole number."""
     try:
         whole = index(number)
     except TypeError:
         refuse(field, f"must be {WHOLE_NUMBER}, {_not(number, WHOLE_NUMBER)}")
-    if not least <= whole <= most:
-        bounds = f"{least:,} or more" if most == inf else f"{least:,} to {most:,}"
+    if not minimum <= whole <= maximum:
+        bounds = f"{minimum:,} or more" if maximum == inf else f"{minimum:,} to {maximum:,}"
         refuse(field, f"must be {bounds}, not {whole:,}")
     return whole
 

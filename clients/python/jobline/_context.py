@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 from jobline import _codec as codec
-from jobline import _shapes as shapes
+from jobline import _typed_json as typed_json
 from jobline._enums import LeaseReason
 from jobline._leased import LeasedJob
 from jobline._outcomes import Stopped
@@ -157,7 +157,7 @@ class Context:
 
     def checkpoint_value(self, kind: Any = Any) -> Any:
         """The checkpoint as a type (default: JSON); None if there is none. Raises CodecError."""
-        return shapes.decode_as(kind, self.checkpoint, codec.JSON) if self.checkpoint else None
+        return typed_json.decode_as(kind, self.checkpoint, codec.JSON) if self.checkpoint else None
 
     # ------------------------------------------------------------------ what ends it early
 

@@ -14,7 +14,7 @@ from jobline._blocking.client import Client
 from jobline._handlers import UNSAID, payload_hint, result_hint, wants_context
 from jobline._keywords import spelled_out
 from jobline._options import NO_OPTIONS, JobOptions, OptionsHow, with_keywords
-from jobline._pushing import LotHow, PushHow
+from jobline._push.messages import LotHow, PushHow
 from jobline._times import Seconds
 from jobline._values import Pushed
 from jobline.errors import CodecError, InvalidArgument

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from jobline import _codec as codec
-from jobline import _shapes as shapes
+from jobline import _typed_json as typed_json
 from jobline._enums import AttemptOutcome, EndReason, JobState, ObstacleKind
 from jobline._options import JobOptions
 from jobline._reading import read
@@ -101,11 +101,11 @@ class Job:
         """The payload as a type: JSON by default where the content type says so, else bytes. Raises
         CodecError.
         """
-        return shapes.decode_as(kind, self.payload, self.content_type)
+        return typed_json.decode_as(kind, self.payload, self.content_type)
 
     def result_value(self, kind: Any = Any) -> Any:
         """The result as a type (default: JSON); None if there is none. Raises CodecError."""
-        return shapes.decode_as(kind, self.result, codec.JSON) if self.result else None
+        return typed_json.decode_as(kind, self.result, codec.JSON) if self.result else None
 
 
 def _attempts(message: job_pb2.Job) -> int:

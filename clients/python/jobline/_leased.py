@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from jobline import _codec as codec
-from jobline import _shapes as shapes
+from jobline import _typed_json as typed_json
 from jobline._enums import LeaseReason, known
 from jobline._options import JobOptions
 from jobline._times import from_timestamp
@@ -123,7 +123,7 @@ class LeasedJob:
         """The payload as a type: JSON by default where the content type says so, else bytes. Raises
         CodecError.
         """
-        return shapes.decode_as(kind, self.payload, self.content_type)
+        return typed_json.decode_as(kind, self.payload, self.content_type)
 
     def json(self) -> Any:
         """The payload as JSON, whatever its content type says. Raises CodecError."""

@@ -12,11 +12,11 @@ _HOUR = 3_600
 _DAY = 24 * _HOUR
 
 
-def _span(what: str, span: Seconds, most: float) -> float:
+def _span(what: str, span: Seconds, maximum: float) -> float:
     """Seconds within the protocol's bounds; a span outside would cost the worker its stream."""
     seconds = seconds_of(span)
-    if not 0 <= seconds <= most:
-        raise InvalidArgument(f"{what} is 0 … {most:,.0f} s, not {seconds:g}")
+    if not 0 <= seconds <= maximum:
+        raise InvalidArgument(f"{what} is 0 … {maximum:,.0f} s, not {seconds:g}")
     return seconds
 
 

@@ -36,7 +36,7 @@ from jobline._job_values import (
 from jobline._leased import LeasedJob
 from jobline._options import Backoff, JobOptions, NewJob, Retention
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
-from jobline._outgoing import Outgoing, PushMiddleware
+from jobline._push.push_middleware import Outgoing, PushMiddleware
 from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings
 from jobline._server_values import (
     ConnectedWorker,
@@ -51,10 +51,10 @@ from jobline._status import error_from_rpc
 from jobline._times import Moment, Seconds
 from jobline._values import Failed, JobEnd, JobError, Pushed, PushedLot, QueueWeight
 from jobline._version import __version__
-from jobline._worker.house import WorkerStats
 from jobline._worker.middleware import Middleware
 from jobline._worker.routes import ANY
 from jobline._worker.worker import Worker
+from jobline._worker.worker_run import WorkerStats
 from jobline.errors import (
     AlreadyExists,
     BufferFull,

@@ -15,8 +15,8 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from jobline import _calls as calls
 from jobline import errors
+from jobline._push import calls
 from jobline._reaching import sentence_of
 from jobline.errors import ErrorFacts, JoblineError
 

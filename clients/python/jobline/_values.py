@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from jobline import _codec as codec
-from jobline import _shapes as shapes
+from jobline import _typed_json as typed_json
 from jobline._enums import (
     AckLevel,
     EndReason,
@@ -200,7 +200,7 @@ class JobEnd:
         if not self.ok:
             raise self.exception()
         if kind is not Any:
-            return shapes.decode_as(kind, self.result, codec.JSON) if self.result else None
+            return typed_json.decode_as(kind, self.result, codec.JSON) if self.result else None
         # A result travels without a content type; what the worker's client wrote is JSON or bytes.
         if not self.result:
             return None

@@ -56,7 +56,7 @@ class Either:
         """Waits until so many pushes are in the client's hands."""
         pusher = self.client._pushers.made()
         assert pusher is not None
-        while pusher._gather.jobs < count:  # noqa: ASYNC110  # a pure part has no event to wait for
+        while pusher._batcher.jobs < count:  # noqa: ASYNC110  # a pure part has no event to wait for
             await asyncio.sleep(0)
 
 

@@ -15,7 +15,7 @@ from jobline import (
     OutcomeUnknown,
     Unavailable,
 )
-from jobline._calls import id_of
+from jobline._push.calls import id_of
 from tests.client.live.either import connected
 
 

@@ -21,8 +21,8 @@ from jobline import (
     PushOutcome,
     ResourceExhausted,
 )
-from jobline._calls import id_of
-from jobline._producing import PushCalls
+from jobline._push.calls import id_of
+from jobline._push.producers import PushCalls
 from tests.client.live.either import connected
 
 

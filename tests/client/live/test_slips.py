@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobline import Client, InvalidArgument, NewJob, Worker, job
-from jobline._outgoing import listed
+from jobline._push.push_middleware import listed
 from tests.client.live.either import connected
 
 KINDS = pytest.mark.parametrize("kind", ["blocking", "async"])

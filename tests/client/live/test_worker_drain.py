@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobline import CancelReason, Worker
-from jobline._worker.desk import Desk
+from jobline._worker.shared_session import SharedSession
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import ACTIVE, COMPLETED, READY
@@ -160,10 +160,12 @@ async def test_a_job_that_starts_in_the_moment_of_its_release_is_stopped(tiny, m
     (id_,) = tiny.push("q", b"")
     async with working(worker) as serving:
         await started.wait()
-        assert worker._house is not None
-        desk = worker._house._desk
+        assert worker._worker_run is not None
+        shared = worker._worker_run._session
         # As if it had not been among those that run when they were looked at.
-        monkeypatch.setattr(desk, "release_held", lambda **_keep: Desk.release_held(desk))
+        monkeypatch.setattr(
+            shared, "release_held", lambda **_keep: SharedSession.release_held(shared)
+        )
         worker.stop()
         await serving
     assert reasons == [CancelReason.STOPPING]

@@ -76,10 +76,10 @@ async def test_a_worker_whose_keeper_breaks_says_so(tiny, monkeypatch):
     worker.handler("q")(do_nothing)
     serving = asyncio.create_task(worker.serve())
     await worker.wait_connected()
-    assert worker._house is not None
-    monkeypatch.setattr(worker._house._feed, "flush", lambda: 1 / 0)
-    worker._house.look_soon()
-    with pytest.raises(Internal, match="the keeper broke"):
+    assert worker._worker_run is not None
+    monkeypatch.setattr(worker._worker_run._router, "flush", lambda: 1 / 0)
+    worker._worker_run.wake()
+    with pytest.raises(Internal, match="the supervisor broke"):
         await serving
 
 
@@ -91,7 +91,7 @@ async def test_a_worker_that_cannot_start_leaves_nothing_running(tiny, monkeypat
     def no_more(self):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("jobline._worker.keeper.Keeper.start", no_more)
+    monkeypatch.setattr("jobline._worker.supervisor.Supervisor.start", no_more)
     before = set(threading.enumerate())
     with pytest.raises(RuntimeError, match="can't start"):
         await worker.serve()

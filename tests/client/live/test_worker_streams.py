@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from jobline import ClientClosed, Internal, InvalidArgument, PermissionDenied, Worker
-from jobline._worker.desk import Desk
+from jobline._worker.shared_session import SharedSession
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.tiny import TinyServer
 from tests.client.live.tiny_store import ACTIVE, COMPLETED, READY
@@ -274,10 +274,10 @@ async def test_a_stream_that_cannot_be_made_leaves_no_channel_behind(tiny, held,
 async def test_a_bug_while_frames_are_written_ends_the_worker(tiny, monkeypatch):
     """GRPC tells the reader that nobody answered, and the worker would try again for ever."""
 
-    def broken(_desk, _bell):
+    def broken(_desk, _wakeup):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Desk, "frames_to_send", broken)
+    monkeypatch.setattr(SharedSession, "frames_to_send", broken)
     worker = Worker(tiny.address)
     worker.handler("q")(lambda _payload: None)
     with pytest.raises(Internal, match="the stream's thread broke: a bug"):

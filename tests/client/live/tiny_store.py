@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from jobline._calls import id_of
+from jobline._push.calls import id_of
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 

@@ -4,8 +4,8 @@ stream.
 
 from __future__ import annotations
 
-from jobline._frames import opening_of
-from jobline._session import Session
+from jobline._stream.frames import opening_of
+from jobline._stream.session import Session
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 

@@ -12,13 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from jobline import BufferFull
 from jobline._backoff import RECONNECT, Pauses
-from jobline._batching import Batch, Gather, GatherLimits
+from jobline._push.batching import Batch, BatchLimits, PushBatcher
 
 
 def gather(**limits):
     numbers = itertools.count(1)
-    return Gather(
-        GatherLimits(**limits),
+    return PushBatcher(
+        BatchLimits(**limits),
         request_ids=lambda: f"r{next(numbers)}",
         over=lambda _id, _known: None,
         chance=lambda: 1.0,
@@ -176,12 +176,12 @@ class GatherMachine(RuleBasedStateMachine):
     The server remembers request ids as the real one does, so a batch that is stored twice shows.
     """
 
-    LIMITS = GatherLimits(jobs=12, payload_bytes=40, batch_jobs=4, batch_bytes=9, flights=2)
+    LIMITS = BatchLimits(jobs=12, payload_bytes=40, batch_jobs=4, batch_bytes=9, flights=2)
 
     @initialize()
     def begin(self):
         numbers = itertools.count(1)
-        self.gather: Gather[str, tuple[int, bool]] = Gather(
+        self.gather: PushBatcher[str, tuple[int, bool]] = PushBatcher(
             self.LIMITS,
             request_ids=lambda: f"r{next(numbers)}",
             over=lambda _id, _known: None,

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from jobline._batching import Gather, GatherLimits
-from jobline._calls import call_of, id_of, identify
-from jobline._producing import SPAN_MAX, PushCalls
+from jobline._push.batching import BatchLimits, PushBatcher
+from jobline._push.calls import call_of, id_of, identify
+from jobline._push.producers import SPAN_MAX, PushCalls
 from jobline.errors import OutcomeUnknown, QueueFull
 from jobline.v1 import job_service_pb2 as pb
 
@@ -94,8 +94,8 @@ def test_every_call_of_a_batch_is_over_once_known_or_not():
     """Trial C1: answered, split as it was refused, or given up; only the last one must be kept."""
     ended: list[tuple[str, bool]] = []
     numbers = itertools.count(1)
-    pushes: Gather[str, int] = Gather(
-        GatherLimits(give_up_after=1.0),
+    pushes: PushBatcher[str, int] = PushBatcher(
+        BatchLimits(give_up_after=1.0),
         request_ids=lambda: f"r{next(numbers)}",
         over=lambda one, known: ended.append((one, known)),
         chance=lambda: 1.0,

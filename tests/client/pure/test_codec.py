@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from jobline import CodecError
 from jobline._codec import JSON, decode, encode, encode_json
-from jobline._shapes import decode_as, reader_of
+from jobline._typed_json import decode_as, reader_of
 
 json_values = st.recursive(
     st.none()

@@ -27,7 +27,7 @@ from jobline import (
     job,
 )
 from jobline._options import OptionsHow, options_message
-from jobline._pushing import level_of
+from jobline._push.messages import level_of
 from jobline._requests import fail_item, release_item
 from jobline._times import seconds_of
 

@@ -16,16 +16,16 @@ from jobline import (
     PushOutcome,
 )
 from jobline._codec import JSON
-from jobline._outgoing import (
+from jobline._push.messages import batch_key_of
+from jobline._push.push_middleware import (
     Outgoing,
-    lane_of_one,
+    batch_key_of_one,
     outgoing_of,
     pushed_lot,
     shared_lot,
     through,
     through_plain,
 )
-from jobline._pushing import lane_of
 from tests.client.pure.test_pushing import lane
 
 CREATED = [Pushed(1, PushOutcome.CREATED, AckLevel.FSYNCED)]
@@ -113,7 +113,7 @@ def test_a_job_goes_out_with_all_that_was_said_about_it():
 
 def test_jobs_that_are_alike_are_still_a_lot():
     """Whatever middleware has done to all of them."""
-    jobs = outgoing_of(lane_of("q", {"name": "n", "delay": 5}), [b"1", b"2"])
+    jobs = outgoing_of(batch_key_of("q", {"name": "n", "delay": 5}), [b"1", b"2"])
     header = JobOptions(headers={"trace": "1"})
     changed = [replace(job, queue="r", options=job.options.merged(header)) for job in jobs]
     how, rest = shared_lot(changed, AckLevel.MEMORY)
@@ -128,7 +128,7 @@ def test_jobs_that_are_alike_are_still_a_lot():
 
 def test_jobs_that_differ_say_so_in_rows():
     """And share nothing."""
-    jobs = outgoing_of(lane_of("q", {"delay": 5}), [b"1", NewJob(b"2", job_key="k")])
+    jobs = outgoing_of(batch_key_of("q", {"delay": 5}), [b"1", NewJob(b"2", job_key="k")])
     how, rest = shared_lot(jobs, None)
     assert rest == [
         NewJob(b"1", options=JobOptions(), delay=5),
@@ -140,7 +140,7 @@ def test_jobs_that_differ_say_so_in_rows():
 def test_one_job_has_a_lane_of_its_own():
     """Its key decides with whom it travels."""
     job = Outgoing("q", b"", JobOptions(name="n"), job_key="k")
-    assert lane_of_one(job, None) == lane(options=JobOptions(name="n"), has_key=True)
+    assert batch_key_of_one(job, None) == lane(options=JobOptions(name="n"), has_key=True)
 
 
 def test_a_lot_is_answered_as_one():

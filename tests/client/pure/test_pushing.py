@@ -19,13 +19,13 @@ from jobline import (
     Pushed,
     PushOutcome,
 )
-from jobline._batching import Batch, Gather, GatherLimits
-from jobline._pushing import (
-    Lane,
+from jobline._push.batching import Batch, BatchLimits, PushBatcher
+from jobline._push.messages import (
+    BatchKey,
     answers_of_batch,
+    batch_key_of,
     built,
     handle_error,
-    lane_of,
     lot_of,
     pushed_of,
     request_of_jobs,
@@ -39,8 +39,12 @@ CREATED, FSYNCED = PushOutcome.CREATED, AckLevel.FSYNCED
 
 
 def lane(**said):
-    plain: Any = dict.fromkeys(Lane._fields) | {"queue": "q", "is_json": False, "has_key": False}
-    return Lane(**(plain | said))
+    plain: Any = dict.fromkeys(BatchKey._fields) | {
+        "queue": "q",
+        "is_json": False,
+        "has_key": False,
+    }
+    return BatchKey(**(plain | said))
 
 
 def batch(of, *payloads, job_keys=()):
@@ -51,7 +55,7 @@ def batch(of, *payloads, job_keys=()):
 
 def many(jobs, *, request_id: Any = None, atomic=True, **said: Any):
     how: Any = said
-    return request_of_jobs(lane_of("q", how), jobs, atomic=atomic, request_id=request_id)
+    return request_of_jobs(batch_key_of("q", how), jobs, atomic=atomic, request_id=request_id)
 
 
 # ---------------------------------------------------------------------- one at a time
@@ -225,8 +229,8 @@ def test_a_lot_knows_its_ids():
 )
 def test_what_a_batch_does_after_an_error(error, done, left):
     """Refused for all, again, or split to find the one."""
-    gather: Gather[Lane, str] = Gather(
-        GatherLimits(),
+    gather: PushBatcher[BatchKey, str] = PushBatcher(
+        BatchLimits(),
         request_ids=lambda: "r",
         over=lambda _id, _known: None,
         chance=lambda: 0.5,

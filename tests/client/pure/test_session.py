@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobline._enums import ReleaseReason, RevokeReason
-from jobline._frames import LostLease, release_row
 from jobline._requests import MESSAGE_BYTES_MAX, fail_item
+from jobline._stream.frames import LostLease, release_of_lease
 from tests.client.pure.session_frames import connected, jobs, new_session, opened, revoke, run, said
 
 
@@ -57,7 +57,7 @@ def test_jobs_and_runs_are_held_until_they_are_settled(session):
     assert session.ack(11, 7)
     assert not session.ack(11, 7)
     assert session.settle(fail_item((10, 7), "no"))
-    assert session.settle(release_row(12, 7, ReleaseReason.SNOOZE, 3.5))
+    assert session.settle(release_of_lease(12, 7, ReleaseReason.SNOOZE, 3.5))
     settle = said(session).settles[0]
     assert (list(settle.ack_ids), settle.fails[0].id) == ([11], 10)
     assert settle.releases[0].delay.ToMilliseconds() == 3500

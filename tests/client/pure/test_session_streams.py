@@ -9,8 +9,8 @@ import math
 import pytest
 
 from jobline._enums import RevokeReason
-from jobline._frames import LostLease
-from jobline._pulse import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
+from jobline._stream.frames import LostLease
+from jobline._stream.heartbeat import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.pure.session_frames import (
     INTERVAL,
@@ -166,11 +166,11 @@ def test_three_silent_intervals_are_the_end(session):
     end = SILENT_INTERVALS * INTERVAL
     for now in range(0, int(end), 5):
         assert not session.is_silent(now)
-    assert session.next_look() == end
+    assert session.next_silence_check() == end
     assert session.is_silent(end)
     session.disconnect()
     assert not session.is_silent(end)
-    assert session.next_look() == session.next_deadline() == math.inf
+    assert session.next_silence_check() == session.next_deadline() == math.inf
 
 
 def test_any_frame_of_the_server_breaks_the_silence(session):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jobline._enums import ReleaseReason
-from jobline._frames import opening_of, release_row
 from jobline._requests import fail_item
-from jobline._session import Session as ClientSession
+from jobline._stream.frames import opening_of, release_of_lease
+from jobline._stream.session import Session as ClientSession
 from jobline.v1 import job_service_pb2 as pb
 from jobline_server.dispatch.frames import ServerFrame
 from jobline_server.dispatch.session import Session as ServerSession
@@ -200,7 +200,7 @@ class TwinMachine(RuleBasedStateMachine):
         elif how == "fail":
             assert self.client.settle(fail_item((id_, delivery), "no"))
         else:
-            assert self.client.settle(release_row(id_, delivery, ReleaseReason.SNOOZE))
+            assert self.client.settle(release_of_lease(id_, delivery, ReleaseReason.SNOOZE))
 
     @precondition(lambda self: bool(getattr(self, "running", None)))
     @rule(data=st.data())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from jobline import SettleOutcome
-from jobline import _settles as settles
 from jobline._enums import ReleaseReason
-from jobline._frames import release_row
 from jobline._requests import fail_item
-from jobline._settles import SettleKind, SettleReport, Settles
+from jobline._stream import settles
+from jobline._stream.frames import release_of_lease
+from jobline._stream.settles import SettleKind, SettleReport, Settles
 from jobline.v1 import job_service_pb2 as pb
 
 
@@ -24,7 +24,7 @@ def taken(box):
 
 
 def release(id_, delivery):
-    return release_row(id_, delivery, ReleaseReason.INTERRUPTED)
+    return release_of_lease(id_, delivery, ReleaseReason.INTERRUPTED)
 
 
 def test_acks_without_result_are_columns_and_all_else_is_rows():
@@ -88,7 +88,7 @@ def test_many_unconfirmed_settles_make_the_next_ones_gather(monkeypatch):
 def test_a_settle_holds_no_more_than_the_protocol_allows(monkeypatch):
     """Items and bytes are bounded; a single row always fits."""
     monkeypatch.setattr(settles, "ITEMS_MAX", 3)
-    monkeypatch.setattr(settles, "ROW_BYTES_MAX", 50)
+    monkeypatch.setattr(settles, "ITEM_BYTES_MAX", 50)
     box = Settles()
     for id_ in range(1, 5):
         box.ack(id_, 1)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline import ANY, InvalidArgument, JobType
-from jobline._worker.collect import Collector
-from jobline._worker.drain import FAREWELL, Drain, Stage
-from jobline._worker.patience import Patience
+from jobline._worker.batches import JobBatches
+from jobline._worker.drain import CONFIRM_SECONDS_MAX, Drain, Stage
+from jobline._worker.grace_periods import GracePeriods
 from jobline._worker.routes import Routes, route_of, route_of_type, weights_of
 from jobline._worker.window import ADAPTIVE_MAX, INTERVAL, Window
 
@@ -75,20 +75,20 @@ def test_a_drain_gives_each_stage_its_time():
     """Finish, then cancel, then release."""
     drain = Drain(soft_stop=20, hard_stop=5)
     assert stages(drain, 0.0) == []
-    drain.ask()
+    drain.request_stop()
     assert stages(drain, 1.0) == [Stage.FINISHING]
     assert drain.next_deadline() == 21.0
     assert stages(drain, 20.9) == []
     assert stages(drain, 21.0) == [Stage.CANCELLING]
     assert stages(drain, 26.0) == [Stage.RELEASING]
-    assert stages(drain, 26.0 + FAREWELL) == [Stage.STOPPED]
+    assert stages(drain, 26.0 + CONFIRM_SECONDS_MAX) == [Stage.STOPPED]
     assert stages(drain, 99.0) == []
 
 
 def test_a_worker_with_nothing_to_do_stops_at_once():
     """No stage waits for what is not there."""
     drain = Drain(soft_stop=20, hard_stop=5)
-    drain.ask()
+    drain.request_stop()
     found = stages(drain, 0.0, is_idle=True, is_confirmed=True)
     assert found == [Stage.FINISHING, Stage.CANCELLING, Stage.RELEASING, Stage.STOPPED]
 
@@ -96,7 +96,7 @@ def test_a_worker_with_nothing_to_do_stops_at_once():
 def test_it_waits_for_the_last_confirm():
     """Handlers have ended, but the server has not said that it knows."""
     drain = Drain(soft_stop=20, hard_stop=5)
-    drain.ask()
+    drain.request_stop()
     assert stages(drain, 0.0, is_idle=True)[-1] is Stage.RELEASING
     assert stages(drain, 1.0, is_idle=True, is_confirmed=True) == [Stage.STOPPED]
 
@@ -104,10 +104,10 @@ def test_it_waits_for_the_last_confirm():
 def test_asking_again_goes_on_at_once():
     """Whoever presses Ctrl-C twice does not want to wait."""
     drain = Drain(soft_stop=20, hard_stop=5)
-    drain.ask()
-    drain.ask()
+    drain.request_stop()
+    drain.request_stop()
     assert stages(drain, 0.0) == [Stage.FINISHING, Stage.CANCELLING]
-    drain.ask()
+    drain.request_stop()
     assert stages(drain, 0.0) == [Stage.RELEASING]
 
 
@@ -120,45 +120,45 @@ def test_asking_while_a_stage_begins_is_not_lost(monkeypatch):
 
         def get(self, stage):
             if stage is Stage.FINISHING:
-                drain.ask()
+                drain.request_stop()
             return 20.0
 
     monkeypatch.setattr(drain, "_lengths", Asking())
-    drain.ask()
+    drain.request_stop()
     assert stages(drain, 0.0) == [Stage.FINISHING, Stage.CANCELLING]
 
 
 def test_an_idle_worker_asks_by_itself():
     """Trial D8: busy or finished jobs start its time again; without a limit it never asks."""
     drain = Drain(soft_stop=20, hard_stop=5)
-    assert drain.look_idle(0.0, is_busy=False, finished=0) is None
-    drain.ask_when_idle(10)
-    assert drain.look_idle(1.0, is_busy=True, finished=0) == 10
-    assert drain.look_idle(5.0, is_busy=False, finished=0) == 6
-    assert drain.look_idle(9.0, is_busy=False, finished=1) == 10
+    assert drain.check_idle(0.0, is_busy=False, finished=0) is None
+    drain.stop_when_idle(10)
+    assert drain.check_idle(1.0, is_busy=True, finished=0) == 10
+    assert drain.check_idle(5.0, is_busy=False, finished=0) == 6
+    assert drain.check_idle(9.0, is_busy=False, finished=1) == 10
     assert stages(drain, 18.9) == []
-    assert drain.look_idle(19.0, is_busy=False, finished=1) == 0
+    assert drain.check_idle(19.0, is_busy=False, finished=1) == 0
     assert stages(drain, 19.0) == [Stage.FINISHING]
-    assert drain.look_idle(99.0, is_busy=False, finished=1) is None
+    assert drain.check_idle(99.0, is_busy=False, finished=1) is None
 
 
-# ---------------------------------------------------------------------- patience
+# ---------------------------------------------------------------------- periods
 
 
 def test_patience_is_over_once_for_each_that_hangs_on():
     """It runs from the first look at which somebody was told, and is forgotten when he stops."""
-    patience: Patience[str] = Patience(grace=30)
-    assert patience.over(0.0, ["a"]) == []
-    assert patience.over(10.0, ["a", "b"]) == []
-    assert patience.next_deadline() == 30.0
-    assert patience.over(30.0, ["a", "b"]) == ["a"]
-    assert patience.next_deadline() == 40.0
-    assert patience.over(45.0, ["a", "b"]) == ["b"]
-    assert patience.over(60.0, ["a", "b"]) == []
-    assert patience.next_deadline() is None
-    assert patience.over(61.0, []) == []
-    assert patience.over(62.0, ["a"]) == []
-    assert patience.next_deadline() == 92.0
+    periods: GracePeriods[str] = GracePeriods(grace=30)
+    assert periods.expired(0.0, ["a"]) == []
+    assert periods.expired(10.0, ["a", "b"]) == []
+    assert periods.next_deadline() == 30.0
+    assert periods.expired(30.0, ["a", "b"]) == ["a"]
+    assert periods.next_deadline() == 40.0
+    assert periods.expired(45.0, ["a", "b"]) == ["b"]
+    assert periods.expired(60.0, ["a", "b"]) == []
+    assert periods.next_deadline() is None
+    assert periods.expired(61.0, []) == []
+    assert periods.expired(62.0, ["a"]) == []
+    assert periods.next_deadline() == 92.0
 
 
 # ---------------------------------------------------------------------- batches
@@ -167,7 +167,7 @@ def test_patience_is_over_once_for_each_that_hangs_on():
 @given(st.lists(st.tuples(st.floats(0, 0.5), st.sampled_from("ab")), max_size=40))
 def test_a_batch_is_full_or_its_first_job_has_waited(arrivals):
     """Nothing is lost, nothing waits longer than it may, no batch is too large."""
-    collector: Collector[str, int] = Collector()
+    collector: JobBatches[str, int] = JobBatches()
     now, came, batches = 0.0, {}, []
     for number, (pause, key) in enumerate(arrivals):
         now += pause

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import Unpack, overload
 
-from jobline import _operating as operating
+from jobline import _admin_requests as admin_requests
+from jobline._admin_requests import PAGE_SIZE
 from jobline._arguments import message_of
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.pages import pages_of
@@ -19,7 +20,6 @@ from jobline._enums import JobStateName
 from jobline._filters import DeadConditions, DeadFilter, chosen
 from jobline._job_values import BulkResult, DeadStats, Job, JobPage
 from jobline._keywords import spelled_out
-from jobline._operating import PAGE_SIZE
 from jobline._queue_values import Queue, QueueSettings, SettingsHow
 from jobline._reading import read
 from jobline._server_values import ConnectedWorker, ServerStats
@@ -85,7 +85,7 @@ class QueueApi:
         `update("mail", max_attempts=5, lease="2m")`; or all of them, to those of a
         `QueueSettings`. Creates the queue if need be.
         """
-        request = operating.update_queue(queue, settings, changes, reason=reason)
+        request = admin_requests.update_queue(queue, settings, changes, reason=reason)
         response = await self._connection.write(self._stub.UpdateQueue, request)
         return Queue.from_message(response.queue)
 
@@ -120,7 +120,7 @@ class QueueApi:
         """Deletes jobs that ended in this state or these (default: all but DEAD), at least `older`
         ago: `clean("mail", state="completed", older="1h")`.
         """
-        request = operating.clean_queue(
+        request = admin_requests.clean_queue(
             queue, state=state, older=older, dry_run=dry_run, reason=reason
         )
         return BulkResult.from_message(await self._connection.write(self._stub.CleanQueue, request))
@@ -131,7 +131,7 @@ class QueueApi:
         """Deletes a queue with all its jobs; with active ones only if `force` is set (else
         QueueActive).
         """
-        request = operating.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
+        request = admin_requests.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
         return BulkResult.from_message(
             await self._connection.write(self._stub.DeleteQueue, request)
         )
@@ -165,7 +165,7 @@ class DeadLetterApi:
 
         All pages need the same filter: make a `DeadFilter` first where it has `older` or `newer`.
         """
-        request = operating.list_dead_jobs(
+        request = admin_requests.list_dead_jobs(
             chosen(DeadFilter, where, conditions, "list_page"),
             page_size=page_size,
             page_token=page_token,
@@ -215,7 +215,7 @@ class DeadLetterApi:
         **conditions: Unpack[DeadConditions],
     ) -> BulkResult:
         """Deletes dead jobs; without any condition it needs `everything=True`."""
-        request = operating.purge_dead_jobs(
+        request = admin_requests.purge_dead_jobs(
             chosen(DeadFilter, where, conditions, "purge"),
             everything=everything,
             dry_run=dry_run,

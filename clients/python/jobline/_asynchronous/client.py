@@ -15,10 +15,10 @@ from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.job_admin import JobApi
 from jobline._asynchronous.leases import Leases
 from jobline._asynchronous.producer import Producer
-from jobline._batching import limits_given
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
-from jobline._outgoing import PushMiddleware
+from jobline._push.batching import limits_given
+from jobline._push.push_middleware import PushMiddleware
 from jobline._reaching import CONNECT_SECONDS
 from jobline._times import Seconds, seconds_of
 

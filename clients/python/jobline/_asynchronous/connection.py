@@ -16,11 +16,11 @@ import grpc
 from grpc import aio
 
 from jobline._backoff import RETRY
-from jobline._calls import REPEAT_SECONDS_MAX
 from jobline._channel import metadata_of, open_aio_channel
 from jobline._forks import PerProcess
-from jobline._producing import PushCalls
-from jobline._pushing import TRY_SECONDS_MAX, TRY_SHARE
+from jobline._push.calls import REPEAT_SECONDS_MAX
+from jobline._push.messages import TRY_SECONDS_MAX, TRY_SHARE
+from jobline._push.producers import PushCalls
 from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline._status import error_from_rpc, raise_unknown
 from jobline.errors import ClientClosed, FailedPrecondition, JoblineError, Unavailable

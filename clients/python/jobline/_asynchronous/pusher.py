@@ -1,4 +1,4 @@
-"""Gathered pushes on an event loop: futures around the pure `Gather`.
+"""Batched pushes on an event loop: futures around the pure `PushBatcher`.
 
 Written by hand, as is `jobline._blocking.pusher` with the same names.
 """
@@ -11,10 +11,10 @@ import random
 from collections.abc import Awaitable, Callable
 
 from jobline._asynchronous.connection import Connection, of_another_loop
-from jobline._batching import Batch, Gather, GatherLimits
 from jobline._forks import Forks, PerProcess
-from jobline._producing import PushCalls
-from jobline._pushing import Lane, answers_of_batch, built, handle_error
+from jobline._push.batching import Batch, BatchLimits, PushBatcher
+from jobline._push.messages import BatchKey, answers_of_batch, built, handle_error
+from jobline._push.producers import PushCalls
 from jobline._reaching import Trouble
 from jobline._status import outcome_unknown
 from jobline._values import Pushed
@@ -33,14 +33,14 @@ class Pusher:
     def __init__(
         self,
         call: _Call,
-        limits: GatherLimits,
+        limits: BatchLimits,
         calls: PushCalls,
         trouble: Trouble,
     ) -> None:
         self._call = call
         self._trouble = trouble
         self.loop = asyncio.get_running_loop()
-        self._gather: Gather[Lane, _Waiter] = Gather(
+        self._batcher: PushBatcher[BatchKey, _Waiter] = PushBatcher(
             limits, request_ids=calls, over=calls.over, chance=random.random
         )
         self._flights: set[asyncio.Task[None]] = set()
@@ -49,23 +49,23 @@ class Pusher:
         self._closed = False
         self._empty = asyncio.Event()
 
-    async def push(self, lane: Lane, payload: bytes, job_key: str = "") -> Pushed:
+    async def push(self, batch_key: BatchKey, payload: bytes, job_key: str = "") -> Pushed:
         """Pushes one job. Cancelled before it left, it is withdrawn; afterwards it may be
         stored.
         """
-        waiter = self._start(lane, payload, job_key)
+        waiter = self._start(batch_key, payload, job_key)
         try:
             return await waiter
         except asyncio.CancelledError:
-            self._gather.withdraw(lane, waiter)
+            self._batcher.withdraw(batch_key, waiter)
             self._tell_if_empty()
             raise
 
-    def _start(self, lane: Lane, payload: bytes, job_key: str) -> _Waiter:
+    def _start(self, batch_key: BatchKey, payload: bytes, job_key: str) -> _Waiter:
         if self._closed:
             raise ClientClosed("the client is closed")
         waiter: _Waiter = self.loop.create_future()
-        is_due = self._gather.add(self.loop.time(), lane, payload, waiter, job_key)
+        is_due = self._batcher.add(self.loop.time(), batch_key, payload, waiter, job_key)
         if is_due and not self._is_flush_due:
             # At the end of this turn of the loop, so that all who push in it go together.
             self._is_flush_due = True
@@ -81,7 +81,7 @@ class Pusher:
 
     def _flush(self) -> None:
         self._is_flush_due = False
-        for batch in self._gather.batches_to_send(self.loop.time()):
+        for batch in self._batcher.batches_to_send(self.loop.time()):
             task = self.loop.create_task(self._fly(batch))
             self._flights.add(task)
             task.add_done_callback(self._flights.discard)
@@ -91,11 +91,11 @@ class Pusher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        deadline = self._gather.next_deadline()
+        deadline = self._batcher.next_deadline()
         if deadline is not None:
             self._timer = self.loop.call_at(deadline, self._flush)
 
-    async def _fly(self, batch: Batch[Lane, _Waiter]) -> None:
+    async def _fly(self, batch: Batch[BatchKey, _Waiter]) -> None:
         try:
             answers = await self._answers(batch)
         except JoblineError as error:
@@ -109,7 +109,7 @@ class Pusher:
             logger.exception("a push broke")
             self._give_up(batch, f"the push broke: {error}")
         else:
-            self._gather.handle_done(batch)
+            self._batcher.handle_done(batch)
             for waiter, answer in zip(batch.waiters, answers, strict=True):
                 if waiter.done():
                     continue
@@ -120,24 +120,24 @@ class Pusher:
         # The waiters wake before the flush, so what they push next goes together.
         self._flush_soon()
 
-    async def _answers(self, batch: Batch[Lane, _Waiter]) -> list[Pushed | JoblineError]:
+    async def _answers(self, batch: Batch[BatchKey, _Waiter]) -> list[Pushed | JoblineError]:
         response = await self._call(built(batch))
         self._trouble.ended()
         return answers_of_batch(response, batch)
 
-    def _handle_error(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
-        if handle_error(self._gather, self.loop.time(), batch, error):
+    def _handle_error(self, batch: Batch[BatchKey, _Waiter], error: JoblineError) -> None:
+        if handle_error(self._batcher, self.loop.time(), batch, error):
             unknown = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
             self._tell(batch, unknown)
         elif not error.definite:
             self._trouble.began(error)
 
-    def _give_up(self, batch: Batch[Lane, _Waiter], why: str) -> None:
-        self._gather.handle_done(batch, is_known=False)
+    def _give_up(self, batch: Batch[BatchKey, _Waiter], why: str) -> None:
+        self._batcher.handle_done(batch, is_known=False)
         self._tell(batch, OutcomeUnknown(why, request_id=batch.repeat_id))
         self._tell_if_empty()
 
-    def _tell(self, batch: Batch[Lane, _Waiter], error: JoblineError) -> None:
+    def _tell(self, batch: Batch[BatchKey, _Waiter], error: JoblineError) -> None:
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_exception(error.twin())
@@ -149,14 +149,14 @@ class Pusher:
         self._tell_if_empty()
 
     def _tell_if_empty(self) -> None:
-        if self._closed and not self._gather.jobs:
+        if self._closed and not self._batcher.jobs:
             self._empty.set()
 
 
 class Pushers:
     """The pusher of this process and event loop, made at the first push."""
 
-    def __init__(self, connection: Connection, limits: GatherLimits) -> None:
+    def __init__(self, connection: Connection, limits: BatchLimits) -> None:
         self._connection = connection
         self._limits = limits
         self._in_process = PerProcess(self._make)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Unpack, overload
 
-from jobline import _operating as operating
+from jobline import _admin_requests as admin_requests
+from jobline._admin_requests import PAGE_SIZE
 from jobline._arguments import message_of
 from jobline._blocking.connection import Connection
 from jobline._blocking.pages import pages_of
@@ -20,7 +21,6 @@ from jobline._enums import JobStateName
 from jobline._filters import DeadConditions, DeadFilter, chosen
 from jobline._job_values import BulkResult, DeadStats, Job, JobPage
 from jobline._keywords import spelled_out
-from jobline._operating import PAGE_SIZE
 from jobline._queue_values import Queue, QueueSettings, SettingsHow
 from jobline._reading import read
 from jobline._server_values import ConnectedWorker, ServerStats
@@ -84,7 +84,7 @@ class QueueApi:
         `update("mail", max_attempts=5, lease="2m")`; or all of them, to those of a
         `QueueSettings`. Creates the queue if need be.
         """
-        request = operating.update_queue(queue, settings, changes, reason=reason)
+        request = admin_requests.update_queue(queue, settings, changes, reason=reason)
         response = self._connection.write(self._stub.UpdateQueue, request)
         return Queue.from_message(response.queue)
 
@@ -119,7 +119,7 @@ class QueueApi:
         """Deletes jobs that ended in this state or these (default: all but DEAD), at least `older`
         ago: `clean("mail", state="completed", older="1h")`.
         """
-        request = operating.clean_queue(
+        request = admin_requests.clean_queue(
             queue, state=state, older=older, dry_run=dry_run, reason=reason
         )
         return BulkResult.from_message(self._connection.write(self._stub.CleanQueue, request))
@@ -130,7 +130,7 @@ class QueueApi:
         """Deletes a queue with all its jobs; with active ones only if `force` is set (else
         QueueActive).
         """
-        request = operating.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
+        request = admin_requests.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
         return BulkResult.from_message(self._connection.write(self._stub.DeleteQueue, request))
 
 
@@ -162,7 +162,7 @@ class DeadLetterApi:
 
         All pages need the same filter: make a `DeadFilter` first where it has `older` or `newer`.
         """
-        request = operating.list_dead_jobs(
+        request = admin_requests.list_dead_jobs(
             chosen(DeadFilter, where, conditions, "list_page"),
             page_size=page_size,
             page_token=page_token,
@@ -211,7 +211,7 @@ class DeadLetterApi:
         **conditions: Unpack[DeadConditions],
     ) -> BulkResult:
         """Deletes dead jobs; without any condition it needs `everything=True`."""
-        request = operating.purge_dead_jobs(
+        request = admin_requests.purge_dead_jobs(
             chosen(DeadFilter, where, conditions, "purge"),
             everything=everything,
             dry_run=dry_run,

@@ -10,7 +10,6 @@ from typing import Self
 import grpc
 
 from jobline._arguments import middleware_given, timeout_given
-from jobline._batching import limits_given
 from jobline._blocking.admin import AdminApi, DeadLetterApi, QueueApi
 from jobline._blocking.connection import Connection
 from jobline._blocking.job_admin import JobApi
@@ -18,7 +17,8 @@ from jobline._blocking.leases import Leases
 from jobline._blocking.producer import Producer
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
-from jobline._outgoing import PushMiddleware
+from jobline._push.batching import limits_given
+from jobline._push.push_middleware import PushMiddleware
 from jobline._reaching import CONNECT_SECONDS
 from jobline._times import Seconds, seconds_of
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Unpack
 
-from jobline import _operating as operating
+from jobline import _admin_requests as admin_requests
+from jobline._admin_requests import PAGE_SIZE
 from jobline._arguments import message_of
 from jobline._blocking.connection import Connection
 from jobline._blocking.pages import pages_of
 from jobline._filters import JobConditions, JobFilter, chosen
 from jobline._job_values import BulkResult, Explanation, Job, JobPage
 from jobline._keywords import spelled_out
-from jobline._operating import PAGE_SIZE
 from jobline._reading import read
 from jobline.v1 import job_admin_service_pb2, job_admin_service_pb2_grpc
 
@@ -36,13 +36,13 @@ class JobApi:
 
     def get(self, id_: int) -> Job:
         """One job, live or ended, with payload, result and attempts. Raises JobNotFound."""
-        request = operating.get_job(id_)
+        request = admin_requests.get_job(id_)
         response = self._connection.read(self._stub.GetJob, request)
         return Job.from_message(response.job)
 
     def get_by_key(self, queue: str, job_key: str) -> Job:
         """The job that was pushed with this idempotency key. Raises JobNotFound."""
-        request = operating.get_job_by_key(queue, job_key)
+        request = admin_requests.get_job_by_key(queue, job_key)
         response = self._connection.read(self._stub.GetJob, request)
         return Job.from_message(response.job)
 
@@ -60,7 +60,7 @@ class JobApi:
 
         All pages need the same filter: make a `JobFilter` first where it has `older` or `newer`.
         """
-        request = operating.list_jobs(
+        request = admin_requests.list_jobs(
             chosen(JobFilter, where, conditions, "list_page"),
             page_size=page_size,
             page_token=page_token,
@@ -102,7 +102,7 @@ class JobApi:
 
     def explain(self, id_: int) -> Explanation:
         """Why a job is not running, the first obstacle first. Raises JobNotFound."""
-        request = operating.explain_job(id_)
+        request = admin_requests.explain_job(id_)
         return read(Explanation, self._connection.read(self._stub.ExplainJob, request))
 
     @spelled_out(JobConditions)
@@ -115,7 +115,9 @@ class JobApi:
         **conditions: Unpack[JobConditions],
     ) -> BulkResult:
         """Makes scheduled jobs ready now."""
-        jobs = operating.selection(which, conditions, everything=everything, function="promote")
+        jobs = admin_requests.selection(
+            which, conditions, everything=everything, function="promote"
+        )
         request = message_of(
             job_admin_service_pb2.PromoteJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
@@ -131,7 +133,7 @@ class JobApi:
         **conditions: Unpack[JobConditions],
     ) -> BulkResult:
         """Cancels jobs: waiting ones at once, active ones when their worker settles them."""
-        jobs = operating.selection(which, conditions, everything=everything, function="cancel")
+        jobs = admin_requests.selection(which, conditions, everything=everything, function="cancel")
         request = message_of(
             job_admin_service_pb2.CancelJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
@@ -147,7 +149,7 @@ class JobApi:
         **conditions: Unpack[JobConditions],
     ) -> BulkResult:
         """Puts ended jobs back, dead, cancelled, expired and completed ones alike."""
-        jobs = operating.selection(which, conditions, everything=everything, function="retry")
+        jobs = admin_requests.selection(which, conditions, everything=everything, function="retry")
         request = message_of(
             job_admin_service_pb2.RetryJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )
@@ -163,7 +165,7 @@ class JobApi:
         **conditions: Unpack[JobConditions],
     ) -> BulkResult:
         """Deletes jobs that wait or have ended."""
-        jobs = operating.selection(which, conditions, everything=everything, function="delete")
+        jobs = admin_requests.selection(which, conditions, everything=everything, function="delete")
         request = message_of(
             job_admin_service_pb2.DeleteJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
         )

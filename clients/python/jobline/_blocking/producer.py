@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Unpack
 
 from jobline import _codec as codec
-from jobline._batching import GatherLimits
 from jobline._blocking.connection import Connection
 from jobline._blocking.observer import Observer
 from jobline._blocking.pusher import Pushers
@@ -17,26 +16,27 @@ from jobline._enums import AckLevel, AckLevelName
 from jobline._ids import RequestIds
 from jobline._keywords import spelled_out
 from jobline._options import JobOptions, NewJob, OptionsHow, key_of, with_keywords
-from jobline._outgoing import (
-    Outgoing,
-    PushMiddleware,
-    lane_of_one,
-    listed,
-    outgoing_of,
-    pushed_lot,
-    shared_lot,
-    through_plain,
-)
-from jobline._pushing import (
-    Lane,
+from jobline._push.batching import BatchLimits
+from jobline._push.messages import (
+    BatchKey,
     LotHow,
     PushHow,
-    lane_of,
+    batch_key_of,
     level_of,
     lot_of,
     pushed_of,
     request_of_jobs,
     request_of_payloads,
+)
+from jobline._push.push_middleware import (
+    Outgoing,
+    PushMiddleware,
+    batch_key_of_one,
+    listed,
+    outgoing_of,
+    pushed_lot,
+    shared_lot,
+    through_plain,
 )
 from jobline._times import Seconds
 from jobline._values import Pushed, PushedLot
@@ -48,7 +48,7 @@ class Producer(Observer):
     def __init__(
         self,
         connection: Connection,
-        limits: GatherLimits,
+        limits: BatchLimits,
         middleware: Sequence[PushMiddleware],
     ) -> None:
         super().__init__(connection)
@@ -95,18 +95,20 @@ class Producer(Observer):
         level = None if ack_level is None else level_of(ack_level)
         if more or options is not None:
             options = with_keywords(options, more, "push")
-        lane = Lane(queue, options, name, bool(content_type), delay, run_at, level, key != "")
+        batch_key = BatchKey(
+            queue, options, name, bool(content_type), delay, run_at, level, key != ""
+        )
         if self._push_middleware:
-            jobs = outgoing_of(lane, [NewJob(data, job_key=job_key)])
+            jobs = outgoing_of(batch_key, [NewJob(data, job_key=job_key)])
             send = partial(self._push_through, level)
             answers = through_plain(self._push_middleware, jobs, send)
             return answers[0]
-        return self._pushers.current().push(lane, data, key)
+        return self._pushers.current().push(batch_key, data, key)
 
     def _push_through(self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]) -> list[Pushed]:
         (job,) = jobs
-        lane = lane_of_one(job, ack_level)
-        return [self._pushers.current().push(lane, job.payload, job.job_key)]
+        batch_key = batch_key_of_one(job, ack_level)
+        return [self._pushers.current().push(batch_key, job.payload, job.job_key)]
 
     @spelled_out(LotHow)
     def push_many(
@@ -128,16 +130,16 @@ class Producer(Observer):
         news = listed(jobs)
         if not news:
             return []
-        lane = lane_of(queue, how)
+        batch_key = batch_key_of(queue, how)
         if not self._push_middleware:
-            return self._push_lot(lane, news, atomic, request_id)
-        send = partial(self._push_lot_through, lane.ack_level, atomic, request_id)
-        return through_plain(self._push_middleware, outgoing_of(lane, news), send)
+            return self._push_lot(batch_key, news, atomic, request_id)
+        send = partial(self._push_lot_through, batch_key.ack_level, atomic, request_id)
+        return through_plain(self._push_middleware, outgoing_of(batch_key, news), send)
 
     def _push_lot(
-        self, lane: Lane, jobs: Sequence[Any], atomic: bool, request_id: str | None
+        self, batch_key: BatchKey, jobs: Sequence[Any], atomic: bool, request_id: str | None
     ) -> list[Pushed]:
-        request = request_of_jobs(lane, jobs, atomic=atomic, request_id=request_id)
+        request = request_of_jobs(batch_key, jobs, atomic=atomic, request_id=request_id)
         return pushed_of(self._connection.push(request), len(jobs))
 
     def _push_lot_through(
@@ -147,8 +149,8 @@ class Producer(Observer):
         request_id: str | None,
         jobs: Sequence[Outgoing],
     ) -> list[Pushed]:
-        lane, rest = shared_lot(jobs, ack_level)
-        return self._push_lot(lane, rest, atomic, request_id)
+        batch_key, rest = shared_lot(jobs, ack_level)
+        return self._push_lot(batch_key, rest, atomic, request_id)
 
     @spelled_out(LotHow)
     def push_payloads(
@@ -167,8 +169,8 @@ class Producer(Observer):
         """
         if self._push_middleware and payloads:
             return pushed_lot(self.push_many(queue, payloads, request_id=request_id, **how))
-        lane = lane_of(queue, how, "push_payloads")
-        request = request_of_payloads(lane, payloads, request_id)
+        batch_key = batch_key_of(queue, how, "push_payloads")
+        request = request_of_payloads(batch_key, payloads, request_id)
         return lot_of(self._connection.push(request))
 
     @spelled_out(PushHow)

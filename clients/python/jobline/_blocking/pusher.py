@@ -1,7 +1,7 @@
-"""Gathered pushes of many threads: locks around the pure `Gather`, and gRPC's own threads to send.
+"""Batched pushes of many threads: locks around the pure `PushBatcher`.
 
-The thread that pushes first sends; the answer of each call, which comes on a thread of gRPC, sends
-what has gathered meanwhile. There is no thread of our own, and a lonely push pays for none.
+The thread that pushes first sends. The reply of each call arrives on a thread of gRPC, which sends
+what has gathered meanwhile. There is no thread of our own, so a single push does not pay for one.
 
 Written by hand, as is `jobline._asynchronous.pusher` with the same names.
 """
@@ -17,11 +17,11 @@ from functools import partial
 
 import grpc
 
-from jobline._batching import Batch, Gather, GatherLimits
 from jobline._blocking.connection import Connection, typed_errors
 from jobline._forks import PerProcess
-from jobline._producing import PushCalls
-from jobline._pushing import Lane, answers_of_batch, built, handle_error
+from jobline._push.batching import Batch, BatchLimits, PushBatcher
+from jobline._push.messages import BatchKey, answers_of_batch, built, handle_error
+from jobline._push.producers import PushCalls
 from jobline._reaching import Trouble
 from jobline._status import outcome_unknown
 from jobline._values import Pushed
@@ -61,7 +61,7 @@ class Pusher:
     def __init__(
         self,
         call: _Call,
-        limits: GatherLimits,
+        limits: BatchLimits,
         calls: PushCalls,
         trouble: Trouble,
     ) -> None:
@@ -69,30 +69,30 @@ class Pusher:
         self._trouble = trouble
         self._lock = threading.Lock()
         self._empty = threading.Condition(self._lock)
-        self._gather: Gather[Lane, _Waiter] = Gather(
+        self._batcher: PushBatcher[BatchKey, _Waiter] = PushBatcher(
             limits, request_ids=calls, over=calls.over, chance=random.random
         )
         self._timer: threading.Timer | None = None
         self._closed = False
 
-    def push(self, lane: Lane, payload: bytes, job_key: str = "") -> Pushed:
+    def push(self, batch_key: BatchKey, payload: bytes, job_key: str = "") -> Pushed:
         """Pushes one job. Interrupted before it left, it is withdrawn; afterwards it may be
         stored.
         """
         waiter = _Waiter()
-        batches: Iterable[Batch[Lane, _Waiter]] = ()
+        batches: Iterable[Batch[BatchKey, _Waiter]] = ()
         with self._lock:
             if self._closed:
                 raise ClientClosed("the client is closed")
             now = time.monotonic()
-            if self._gather.add(now, lane, payload, waiter, job_key):
-                batches = self._gather.batches_to_send(now)
+            if self._batcher.add(now, batch_key, payload, waiter, job_key):
+                batches = self._batcher.batches_to_send(now)
         self._send(batches)
         try:
             return waiter.wait()
         except BaseException:
             with self._lock:
-                self._gather.withdraw(lane, waiter)
+                self._batcher.withdraw(batch_key, waiter)
                 self._tell_if_empty()
             raise
 
@@ -100,9 +100,9 @@ class Pusher:
         """Takes no more pushes, and returns when those that were taken have been answered."""
         with self._lock:
             self._closed = True
-            self._empty.wait_for(lambda: not self._gather.jobs)
+            self._empty.wait_for(lambda: not self._batcher.jobs)
 
-    def _send(self, batches: Iterable[Batch[Lane, _Waiter]]) -> None:
+    def _send(self, batches: Iterable[Batch[BatchKey, _Waiter]]) -> None:
         for batch in batches:
             try:
                 request = built(batch)
@@ -119,18 +119,18 @@ class Pusher:
                 call.add_done_callback(partial(self._handle_answer, batch))
 
     def _handle_answer(
-        self, batch: Batch[Lane, _Waiter], call: grpc.Future[pb.PushResponse]
+        self, batch: Batch[BatchKey, _Waiter], call: grpc.Future[pb.PushResponse]
     ) -> None:
         self._land(batch, partial(self._answers, batch, call))
 
     def _land(
-        self, batch: Batch[Lane, _Waiter], answer: Callable[[], list[Pushed | JoblineError]]
+        self, batch: Batch[BatchKey, _Waiter], answer: Callable[[], list[Pushed | JoblineError]]
     ) -> None:
         """Takes in how a batch went, sends what is next, and then wakes those who waited."""
         with self._lock:
             answers = answer()
             now = time.monotonic()
-            batches = self._gather.batches_to_send(now)
+            batches = self._batcher.batches_to_send(now)
             self._set_timer(now)
             self._tell_if_empty()
         self._send(batches)
@@ -138,7 +138,7 @@ class Pusher:
             waiter.tell(told)
 
     def _answers(
-        self, batch: Batch[Lane, _Waiter], call: grpc.Future[pb.PushResponse]
+        self, batch: Batch[BatchKey, _Waiter], call: grpc.Future[pb.PushResponse]
     ) -> list[Pushed | JoblineError]:
         try:
             with typed_errors():
@@ -153,18 +153,18 @@ class Pusher:
             logger.exception("a push broke")
             why = f"the push broke: {error}"
         else:
-            self._gather.handle_done(batch)
+            self._batcher.handle_done(batch)
             self._trouble.ended()
             return answers
-        self._gather.handle_done(batch, is_known=False)
+        self._batcher.handle_done(batch, is_known=False)
         unknown = OutcomeUnknown(why, request_id=batch.repeat_id)
         return [unknown] * len(batch.waiters)
 
     def _handle_error(
-        self, batch: Batch[Lane, _Waiter], error: JoblineError
+        self, batch: Batch[BatchKey, _Waiter], error: JoblineError
     ) -> list[Pushed | JoblineError]:
         """What each push of a batch is told; nothing if the batch goes again."""
-        if not handle_error(self._gather, time.monotonic(), batch, error):
+        if not handle_error(self._batcher, time.monotonic(), batch, error):
             if not error.definite:
                 self._trouble.began(error)
             return []
@@ -172,7 +172,7 @@ class Pusher:
         return [told] * len(batch.waiters)
 
     def _set_timer(self, now: float) -> None:
-        deadline = self._gather.next_deadline()
+        deadline = self._batcher.next_deadline()
         if deadline is not None and self._timer is None:
             self._timer = threading.Timer(max(0.0, deadline - now), self._handle_timer)
             self._timer.daemon = True
@@ -182,12 +182,12 @@ class Pusher:
         with self._lock:
             self._timer = None
             now = time.monotonic()
-            batches = self._gather.batches_to_send(now)
+            batches = self._batcher.batches_to_send(now)
             self._set_timer(now)
         self._send(batches)
 
     def _tell_if_empty(self) -> None:
-        if self._closed and not self._gather.jobs:
+        if self._closed and not self._batcher.jobs:
             self._empty.notify_all()
 
 
@@ -196,7 +196,7 @@ class Pushers(PerProcess[Pusher]):
 
     __slots__ = ()
 
-    def __init__(self, connection: Connection, limits: GatherLimits) -> None:
+    def __init__(self, connection: Connection, limits: BatchLimits) -> None:
         super().__init__(
             lambda: Pusher(connection.start_push, limits, connection.calls, connection.trouble)
         )

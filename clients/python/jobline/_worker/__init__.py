@@ -2,12 +2,14 @@
 
 One `Worker` holds one stream. Its threads and tasks, and what each may block on:
 
-    jobline-reader   reads frames, hands jobs to the backlogs, opens the next stream when one breaks
-    (gRPC's own)     pulls frames from the session: settles, reports, heartbeats
-    jobline-keeper   watchdog, window, batch waits, stuck handlers, the stages of a drain
-    runners          tasks on the user's loop for async handlers, threads for plain ones
+    jobline-reader      reads frames, routes jobs to the backlogs, opens the next stream when one
+                        breaks
+    (gRPC's own)        pulls frames from the session: settles, reports, heartbeats
+    jobline-supervisor  watchdog, window, batch waits, stuck handlers, the stages of a drain
+    runners             tasks on the user's loop for async handlers, threads for plain ones
 
-They meet in two places only: the `Desk` (the session behind one lock) and the `Backlog`s. None of
-the first three ever runs a handler, so a handler that blocks its loop or thread keeps its lease.
-The pure parts (`session`, `window`, `drain`, `collect`, `patience`) know neither threads nor time.
+They share two things only: the `SharedSession` (the session behind one lock) and the backlogs of
+the runners. None of the first three runs a handler, so a handler that blocks its loop or thread
+keeps its lease. The pure parts (`jobline._stream`, `window`, `drain`, `batches`, `grace_periods`)
+know neither threads nor time.
 """

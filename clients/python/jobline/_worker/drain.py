@@ -16,7 +16,7 @@ from enum import IntEnum
 from jobline.errors import InvalidArgument
 
 # Seconds that the server has to confirm the last settles.
-FAREWELL = 5.0
+CONFIRM_SECONDS_MAX = 5.0
 
 
 class Stage(IntEnum):
@@ -36,22 +36,22 @@ class Drain:
         self._lengths = {
             Stage.FINISHING: soft_stop,
             Stage.CANCELLING: hard_stop,
-            Stage.RELEASING: FAREWELL,
+            Stage.RELEASING: CONFIRM_SECONDS_MAX,
         }
         self._ends_at: float | None = None
         # Two counters, each with one side that writes it: nothing is lost between threads.
-        self._asked = 0
-        self._heeded = 0
+        self._stops_requested = 0
+        self._stops_taken = 0
         self.stage = Stage.WORKING
         self._idle_limit: float | None = None
         self._idle_since: float | None = None
         self._finished = -1
 
-    def ask(self) -> None:
+    def request_stop(self) -> None:
         """Somebody wants the worker to stop, or to stop sooner. Safe in a signal handler."""
-        self._asked += 1
+        self._stops_requested += 1
 
-    def ask_when_idle(self, limit: float) -> None:
+    def stop_when_idle(self, limit: float) -> None:
         """From now on the worker stops when it has had nothing to do for `limit` seconds. Raises
         InvalidArgument for a time in which no job can come.
         """
@@ -59,7 +59,7 @@ class Drain:
             raise InvalidArgument(f"exit_when_idle is a time above 0 s, not {limit:g}")
         self._idle_limit = limit
 
-    def look_idle(self, now: float, *, is_busy: bool, finished: int) -> float | None:
+    def check_idle(self, now: float, *, is_busy: bool, finished: int) -> float | None:
         """Asks if nothing was to do for long enough; else seconds until that may be, None if it
         never asks by itself.
 
@@ -73,7 +73,7 @@ class Drain:
         left = self._idle_since + self._idle_limit - now
         if left > 0:
             return left
-        self.ask()
+        self.request_stop()
         self._idle_limit = None
         return 0.0
 
@@ -84,8 +84,8 @@ class Drain:
         """
         if self.stage is Stage.STOPPED:
             return None
-        if self._heeded < self._asked:
-            self._heeded += 1
+        if self._stops_taken < self._stops_requested:
+            self._stops_taken += 1
         elif not self._is_over(now, is_idle=is_idle, is_confirmed=is_confirmed):
             return None
         self.stage = Stage(self.stage + 1)

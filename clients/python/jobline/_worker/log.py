@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jobline._frames import Received
 from jobline._leased import LeasedJob
 from jobline._reaching import reason_of
+from jobline._stream.frames import Received
 from jobline._values import below_runners, clean, message_of
 from jobline._worker.drain import Stage
 from jobline.errors import JoblineError
@@ -70,7 +70,7 @@ def _names(queues: list[str]) -> str:
     return f"{words} and {more} more" if more > 0 else words
 
 
-def nobody_handles(queue: str, name: str, ready: int) -> None:
+def log_unhandled(queue: str, name: str, ready: int) -> None:
     """Logs that jobs wait for a handler that no connected worker has."""
     kind = f"named {name!r}" if name else "without a name"
     one = ready == 1

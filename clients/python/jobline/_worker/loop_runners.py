@@ -11,10 +11,10 @@ from functools import partial
 
 from jobline._context import CancelReason, Context
 from jobline._leased import LeasedJob
+from jobline._worker.execution import Execution, Work
 from jobline._worker.isolated import Isolated
 from jobline._worker.middleware import wrapped
 from jobline._worker.routes import Route
-from jobline._worker.running import Shop, Work
 from jobline._worker.slots import Runners, Slot
 
 # Handlers that end without waiting for anything may fill so many calls of one turn of the loop.
@@ -44,8 +44,8 @@ class LoopRunners(Runners):
     as many as there may be.
     """
 
-    def __init__(self, shop: Shop, concurrency: int) -> None:
-        super().__init__(shop, concurrency)
+    def __init__(self, execution: Execution, concurrency: int) -> None:
+        super().__init__(execution, concurrency)
         self._loop = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()
         self._backlog: deque[Work] = deque()
@@ -133,17 +133,17 @@ class LoopRunners(Runners):
                 await asyncio.sleep(0)
 
     async def _run_job(self, slot: TaskSlot, route: Route, job: LeasedJob) -> None:
-        shop = self._shop
-        context = shop.start(job)
+        execution = self._execution
+        context = execution.start(job)
         if context is None:
             return
         slot.contexts = contexts = (context,)
         try:
             payload = route.decode(job)
             arguments = (payload, context) if route.wants_context else (payload,)
-            if shop.middleware:
+            if execution.middleware:
                 call = partial(route.function, *arguments)
-                coroutine = wrapped(shop.middleware, contexts, call)
+                coroutine = wrapped(execution.middleware, contexts, call)
             else:
                 coroutine = route.function(*arguments)
             slot.coroutine = coroutine
@@ -152,41 +152,41 @@ class LoopRunners(Runners):
         except asyncio.CancelledError as error:
             self._handle_cancelled(slot, context, error)
         except BaseException as error:  # whatever a handler raises is its job's failure
-            shop.settle_error(context, error)
+            execution.settle_error(context, error)
             if isinstance(error, _ENDS_PROGRAM):
                 raise
         else:
-            shop.settle(context, value)
+            execution.settle(context, value)
         finally:
-            shop.end(context)
+            execution.end(context)
             self._clear(slot)
 
     async def _run_batch(self, slot: TaskSlot, route: Route, jobs: list[LeasedJob]) -> None:
-        shop = self._shop
-        items = shop.start_batch(route, jobs)
+        execution = self._execution
+        items = execution.start_batch(route, jobs)
         if not items:
             return
         slot.contexts = contexts = tuple(item.context for item in items)
         try:
             slot.coroutine = coroutine = wrapped(
-                shop.middleware, contexts, partial(route.function, items)
+                execution.middleware, contexts, partial(route.function, items)
             )
             for context in contexts:
                 context.on_cancel(partial(self._stop_soon, slot, contexts))
-            said = await Isolated(coroutine, self._wake_one)
+            answers = await Isolated(coroutine, self._wake_one)
         except asyncio.CancelledError as error:
             for context in contexts:
                 self._handle_cancelled(slot, context, error)
         except BaseException as error:  # as above, for each job of the batch
             for context in contexts:
-                shop.settle_error(context, error)
+                execution.settle_error(context, error)
             if isinstance(error, _ENDS_PROGRAM):
                 raise
         else:
-            shop.settle_batch(items, said)
+            execution.settle_batch(items, answers)
         finally:
             for context in contexts:
-                shop.end(context)
+                execution.end(context)
             self._clear(slot)
 
     # ------------------------------------------------------------------ stopping a handler
@@ -210,7 +210,7 @@ class LoopRunners(Runners):
             # Not the job but this task is being ended, together with the loop.
             self._is_stopping = True
             context.cancel(CancelReason.STOPPING)
-        self._shop.settle_error(context, error)
+        self._execution.settle_error(context, error)
 
     def _clear(self, slot: TaskSlot) -> None:
         """The next handler starts with a clean task."""

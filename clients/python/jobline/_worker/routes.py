@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobline import _shapes as shapes
+from jobline import _typed_json as typed_json
 from jobline._arguments import TEXT, number_given, refuse
 from jobline._handlers import (
     UNSAID,
@@ -42,7 +42,7 @@ class Route:
 
     def decode(self, job: LeasedJob) -> Any:
         """The job's payload as the handler's type. Raises CodecError."""
-        return shapes.decode_as(self.payload, job.payload, job.content_type)
+        return typed_json.decode_as(self.payload, job.payload, job.content_type)
 
 
 class Routes:
@@ -143,7 +143,7 @@ def weights_given(queues: Mapping[str, int] | Sequence[str] | None) -> dict[str,
     if not isinstance(queues, Mapping):
         return dict.fromkeys(queues or (), 1)
     return {
-        queue: number_given(f"queues[{queue!r}]", weight, least=1, most=1_000)
+        queue: number_given(f"queues[{queue!r}]", weight, minimum=1, maximum=1_000)
         for queue, weight in queues.items()
     }
 

@@ -14,8 +14,8 @@ from jobline._leased import LeasedJob
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
 from jobline._requests import fail_item, release_item
 from jobline._values import JobError
-from jobline._worker.desk import Desk
 from jobline._worker.log import attempt_failed, attempt_given_up
+from jobline._worker.shared_session import SharedSession
 from jobline.errors import CodecError
 from jobline.v1 import job_service_pb2 as pb
 
@@ -28,16 +28,16 @@ UNHANDLED_DELAY = 5.0
 RESULT_BYTES_MAX = 1 << 20
 
 
-def settle_value(desk: Desk, context: Context, value: Any) -> None:
+def settle_value(session: SharedSession, context: Context, value: Any) -> None:
     """A handler returned: its value is the job's result, unless it is an outcome. Raises
     CodecError for a value that cannot be one.
     """
     if value is None:
-        desk.ack(context.job)
+        session.ack(context.job)
     elif isinstance(value, Outcome):
-        settle_outcome(desk, context, value)
+        settle_outcome(session, context, value)
     else:
-        desk.ack(context.job, _encode_result(value))
+        session.ack(context.job, _encode_result(value))
 
 
 def _encode_result(value: Any) -> bytes:
@@ -47,18 +47,18 @@ def _encode_result(value: Any) -> bytes:
     return data
 
 
-def settle_error(desk: Desk, context: Context, error: BaseException) -> None:
+def settle_error(session: SharedSession, context: Context, error: BaseException) -> None:
     """A handler raised."""
     if isinstance(error, Outcome):
-        settle_outcome(desk, context, error)
+        settle_outcome(session, context, error)
     elif isinstance(error, asyncio.CancelledError) and context.cancelled:
-        settle_stopped(desk, context)
+        settle_stopped(session, context)
     else:
         attempt_failed(context.job, error)
-        desk.settle(fail_item(context.job, error))
+        session.settle(fail_item(context.job, error))
 
 
-def settle_outcome(desk: Desk, context: Context, outcome: Outcome) -> None:
+def settle_outcome(session: SharedSession, context: Context, outcome: Outcome) -> None:
     """A handler said what it wants."""
     job = context.job
     if isinstance(outcome, Retry):
@@ -67,16 +67,16 @@ def settle_outcome(desk: Desk, context: Context, outcome: Outcome) -> None:
             attempt_failed(job, wrong)
         else:
             attempt_given_up(job, JobError.of(wrong).message)
-        desk.settle(fail_item(job, wrong, retry_after=outcome.after))
+        session.settle(fail_item(job, wrong, retry_after=outcome.after))
     elif isinstance(outcome, Snooze):
-        desk.settle(release_item(job, delay=outcome.after, why=ReleaseReason.SNOOZE))
+        session.settle(release_item(job, delay=outcome.after, why=ReleaseReason.SNOOZE))
     elif isinstance(outcome, (Cancel, Dead)):
         then = FailAction.CANCEL if isinstance(outcome, Cancel) else FailAction.DEAD
-        desk.settle(fail_item(job, _why(outcome), then=then))
+        session.settle(fail_item(job, _why(outcome), then=then))
     elif isinstance(outcome, Stopped) and context.cancelled:
-        settle_stopped(desk, context)
+        settle_stopped(session, context)
     else:
-        desk.settle(fail_item(job, outcome))
+        session.settle(fail_item(job, outcome))
 
 
 def _why(outcome: Cancel | Dead) -> JobError:
@@ -88,21 +88,21 @@ def _why(outcome: Cancel | Dead) -> JobError:
     return replace(cause, message=message)
 
 
-def settle_stopped(desk: Desk, context: Context) -> None:
+def settle_stopped(session: SharedSession, context: Context) -> None:
     """A handler ended because it was asked to."""
     if context.cancel_reason is CancelReason.CANCELLED:
-        desk.settle(cancelled_row(context.job))
+        session.settle(cancelled_fail(context.job))
     elif context.cancel_reason is CancelReason.STOPPING:
-        desk.settle(release_item(context.job, delay=None, why=ReleaseReason.INTERRUPTED))
+        session.settle(release_item(context.job, delay=None, why=ReleaseReason.INTERRUPTED))
     # Otherwise the lease is somebody else's: there is nothing to say.
 
 
-def cancelled_row(job: LeasedJob | tuple[int, int]) -> pb.FailItem:
+def cancelled_fail(job: LeasedJob | tuple[int, int]) -> pb.FailItem:
     """Confirms that a cancelled job does not run here."""
     return fail_item(job, None, then=FailAction.CANCEL)
 
 
-def release_unhandled(desk: Desk, job: LeasedJob) -> None:
+def release_unhandled(session: SharedSession, job: LeasedJob) -> None:
     """Nobody here handles a job of this name."""
     logger.warning("no handler for job %d of %s/%s: given back", job.id, job.queue, job.name)
-    desk.settle(release_item(job, delay=UNHANDLED_DELAY, why=ReleaseReason.UNHANDLED))
+    session.settle(release_item(job, delay=UNHANDLED_DELAY, why=ReleaseReason.UNHANDLED))

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from jobline._context import Context
-from jobline._worker.running import Shop, Work
+from jobline._worker.execution import Execution, Work
 
 logger = logging.getLogger("jobline.worker")
 
@@ -73,8 +73,8 @@ def _frames_below(frame: FrameType | None) -> list[FrameType]:
 class Runners(ABC):
     """All slots of one kind. `stuck` has those whose handlers hang on after their end."""
 
-    def __init__(self, shop: Shop, size: int) -> None:
-        self._shop = shop
+    def __init__(self, execution: Execution, size: int) -> None:
+        self._execution = execution
         self._size = size
         self.slots: list[Slot] = []
         self.stuck: set[Slot] = set()
@@ -109,7 +109,7 @@ class Runners(ABC):
         self.slots.remove(slot)
         self.stuck.add(slot)
         for context in contexts:
-            self._shop.end(context)
+            self._execution.end(context)
         return True
 
     def _take_back(self, slot: Slot) -> None:

@@ -22,10 +22,10 @@ import grpc
 from jobline import errors
 from jobline._backoff import RECONNECT
 from jobline._channel import open_channel
-from jobline._frames import Goaway, Received
 from jobline._status import error_from_rpc
-from jobline._worker.desk import Bell, Desk
+from jobline._stream.frames import Goaway, Received
 from jobline._worker.log import ConnectionLog
+from jobline._worker.shared_session import SharedSession, Wakeup
 from jobline.errors import JoblineError
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
@@ -64,9 +64,9 @@ class Writer:
     what went wrong here, which gRPC would tell as a call that nobody has answered.
     """
 
-    def __init__(self, desk: Desk, bell: Bell) -> None:
-        self._desk = desk
-        self._bell = bell
+    def __init__(self, session: SharedSession, wakeup: Wakeup) -> None:
+        self._session = session
+        self._wakeup = wakeup
         self._frames: deque[pb.StreamRequest] = deque()
         self._is_last = False
         self._is_closed = False
@@ -82,7 +82,7 @@ class Writer:
             if self._is_last:
                 break
             try:
-                frames, pause = self._desk.frames_to_send(self._bell)
+                frames, pause = self._session.frames_to_send(self._wakeup)
             except Exception as error:
                 self.failure = error
                 raise
@@ -90,13 +90,13 @@ class Writer:
             if pause is None:
                 self._is_last = True
             elif not frames:
-                self._bell.wait(min(pause, PAUSE_MAX))
+                self._wakeup.wait(min(pause, PAUSE_MAX))
         raise StopIteration
 
     def close(self) -> None:
         """No more frames, wherever its thread is."""
         self._is_closed = True
-        self._bell.ring()
+        self._wakeup.set()
 
 
 class Stream:
@@ -105,13 +105,13 @@ class Stream:
     def __init__(
         self,
         address: Address,
-        desk: Desk,
+        session: SharedSession,
         take: Callable[[Received], None],
         ended: Callable[[JoblineError | None], None],
         log: ConnectionLog,
     ) -> None:
         self._address = address
-        self._desk = desk
+        self._session = session
         self._log = log
         self._take = take
         self._ended = ended
@@ -150,7 +150,7 @@ class Stream:
         failure: JoblineError | None = None
         try:
             tries = 0
-            while not (self._stopping.is_set() or self._desk.is_over):
+            while not (self._stopping.is_set() or self._session.is_over):
                 self._opened, self._goaway = False, None
                 began = time.monotonic()
                 error = self._one_call()
@@ -164,9 +164,9 @@ class Stream:
                     logger.error(
                         "the server refused what was said; it is not said again: %s", error
                     )
-                    self._desk.handle_refusal()
+                    self._session.handle_refusal()
                 if error is not None and error.reason == SESSION_TAKEN:
-                    self._desk.handle_taken()
+                    self._session.handle_taken()
                 self._pause(error, tries)
         except Exception as error:
             logger.exception("the stream's thread broke")
@@ -177,7 +177,7 @@ class Stream:
 
     def _pause(self, error: JoblineError | None, tries: int) -> None:
         """Waits before the next stream, as long as the server or the number of tries says."""
-        if self._stopping.is_set() or self._desk.is_over:
+        if self._stopping.is_set() or self._session.is_over:
             return
         pause = RECONNECT.after(max(tries, 1), random.random)
         if self._goaway is not None:
@@ -190,7 +190,7 @@ class Stream:
     def _one_call(self) -> JoblineError | None:
         """Opens a stream and reads it to its end; the error that ended it, if one did."""
         channel = open_channel(self._address.target, self._address.credentials, own_connection=True)
-        writer = Writer(self._desk, self._desk.connect())
+        writer = Writer(self._session, self._session.connect())
         try:
             call = JobServiceStub(channel).Stream(writer, metadata=self._address.metadata)
             with self._lock:
@@ -205,7 +205,7 @@ class Stream:
             self.hang_up()
             with self._lock:
                 self._call = None
-            self._desk.disconnect()
+            self._session.disconnect()
             if self._opened:
                 self._log.ended()
             channel.close()
@@ -215,7 +215,7 @@ class Stream:
         if self._stopping.is_set():
             return
         for frame in call:
-            received = self._desk.handle_frame(frame)
+            received = self._session.handle_frame(frame)
             if received.opened:
                 self._opened = True
                 self._log.opened(received)
@@ -231,4 +231,6 @@ class Stream:
         session up again at once, leases and all; one that leaves is told first how everything
         ended.
         """
-        return goaway.retry_delay == 0 or self._desk.is_confirmed or time.time() >= goaway.close_at
+        return (
+            goaway.retry_delay == 0 or self._session.is_confirmed or time.time() >= goaway.close_at
+        )

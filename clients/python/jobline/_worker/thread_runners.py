@@ -12,9 +12,9 @@ from queue import Empty, SimpleQueue
 
 from jobline._context import Context
 from jobline._leased import LeasedJob
+from jobline._worker.execution import Execution, Work
 from jobline._worker.middleware import wrapped_plain
 from jobline._worker.routes import Route
-from jobline._worker.running import Shop, Work
 from jobline._worker.slots import Runners, Slot
 
 
@@ -23,8 +23,8 @@ class ThreadRunners(Runners):
     process.
     """
 
-    def __init__(self, shop: Shop, threads: int) -> None:
-        super().__init__(shop, threads)
+    def __init__(self, execution: Execution, threads: int) -> None:
+        super().__init__(execution, threads)
         self._backlog: SimpleQueue[Work | None] = SimpleQueue()
         self._numbers = itertools.count()
         self._lock = threading.Lock()  # around the end of a handler: it ends, or is given up
@@ -76,8 +76,8 @@ class ThreadRunners(Runners):
                     return
 
     def _run_job(self, slot: Slot, route: Route, job: LeasedJob) -> None:
-        shop = self._shop
-        context = shop.start(job)
+        execution = self._execution
+        context = execution.start(job)
         if context is None:
             return
         slot.contexts = contexts = (context,)
@@ -85,33 +85,33 @@ class ThreadRunners(Runners):
             payload = route.decode(job)
             arguments = (payload, context) if route.wants_context else (payload,)
             run = contextvars.Context().run  # what a handler sets of its variables is gone with it
-            if shop.middleware:
+            if execution.middleware:
                 call = partial(route.function, *arguments)
-                value = run(wrapped_plain, shop.middleware, contexts, call)
+                value = run(wrapped_plain, execution.middleware, contexts, call)
             else:
                 value = run(route.function, *arguments)
         except BaseException as error:  # noqa: BLE001  # SystemExit too: it ends a job, not the worker
-            shop.settle_error(context, error)
+            execution.settle_error(context, error)
         else:
-            shop.settle(context, value)
+            execution.settle(context, value)
         finally:
-            shop.end(context)
+            execution.end(context)
 
     def _run_batch(self, slot: Slot, route: Route, jobs: list[LeasedJob]) -> None:
-        shop = self._shop
-        items = shop.start_batch(route, jobs)
+        execution = self._execution
+        items = execution.start_batch(route, jobs)
         if not items:
             return
         slot.contexts = contexts = tuple(item.context for item in items)
         try:
             run = contextvars.Context().run
             call = partial(route.function, items)
-            said = run(wrapped_plain, shop.middleware, contexts, call)
+            answers = run(wrapped_plain, execution.middleware, contexts, call)
         except BaseException as error:  # noqa: BLE001  # as above, for each job of the batch
             for context in contexts:
-                shop.settle_error(context, error)
+                execution.settle_error(context, error)
         else:
-            shop.settle_batch(items, said)
+            execution.settle_batch(items, answers)
         finally:
             for context in contexts:
-                shop.end(context)
+                execution.end(context)

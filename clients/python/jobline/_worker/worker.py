@@ -13,13 +13,11 @@ import grpc
 from jobline._arguments import list_given, number_given, span_given
 from jobline._channel import credentials_of, metadata_of, target_of
 from jobline._forks import NeverPickled
-from jobline._frames import opening_of
 from jobline._handlers import UNSAID, refuse_bare
 from jobline._job_type import JobType
+from jobline._stream.frames import opening_of
 from jobline._times import Seconds, seconds_of, to_duration
 from jobline._worker.drain import Drain
-from jobline._worker.given import describe, lease_given, lifespan_given, settings_given
-from jobline._worker.house import House, WorkerStats
 from jobline._worker.log import plain_log
 from jobline._worker.middleware import Middleware
 from jobline._worker.program import is_main_thread, run_to_its_end, stopped_by_signals
@@ -32,7 +30,9 @@ from jobline._worker.routes import (
     weights_given,
     weights_of,
 )
+from jobline._worker.settings import describe, lease_given, lifespan_given, settings_given
 from jobline._worker.stream import Address
+from jobline._worker.worker_run import WorkerRun, WorkerStats
 from jobline.errors import ClientClosed, InvalidArgument
 from jobline.v1 import job_service_pb2 as pb
 
@@ -118,7 +118,7 @@ class Worker(NeverPickled):
         self._describe = partial(describe, id, version, labels)
         self._describe()  # refuses what cannot be said
         self._lifespan = lifespan_given(lifespan)
-        self._house: House | None = None
+        self._worker_run: WorkerRun | None = None
         self._has_served = False
         self._is_reached = False
         self._reached_or_over = asyncio.Event()
@@ -174,7 +174,7 @@ class Worker(NeverPickled):
         `list[BatchItem[int]]`.
         """
         refuse_bare(queue, "@worker.batch_handler")
-        number_given("size", size, least=1)
+        number_given("size", size, minimum=1)
         span_given("wait", wait)
 
         def declare(function: F) -> F:
@@ -224,12 +224,12 @@ class Worker(NeverPickled):
             raise ClientClosed("a worker runs once: make another one")
         opening = self._opening()
         if exit_when_idle is not None:
-            self._drain.ask_when_idle(seconds_of(exit_when_idle))
+            self._drain.stop_when_idle(seconds_of(exit_when_idle))
         self._has_served = True
         try:
             with stopped_by_signals(self.stop) if signals else nullcontext():
                 async with self._lifespan() as state:
-                    self._house = House(
+                    self._worker_run = WorkerRun(
                         self._settings,
                         self._routes,
                         opening,
@@ -237,7 +237,7 @@ class Worker(NeverPickled):
                         drain=self._drain,
                         connected=self._handle_connected,
                     )
-                    await self._house.live()
+                    await self._worker_run.run_until_stopped()
         finally:
             self._reached_or_over.set()
 
@@ -246,9 +246,9 @@ class Worker(NeverPickled):
         Returns at once; `serve` and `run` return when it is done. Safe on any thread and in a
         signal handler.
         """
-        self._drain.ask()  # where it stays, if there is nobody yet who looks
-        if self._house is not None:
-            self._house.look_soon()
+        self._drain.request_stop()  # where it stays, if there is nobody yet who looks
+        if self._worker_run is not None:
+            self._worker_run.wake()
 
     async def wait_connected(self) -> None:
         """Returns when the server has answered on a stream for the first time. Call it beside
@@ -261,9 +261,9 @@ class Worker(NeverPickled):
     @property
     def stats(self) -> WorkerStats:
         """What it has done, and what it is doing."""
-        if self._house is None:
+        if self._worker_run is None:
             return WorkerStats()
-        return self._house.stats()
+        return self._worker_run.stats()
 
     def _handle_connected(self) -> None:
         self._is_reached = True

@@ -14,7 +14,7 @@ import typer
 
 from jobline._job_values import BulkResult
 from jobline.cli.command import Cli
-from jobline.cli.exits import Exit
+from jobline.cli.exit_codes import Exit
 from jobline.cli.output import counted
 from jobline.cli.selection import Chosen
 

@@ -18,7 +18,7 @@ import typer
 
 from jobline._channel import DEFAULT_TARGET
 from jobline._reaching import is_somebody_there
-from jobline.cli.exits import Exit, Mistake, code_of
+from jobline.cli.exit_codes import Exit, UsageError, code_of
 from jobline.cli.options import AsJson, Server
 from jobline.cli.output import Output, fall_silent, printable
 from jobline.errors import (
@@ -72,7 +72,9 @@ class Cli:
         if yes:
             return
         if not sys.stdin.isatty():
-            raise Mistake(f"{question} There is nobody to ask: add --yes, or --dry-run to count.")
+            raise UsageError(
+                f"{question} There is nobody to ask: add --yes, or --dry-run to count."
+            )
         if not typer.confirm(question, err=True):
             self.out.note("Nothing was changed.")
             raise typer.Exit(Exit.FAILED)
@@ -133,7 +135,7 @@ def reported(cli: Cli) -> Iterator[None]:
         code = code_of(error)
         _report(cli, sentence_of(error), advice_for(error, cli.server), error)
         raise typer.Exit(code) from error
-    except Mistake as mistake:
+    except UsageError as mistake:
         _report(cli, str(mistake), "", mistake)
         raise typer.Exit(Exit.USAGE) from mistake
     except KeyboardInterrupt:

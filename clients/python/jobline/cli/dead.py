@@ -11,14 +11,14 @@ from jobline._enums import JobState
 from jobline._filter_words import parse
 from jobline._job_values import DeadCount, Job
 from jobline.cli import options as option
+from jobline.cli.as_json import plain
 from jobline.cli.bulk import Verb, carry_out
 from jobline.cli.command import JOBS, Cli, command
-from jobline.cli.exits import Mistake
+from jobline.cli.durations import show_ago
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.job_view import bytes_text, error_text
 from jobline.cli.output import Column, counted
-from jobline.cli.plain import plain
 from jobline.cli.selection import Chosen, choose, dead_filter, needs_ids, reason_name
-from jobline.cli.spans import show_ago
 
 _PAGE = 500
 _ERROR_SHOWN = 80
@@ -91,7 +91,7 @@ def purge(
     """Delete dead jobs, chosen by words."""
     chosen = choose(words, everything=everything, now=cli.now(), takes="filter words")
     if chosen.ids:
-        raise Mistake("purge takes filter words; for ids use `jobline job rm`")
+        raise UsageError("purge takes filter words; for ids use `jobline job rm`")
     where = dead_filter(chosen.words)
     if not dry_run and not yes:
         count = cli.client.dead.purge(where, everything=everything, dry_run=True).count

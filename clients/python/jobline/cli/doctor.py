@@ -24,10 +24,10 @@ from jobline._status import error_from_rpc
 from jobline.cli import options as option
 from jobline.cli.command import SERVER, Cli, advice_for, command
 from jobline.cli.doctor_probe import probe
-from jobline.cli.exits import Exit
+from jobline.cli.durations import show_span
+from jobline.cli.exit_codes import Exit
 from jobline.cli.findings import Finding, Health, failed, fine, worrying
 from jobline.cli.output import counted, printable
-from jobline.cli.spans import show_span
 from jobline.errors import JoblineError
 
 _ROUNDS = 20

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from jobline._enums import SettleOutcome
 from jobline.cli.command import Cli
+from jobline.cli.durations import show_span
 from jobline.cli.findings import Finding, failed, fine, worrying
-from jobline.cli.spans import show_span
 from jobline.errors import JoblineError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from rich.text import Text
 from jobline._enums import ObstacleKind
 from jobline._job_values import Attempt, Job, Obstacle
 from jobline._values import JobError
+from jobline.cli.as_json import text_of
+from jobline.cli.durations import show_ago, show_clock, show_moment, show_span
 from jobline.cli.output import Column, pairs, printable, table
-from jobline.cli.plain import text_of
 from jobline.cli.selection import reason_name, state_name
-from jobline.cli.spans import show_ago, show_clock, show_moment, show_span
 
 _PAYLOAD_SHOWN = 60
 

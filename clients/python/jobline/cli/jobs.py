@@ -10,12 +10,12 @@ import typer
 from jobline._filter_words import parse
 from jobline.cli import job_view
 from jobline.cli import options as option
+from jobline.cli.as_json import plain, text_of
 from jobline.cli.bulk import Verb, carry_out
 from jobline.cli.command import JOBS, Cli, command
-from jobline.cli.exits import Exit, Mistake
-from jobline.cli.plain import plain, text_of
+from jobline.cli.durations import show_moment
+from jobline.cli.exit_codes import Exit, UsageError
 from jobline.cli.selection import choose, id_of, job_filter, state_name
-from jobline.cli.spans import show_moment
 
 if TYPE_CHECKING:
     from jobline import JobEnd
@@ -48,7 +48,7 @@ def get(
     elif job.isdecimal():
         found = cli.client.jobs.get(id_of(job))
     else:
-        raise Mistake(f"{job!r} is not an id; for a job by its key give QUEUE and KEY")
+        raise UsageError(f"{job!r} is not an id; for a job by its key give QUEUE and KEY")
     cli.out.document(plain(found), job_view.full(found, cli.now()))
 
 

@@ -13,7 +13,7 @@ import typer
 from jobline._filter_words import HELP as FILTER_HELP
 from jobline._times import parse_span
 from jobline.cli import settings
-from jobline.cli.exits import Mistake
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.selection import id_of
 
 
@@ -31,7 +31,7 @@ def _id(text: str | int) -> int:
     """An id as typer parses it."""
     try:
         return id_of(str(text))
-    except Mistake as mistake:
+    except UsageError as mistake:
         raise typer.BadParameter(str(mistake)) from None
 
 

@@ -12,7 +12,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import IO
 
-from jobline.cli.exits import Mistake
+from jobline.cli.exit_codes import UsageError
 
 JSON = "application/json"
 # What one call may carry: `push_payloads` takes 10,000; bytes leave room below 16 MiB a message.
@@ -24,7 +24,7 @@ def single(payload: str | None, file: Path | None) -> bytes:
     """The one payload of a push without `--lines`."""
     if payload is not None and payload != "-":
         if file is not None:
-            raise Mistake("a payload and --file: give one of them")
+            raise UsageError("a payload and --file: give one of them")
         return payload.encode("utf-8", "surrogateescape")
     if file is not None:
         return read(file)
@@ -38,13 +38,13 @@ def read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise Mistake(f"cannot read {file}: {error.strerror}") from None
+        raise UsageError(f"cannot read {file}: {error.strerror}") from None
 
 
 def lines(payload: str | None, file: Path | None) -> Iterator[bytes]:
     """One payload a line, of a file or of stdin; empty lines are left out."""
     if payload not in {None, "-"}:
-        raise Mistake("--lines reads from stdin or --file; it takes no payload as an argument")
+        raise UsageError("--lines reads from stdin or --file; it takes no payload as an argument")
     if file is None:
         yield from _lines_of(sys.stdin.buffer)
         return
@@ -52,7 +52,7 @@ def lines(payload: str | None, file: Path | None) -> Iterator[bytes]:
         with file.open("rb") as opened:
             yield from _lines_of(opened)
     except OSError as error:
-        raise Mistake(f"cannot read {file}: {error.strerror}") from None
+        raise UsageError(f"cannot read {file}: {error.strerror}") from None
 
 
 def copies(payload: bytes, count: int) -> Iterator[bytes]:

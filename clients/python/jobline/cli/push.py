@@ -14,7 +14,7 @@ from jobline._times import parse_moment
 from jobline.cli import options as option
 from jobline.cli import payloads as source
 from jobline.cli.command import JOBS, Cli, command
-from jobline.cli.exits import Mistake
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.jobs import show_end
 from jobline.cli.output import counted
 
@@ -88,13 +88,13 @@ def push(  # noqa: PLR0913  # one argument an option of the command
 
 def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None, key: str | None) -> None:
     if key == "":
-        raise Mistake("--key: is empty; leave it out for jobs without a key")
+        raise UsageError("--key: is empty; leave it out for jobs without a key")
     if wish.delay is not None and wish.run_at is not None:
-        raise Mistake("--delay and --at: give one of them")
+        raise UsageError("--delay and --at: give one of them")
     if lines and count > 1:
-        raise Mistake("--lines and --count: give one of them")
+        raise UsageError("--lines and --count: give one of them")
     if wait is not None and (lines or count > 1):
-        raise Mistake("--wait is for one job; `jobline job wait` takes many ids")
+        raise UsageError("--wait is for one job; `jobline job wait` takes many ids")
 
 
 def _push_one(cli: Cli, wish: _Wish, payload: bytes, key: str | None, wait: float | None) -> None:
@@ -182,7 +182,7 @@ def _headers(words: list[str]) -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise Mistake(f"{word!r} is not KEY=VALUE")
+            raise UsageError(f"{word!r} is not KEY=VALUE")
         headers[key] = value
     return headers
 
@@ -191,7 +191,7 @@ def _moment(text: str) -> datetime | None:
     try:
         return parse_moment(text) if text else None
     except ValueError as error:
-        raise Mistake(f"--at: {error}") from None
+        raise UsageError(f"--at: {error}") from None
 
 
 def _level(text: str) -> AckLevel | None:
@@ -200,4 +200,4 @@ def _level(text: str) -> AckLevel | None:
     try:
         return AckLevel[text.upper()]
     except KeyError:
-        raise Mistake(f"--level: {text!r} is not memory, buffered or fsynced") from None
+        raise UsageError(f"--level: {text!r} is not memory, buffered or fsynced") from None

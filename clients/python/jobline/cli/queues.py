@@ -13,11 +13,11 @@ from jobline._filter_words import Conditions, parse
 from jobline._queue_values import Queue, QueueSettings
 from jobline.cli import options as option
 from jobline.cli import settings as words_of
+from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
-from jobline.cli.exits import Mistake
+from jobline.cli.durations import show_ago, show_moment
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.output import Column, counted, pairs
-from jobline.cli.plain import plain
-from jobline.cli.spans import show_ago, show_moment
 from jobline.errors import QueueNotFound
 
 
@@ -150,7 +150,7 @@ def remarks(queue: Queue) -> str:
 
 def _states(chosen: Conditions) -> list[JobState]:
     if chosen.keys() - {"state"}:
-        raise Mistake("clean takes state:… only; for other words use `jobline job rm`")
+        raise UsageError("clean takes state:… only; for other words use `jobline job rm`")
     states: list[JobState] = chosen.get("state", [])
     return states
 

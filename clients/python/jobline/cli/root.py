@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jobline.cli import dead, doctor, exits, jobs, push, queues, server, tail, top, work
+from jobline.cli import dead, doctor, exit_codes, jobs, push, queues, server, tail, top, work
 from jobline.cli.command import SERVER, error_line
 from jobline.cli.output import fall_silent, speak_narrow
 
@@ -23,7 +23,7 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="jobline",
         help="Push jobs, work on them, and look after the queues of a Jobline server.",
-        epilog=f"Exit codes:\n{exits.as_lines()}",
+        epilog=f"Exit codes:\n{exit_codes.as_lines()}",
         no_args_is_help=True,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,7 +44,7 @@ def run() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         fall_silent()
-        sys.exit(exits.Exit.OK)
+        sys.exit(exit_codes.Exit.OK)
     except SystemExit as ended:
         sys.exit(_code_of(ended))
     except Exception as error:
@@ -52,7 +52,7 @@ def run() -> None:
         if not hasattr(error, "format_message"):
             raise
         sys.stderr.write(error_line(error.format_message(), "See --help.", error))
-        sys.exit(exits.Exit.USAGE)
+        sys.exit(exit_codes.Exit.USAGE)
     sys.exit(code)
 
 
@@ -69,7 +69,7 @@ def _code_of(ended: SystemExit) -> str | int | None:
     if not is_cut:
         return ended.code
     fall_silent()
-    return exits.Exit.OK
+    return exit_codes.Exit.OK
 
 
 def _show_version(asked: bool) -> None:
@@ -123,6 +123,6 @@ def _add(app: typer.Typer, point: EntryPoint) -> None:
 def _missing(what: str) -> Callable[[], None]:
     def missing() -> None:
         print(f"To {what}, install it: pip install jobline-server", file=sys.stderr)
-        raise typer.Exit(exits.Exit.USAGE)
+        raise typer.Exit(exit_codes.Exit.USAGE)
 
     return missing

@@ -10,7 +10,7 @@ from jobline import _filter_words as filter_words
 from jobline._enums import EndReason, JobState
 from jobline._filter_words import Conditions
 from jobline._filters import DeadFilter, JobFilter
-from jobline.cli.exits import Mistake
+from jobline.cli.exit_codes import UsageError
 
 _ID_MAX = (1 << 53) - 1
 
@@ -39,23 +39,23 @@ def choose(
     words = words or []
     numbers = [word for word in words if word.isdecimal()]
     if numbers and len(numbers) < len(words):
-        raise Mistake("ids and filter words do not go together: give one kind")
+        raise UsageError("ids and filter words do not go together: give one kind")
     chosen = Chosen(
         ids=tuple(dict.fromkeys(map(id_of, numbers))),
         words={} if numbers else filter_words.parse(words, now),
     )
     said_nothing = not chosen.ids and not chosen.words
     if said_nothing and not everything:
-        raise Mistake(f"which jobs? Give {takes} or --all")
+        raise UsageError(f"which jobs? Give {takes} or --all")
     if everything and not said_nothing:
-        raise Mistake("--all goes without ids and filter words")
+        raise UsageError("--all goes without ids and filter words")
     return chosen
 
 
 def id_of(word: str) -> int:
     """The id that a word is. Raises Mistake."""
     if not word.isdecimal() or int(word) > _ID_MAX:
-        raise Mistake(f"{word!r} is not the id of a job, a number of at most 16 digits")
+        raise UsageError(f"{word!r} is not the id of a job, a number of at most 16 digits")
     return int(word)
 
 

@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 
 from jobline._server_values import ConnectedWorker, ServerStats, ShardStats
 from jobline.cli import options as option
+from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, SERVER, Cli, command
+from jobline.cli.durations import show_ago
 from jobline.cli.job_view import span_text
 from jobline.cli.output import Column, pairs, table
-from jobline.cli.plain import plain
-from jobline.cli.spans import show_ago
 
 
 def register(app: typer.Typer) -> None:

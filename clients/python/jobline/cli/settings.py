@@ -17,8 +17,8 @@ from jobline._enums import AckLevel, BackoffKind, named
 from jobline._options import Backoff, Retention
 from jobline._queue_values import QueueSettings, SettingsHow
 from jobline._times import parse_span
-from jobline.cli.exits import Mistake
-from jobline.cli.spans import show_span
+from jobline.cli.durations import show_span
+from jobline.cli.exit_codes import UsageError
 from jobline.errors import InvalidArgument
 
 
@@ -83,7 +83,7 @@ def changes(settings: QueueSettings, words: Iterable[str]) -> SettingsHow:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in SETTINGS:
-            raise Mistake(f"{word!r} is not KEY=VALUE of a setting: {', '.join(SETTINGS)}")
+            raise UsageError(f"{word!r} is not KEY=VALUE of a setting: {', '.join(SETTINGS)}")
         name, dot, field = key.partition(".")
         value = _parsed(key, text) if text else _DEFAULTS.get(key)
         if dot:
@@ -108,7 +108,7 @@ def _parsed(key: str, text: str) -> Any:
     try:
         return parse(text)
     except (ValueError, InvalidArgument) as error:
-        raise Mistake(f"{key}: {error}") from None
+        raise UsageError(f"{key}: {error}") from None
 
 
 def _said(settings: QueueSettings, key: str) -> Any:

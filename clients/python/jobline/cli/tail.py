@@ -10,9 +10,9 @@ from rich.text import Text
 from jobline._enums import EventKind, all_named
 from jobline._server_values import Event
 from jobline.cli import options as option
+from jobline.cli.as_json import plain
 from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.output import printable
-from jobline.cli.plain import plain
 from jobline.cli.selection import reason_name
 
 _STYLES = {

@@ -15,13 +15,13 @@ from rich.text import Text
 from jobline._queue_values import Queue
 from jobline._server_values import ConnectedWorker, ServerStats
 from jobline.cli import options as option
+from jobline.cli.as_json import plain
 from jobline.cli.command import SERVER, Cli, command
+from jobline.cli.durations import show_ago
 from jobline.cli.job_view import span_text
 from jobline.cli.output import PIPE_WIDTH, Column, in_lines, table
-from jobline.cli.plain import plain
 from jobline.cli.queues import remarks
 from jobline.cli.server import worker_columns
-from jobline.cli.spans import show_ago
 from jobline.errors import DeadlineExceeded, Unavailable
 
 _HEADER_LINES = 6

@@ -15,7 +15,7 @@ import typer
 from jobline.cli import options as option
 from jobline.cli import shell
 from jobline.cli.command import JOBS, Cli, command
-from jobline.cli.exits import Mistake
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.work_report import WorkReport
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def work(  # noqa: PLR0913  # one argument an option of the command
     job_type = _chosen(queue, name, function)
     run = None if job_type else _command(cli, arguments or [], shell_line, keep_result=result)
     if bool(job_type) == bool(run):
-        raise Mistake("give one of: -- COMMAND ARGUMENTS…, --shell LINE, --function MODULE:NAME")
+        raise UsageError("give one of: -- COMMAND ARGUMENTS…, --shell LINE, --function MODULE:NAME")
     _ = cli.client  # nobody listens: say so now instead of trying for ever
     middleware = () if quiet else (WorkReport(cli.out),)
     worker = Worker(cli.server, concurrency=concurrency, lease=lease, middleware=middleware)
@@ -82,7 +82,7 @@ def _chosen(queue: str, name: str, function: str) -> JobType[Any, Any] | None:
     if not isinstance(found, JobType):
         return JobType(queue=queue, name=name or ANY, function=found)
     if queue != found.queue or name not in {"", found.name}:  # declared with @job: it knows both
-        raise Mistake(
+        raise UsageError(
             f"{function} is declared for {found.name!r} of the queue {found.queue!r}: "
             f"jobline work {found.queue} --function {function}"
         )
@@ -96,7 +96,7 @@ def _command(
     if bool(arguments) == bool(shell_line):
         return None
     if arguments and shutil.which(arguments[0]) is None:
-        raise Mistake(f"there is no command {arguments[0]!r}")
+        raise UsageError(f"there is no command {arguments[0]!r}")
     words = arguments or ["/bin/sh", "-c", shell_line]
     # With --json our stdout is for lines of JSON alone.
     stdout = shell.PIPE if keep_result else sys.stderr if cli.out.as_json else None
@@ -107,17 +107,17 @@ def load(place: str) -> Callable[..., Any]:
     """The function at `module:name`, found from the present directory too. Raises Mistake."""
     module_name, colon, name = place.partition(":")
     if not colon or not module_name or not name:
-        raise Mistake(f"{place!r} is not MODULE:NAME")
+        raise UsageError(f"{place!r} is not MODULE:NAME")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  # sys.path holds text
     try:
         found: Any = importlib.import_module(module_name)
         for part in name.split("."):
             found = getattr(found, part)
     except ModuleNotFoundError as error:
-        raise Mistake(f"{place}: there is no module {error.name}") from None
+        raise UsageError(f"{place}: there is no module {error.name}") from None
     except AttributeError as error:
-        raise Mistake(f"{place}: {error}") from None
+        raise UsageError(f"{place}: {error}") from None
     if not callable(found):
-        raise Mistake(f"{place} is not a function")
+        raise UsageError(f"{place} is not a function")
     handler: Callable[..., Any] = found
     return handler

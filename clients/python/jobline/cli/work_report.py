@@ -11,8 +11,8 @@ from jobline._context import Context
 from jobline._outcomes import Outcome, Retry
 from jobline._values import JobError, message_of
 from jobline._worker.middleware import Middleware
+from jobline.cli.durations import show_span
 from jobline.cli.output import Output, fall_silent, printable
-from jobline.cli.spans import show_span
 
 
 class WorkReport(Middleware):

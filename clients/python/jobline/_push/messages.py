@@ -1,7 +1,7 @@
-"""Pushes into messages, and their answers back: what both clients share. Pure.
+"""Requests of pushes, and the values of their replies. Pure.
 
-A single push is described by its lane (what a call says once) and its payload and key (what it
-says for each job); `push_many` makes one message of many jobs.
+A single push consists of its batch key (what a request has once) and its payload and job key (what
+it has for each job); `push_many` makes one request of many jobs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from jobline import _codec as codec
-from jobline._batching import Batch, Gather
-from jobline._calls import call_of, identify, is_definite
 from jobline._enums import AckLevel, AckLevelName, PushOutcome, known, named
 from jobline._options import (
     NO_OPTIONS,
@@ -25,6 +23,8 @@ from jobline._options import (
     options_message,
     with_keywords,
 )
+from jobline._push.batching import Batch, PushBatcher
+from jobline._push.calls import call_of, identify, is_definite
 from jobline._times import Seconds, to_duration, to_timestamp
 from jobline._values import Pushed, PushedLot
 from jobline.errors import (
@@ -43,14 +43,14 @@ from jobline.v1 import job_service_pb2 as pb
 TRY_SHARE = 1 / 3
 TRY_SECONDS_MAX = 5.0
 
-_OF_LANES = frozenset({"options", "name", "delay", "run_at", "ack_level"})
+_OF_KEYS = frozenset({"options", "name", "delay", "run_at", "ack_level"})
 _JSON_OPTIONS = JobOptions(content_type=codec.JSON)
 _NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
 _MISMATCH = ErrorFacts(reason="IDEMPOTENCY_MISMATCH", code="ALREADY_EXISTS")
 
 
-class Lane(NamedTuple):
-    """What pushes share that may travel together."""
+class BatchKey(NamedTuple):
+    """What pushes share that may be sent in one request."""
 
     queue: str
     options: JobOptions | None
@@ -78,10 +78,10 @@ class PushHow(LotHow, total=False):
     job_key: str | None
 
 
-def lane_of(queue: str, how: LotHow, function: str = "push_many") -> Lane:
-    """The lane of a call for many jobs. Raises TypeError for a keyword that `function` lacks."""
-    more: Any = {key: value for key, value in how.items() if key not in _OF_LANES}
-    return Lane(
+def batch_key_of(queue: str, how: LotHow, function: str = "push_many") -> BatchKey:
+    """Returns the batch key of a call for many jobs. Raises TypeError for an unknown keyword."""
+    more: Any = {key: value for key, value in how.items() if key not in _OF_KEYS}
+    return BatchKey(
         queue,
         with_keywords(how.get("options"), more, function),
         how.get("name"),
@@ -98,9 +98,9 @@ def level_of(ack_level: AckLevelName | None) -> AckLevel | None:
     return None if ack_level is None else named(AckLevel, ack_level)
 
 
-def lane_options(lane: Lane) -> JobOptions:
-    """The options of a lane: JSON says so unless the caller said something else."""
-    return shared_options(lane.options, lane.name, is_json=lane.is_json)
+def options_of_batch(batch_key: BatchKey) -> JobOptions:
+    """Returns the options of a batch; its content type is JSON's unless the caller set another."""
+    return shared_options(batch_key.options, batch_key.name, is_json=batch_key.is_json)
 
 
 def shared_options(options: JobOptions | None, name: str | None, *, is_json: bool) -> JobOptions:
@@ -109,7 +109,7 @@ def shared_options(options: JobOptions | None, name: str | None, *, is_json: boo
     return merged if name is None else merged.replaced(name=name)
 
 
-def built(batch: Batch[Lane, Any]) -> pb.PushRequest:
+def built(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
     """The message of a batch. Raises InvalidArgument for what does not fit into a message."""
     with fitting():
         return request_of_batch(batch)
@@ -125,17 +125,20 @@ def fitting() -> Iterator[None]:
 
 
 def handle_error(
-    gather: Gather[Lane, Any], now: float, batch: Batch[Lane, Any], error: JoblineError
+    batcher: PushBatcher[BatchKey, Any],
+    now: float,
+    batch: Batch[BatchKey, Any],
+    error: JoblineError,
 ) -> bool:
     """What becomes of a batch that was not answered well. True: it is done, and its pushes are
     told.
     """
     if _is_of_one_push(error):
-        return not gather.handle_refused(batch)
+        return not batcher.handle_refused(batch)
     if error.definite or not error.retryable:
-        gather.handle_done(batch, is_known=is_definite(error, batch.tries))
+        batcher.handle_done(batch, is_known=is_definite(error, batch.tries))
         return True
-    return not gather.handle_unknown(now, batch)
+    return not batcher.handle_unknown(now, batch)
 
 
 def _is_of_one_push(error: JoblineError) -> bool:
@@ -147,13 +150,13 @@ def _is_of_one_push(error: JoblineError) -> bool:
     return isinstance(error, TooLarge)
 
 
-def request_of_batch(batch: Batch[Lane, Any]) -> pb.PushRequest:
+def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
     """The message of a batch. Pushes with keys are refused one by one where their keys do not
     match; those without are one lot, safe to repeat as the batch's call.
     """
-    lane = batch.key
-    request = _request_of_lane(lane)
-    if lane.has_key:
+    batch_key = batch.key
+    request = _request_of_key(batch_key)
+    if batch_key.has_key:
         request.atomic = False
         for payload, job_key in zip(batch.payloads, batch.job_keys, strict=True):
             job = request.jobs.add()
@@ -166,18 +169,18 @@ def request_of_batch(batch: Batch[Lane, Any]) -> pb.PushRequest:
 
 
 def request_of_payloads(
-    lane: Lane, payloads: Sequence[bytes], request_id: str | None
+    batch_key: BatchKey, payloads: Sequence[bytes], request_id: str | None
 ) -> pb.PushRequest:
     """The message of a plain lot. Raises InvalidArgument for what does not fit into it."""
     with fitting():
-        request = _request_of_lane(lane)
+        request = _request_of_key(batch_key)
         identify(request, request_id or "")
         request.payloads.extend(payloads)
     return request
 
 
 def request_of_jobs(
-    lane: Lane,
+    batch_key: BatchKey,
     jobs: Iterable[Any],
     *,
     atomic: bool,
@@ -194,7 +197,7 @@ def request_of_jobs(
     encoded = [codec.encode(job.payload) for job in news]
     kinds = {content_type for _, content_type in encoded}
     with fitting():
-        request = _request_of_lane(lane._replace(is_json=kinds == {codec.JSON}))
+        request = _request_of_key(batch_key._replace(is_json=kinds == {codec.JSON}))
         if not atomic:  # the default is not said: the same jobs are the same call, however pushed
             request.atomic = False
         identify(request, request_id or "")
@@ -225,16 +228,16 @@ def _is_plain(job: NewJob) -> bool:
     return all(entry is None for entry in said)
 
 
-def _request_of_lane(lane: Lane) -> pb.PushRequest:
-    if not isinstance(lane.queue, str):
-        raise InvalidArgument(f"queue: a queue is named by text, not by {lane.queue!r}")
-    request = pb.PushRequest(queue=lane.queue)
-    options = lane_options(lane)
+def _request_of_key(batch_key: BatchKey) -> pb.PushRequest:
+    if not isinstance(batch_key.queue, str):
+        raise InvalidArgument(f"queue: a queue is named by text, not by {batch_key.queue!r}")
+    request = pb.PushRequest(queue=batch_key.queue)
+    options = options_of_batch(batch_key)
     if options != NO_OPTIONS:
         request.options.CopyFrom(options_message(options))
-    if lane.ack_level is not None:
-        request.ack_level = job_pb2.AckLevel.ValueType(lane.ack_level)
-    _put_start(request, lane.delay, lane.run_at)
+    if batch_key.ack_level is not None:
+        request.ack_level = job_pb2.AckLevel.ValueType(batch_key.ack_level)
+    _put_start(request, batch_key.delay, batch_key.run_at)
     return request
 
 
@@ -279,7 +282,7 @@ def lot_of(response: pb.PushResponse) -> PushedLot:
 
 
 def answers_of_batch(
-    response: pb.PushResponse, batch: Batch[Lane, Any]
+    response: pb.PushResponse, batch: Batch[BatchKey, Any]
 ) -> list[Pushed | JoblineError]:
     """What each push of a batch gets: its outcome, or the error that is its own."""
     return [

@@ -10,10 +10,10 @@ from typing import TypeVar
 from jobline._arguments import message_of, middleware_given, number_given, refuse, span_given
 from jobline._times import Seconds
 from jobline._version import __version__
-from jobline._worker.house import Settings
 from jobline._worker.middleware import Middleware
 from jobline._worker.stream import Address
 from jobline._worker.window import WINDOW_MAX
+from jobline._worker.worker_run import Settings
 from jobline.v1 import job_service_pb2 as pb
 
 # The protocol's limits; `WINDOW_MAX` is another one.
@@ -35,15 +35,17 @@ def settings_given(
     middleware: Iterable[Middleware],
 ) -> Settings:
     """The settings of a worker. Raises InvalidArgument for what is out of bounds."""
-    concurrency = number_given("concurrency", concurrency, least=1)
+    concurrency = number_given("concurrency", concurrency, minimum=1)
     if window is not None:
-        window = number_given("window", window, least=0, most=WINDOW_MAX)
+        window = number_given("window", window, minimum=0, maximum=WINDOW_MAX)
     return Settings(
         address=address,
         concurrency=concurrency,
-        threads=concurrency if threads is None else number_given("threads", threads, least=1),
+        threads=concurrency if threads is None else number_given("threads", threads, minimum=1),
         window=window,
-        window_bytes=number_given("window_bytes", window_bytes, least=0, most=WINDOW_BYTES_MAX),
+        window_bytes=number_given(
+            "window_bytes", window_bytes, minimum=0, maximum=WINDOW_BYTES_MAX
+        ),
         cancel_grace=span_given("cancel_grace", cancel_grace),
         middleware=middleware_given(middleware, Middleware),
     )
@@ -53,7 +55,7 @@ def lease_given(lease: Seconds | None) -> float | None:
     """The lease that overrides the jobs' own, in seconds, or None."""
     if lease is None:
         return None
-    return span_given("lease", lease, least=LEASE_SECONDS_MIN, most=LEASE_SECONDS_MAX)
+    return span_given("lease", lease, minimum=LEASE_SECONDS_MIN, maximum=LEASE_SECONDS_MAX)
 
 
 def lifespan_given(lifespan: T) -> T:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from jobline._enums import ReleaseReason, RevokeReason
 from jobline._leased import LeasedJob
 from jobline._requests import MESSAGE_BYTES_MAX
-from jobline._settles import SettleReport
+from jobline._stream.settles import SettleReport
 from jobline.v1 import job_service_pb2 as pb
 
 
@@ -50,17 +50,19 @@ class Received:
     """Queue, name and number of jobs that wait for a worker with another handler."""
 
 
-def release_row(id_: int, delivery: int, why: ReleaseReason, delay: float = 0.0) -> pb.ReleaseItem:
+def release_of_lease(
+    id_: int, delivery: int, why: ReleaseReason, delay: float = 0.0
+) -> pb.ReleaseItem:
     """Gives a job back; a `delay` of 0 seconds means at once, at the front."""
-    row = pb.ReleaseItem(id=id_, delivery=delivery, why=pb.ReleaseReason.ValueType(why))
+    item = pb.ReleaseItem(id=id_, delivery=delivery, why=pb.ReleaseReason.ValueType(why))
     if delay > 0:
-        row.delay.FromNanoseconds(round(delay * 1e9))
-    return row
+        item.delay.FromNanoseconds(round(delay * 1e9))
+    return item
 
 
-def interrupted_row(id_: int, delivery: int) -> pb.ReleaseItem:
+def interrupted_release(id_: int, delivery: int) -> pb.ReleaseItem:
     """Gives a job back because this worker does not run it."""
-    return release_row(id_, delivery, ReleaseReason.INTERRUPTED)
+    return release_of_lease(id_, delivery, ReleaseReason.INTERRUPTED)
 
 
 def goaway_of(message: pb.StreamGoaway) -> Goaway:

@@ -18,7 +18,7 @@ LEASE_SHARE = 1 / 3
 SILENT_INTERVALS = 3
 
 
-class Pulse:
+class Heartbeat:
     """The times of one stream; `connect` begins another one."""
 
     def __init__(self) -> None:
@@ -27,23 +27,23 @@ class Pulse:
         self._lease_min = math.inf
         self._sent_at = 0.0
         self._silent_at = 0.0
-        self._looked_at = 0.0
+        self._checked_at = 0.0
 
     def connect(self, now: float) -> None:
         """A stream begins."""
-        self._sent_at = self._looked_at = now
+        self._sent_at = self._checked_at = now
         self._silent_at = now + OPEN_TIMEOUT
 
     def opened(self, now: float, interval: float) -> None:
         """The server has answered, and wants frames this often; 0: it does not say."""
         self._interval = interval or HEARTBEAT_DEFAULT
-        self.heard(now)
+        self.frame_received(now)
 
-    def heard(self, now: float) -> None:
+    def frame_received(self, now: float) -> None:
         """A frame of the server came."""
         self._silent_at = now + SILENT_INTERVALS * self._interval
 
-    def spoke(self, now: float) -> None:
+    def frame_sent(self, now: float) -> None:
         """A frame went out."""
         self._sent_at = now
 
@@ -61,11 +61,11 @@ class Pulse:
             pause = min(pause, LEASE_SHARE * self._lease_min)
         return self._sent_at + pause
 
-    def next_look(self) -> float:
+    def next_silence_check(self) -> float:
         """When to call `is_silent` again: twice an interval, or it could not tell silence from
         sleep.
         """
-        return min(self._silent_at, self._looked_at + self._interval / 2)
+        return min(self._silent_at, self._checked_at + self._interval / 2)
 
     def is_silent(self, now: float) -> bool:
         """The server has said nothing for three intervals.
@@ -73,8 +73,8 @@ class Pulse:
         If this program itself did not run for a while (a stopped process, a sleeping laptop), the
         server's frames may be waiting unread, so it gets the time again.
         """
-        stopped_for = now - self._looked_at - self._interval
-        self._looked_at = now
+        stopped_for = now - self._checked_at - self._interval
+        self._checked_at = now
         if stopped_for > 0:
             self._silent_at += stopped_for
         return now >= self._silent_at

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 
 from jobline._enums import LeaseReason, RevokeReason, known
-from jobline._frames import Goaway, LostLease, Received, goaway_of, interrupted_row
 from jobline._leased import LeasedJob
-from jobline._pulse import Pulse
-from jobline._reports import Reports
-from jobline._settles import Settles
+from jobline._stream.frames import Goaway, LostLease, Received, goaway_of, interrupted_release
+from jobline._stream.heartbeat import Heartbeat
+from jobline._stream.reports import Reports
+from jobline._stream.settles import Settles
 from jobline.v1 import job_service_pb2 as pb
 
 
@@ -44,7 +44,7 @@ class Session:
         self._must_open = False
         self._window_sent: tuple[int, int] | None = None
         self._drain_sent = False
-        self._pulse = Pulse()
+        self._heartbeat = Heartbeat()
 
     # -------------------------------------------------------------------- the life of a stream
 
@@ -57,7 +57,7 @@ class Session:
         self._window_sent = None
         self._drain_sent = False
         self._resent = []
-        self._pulse.connect(now)
+        self._heartbeat.connect(now)
 
     def disconnect(self) -> None:
         """The stream has ended, whoever ended it. Leases and settles are kept for the next one."""
@@ -80,7 +80,7 @@ class Session:
     def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
         """Takes a frame of the server; call `frames_to_send` next."""
         received = Received()
-        self._pulse.heard(now)
+        self._heartbeat.frame_received(now)
         if frame.HasField("opened"):
             self._handle_opened(now, frame.opened, received)
         for confirm in frame.confirms:
@@ -105,7 +105,7 @@ class Session:
         received.opened, received.resumed = True, opened.resumed
         self.session = opened.session
         self.is_open = True
-        self._pulse.opened(now, opened.heartbeat_interval.ToNanoseconds() / 1e9)
+        self._heartbeat.opened(now, opened.heartbeat_interval.ToNanoseconds() / 1e9)
         self._resent = self._settles.resend()
         self._settled_before = self._settles.unconfirmed_leases()
         held = dict(zip(opened.held_ids, opened.held_deliveries, strict=False))
@@ -116,8 +116,8 @@ class Session:
             if self.held.get(id_) != delivery and self._settled_before.get(id_) != delivery:
                 # Handed out in a frame that never arrived: only giving it back sets it free, since
                 # every frame of this stream keeps it leased.
-                self._settles.add(interrupted_row(id_, delivery))
-        self._reports.say_again()
+                self._settles.add(interrupted_release(id_, delivery))
+        self._reports.repeat_checkpoints()
 
     def _handle_revoke(self, revoke: pb.StreamRevoke, received: Received) -> None:
         reason = known(RevokeReason, revoke.reason)
@@ -130,7 +130,7 @@ class Session:
 
     def _take_jobs(self, jobs: list[LeasedJob], lease_ms_min: int, received: Received) -> None:
         leases = {job.id: job.delivery for job in jobs}
-        self._pulse.leased(lease_ms_min, holds_others=bool(self.held))
+        self._heartbeat.leased(lease_ms_min, holds_others=bool(self.held))
         if not self.held.keys().isdisjoint(leases) or self._settled_before:
             jobs = [job for job in jobs if self._is_new(job, received)]
         self.held.update(leases)
@@ -165,13 +165,13 @@ class Session:
         self._settles.ack(id_, delivery, result)
         return True
 
-    def settle(self, row: pb.FailItem | pb.ReleaseItem) -> bool:
+    def settle(self, item: pb.FailItem | pb.ReleaseItem) -> bool:
         """The job failed, or is given back. False: the lease was lost meanwhile."""
-        if self.held.get(row.id) != row.delivery:
+        if self.held.get(item.id) != item.delivery:
             return False
-        del self.held[row.id]
-        self._reports.keep_until_sent(row.id)
-        self._settles.add(row)
+        del self.held[item.id]
+        self._reports.keep_until_sent(item.id)
+        self._settles.add(item)
         return True
 
     def report(
@@ -215,7 +215,7 @@ class Session:
         """The frames that are due now, in order."""
         if self._must_open:
             self._must_open = False
-            self._pulse.spoke(now)
+            self._heartbeat.frame_sent(now)
             return [self._open_frame()]
         if not self.is_open:
             return []
@@ -225,20 +225,22 @@ class Session:
         if not frames and now >= self.next_deadline():
             frames.append(pb.StreamRequest())
         if frames:
-            self._pulse.spoke(now)
+            self._heartbeat.frame_sent(now)
         return frames
 
     def next_deadline(self) -> float:
         """When to call `frames_to_send` again, if nothing happens before."""
-        return self._pulse.next_frame(holds_leases=bool(self.held)) if self.is_open else math.inf
+        return (
+            self._heartbeat.next_frame(holds_leases=bool(self.held)) if self.is_open else math.inf
+        )
 
-    def next_look(self) -> float:
+    def next_silence_check(self) -> float:
         """When to call `is_silent` again."""
-        return self._pulse.next_look() if self._has_stream else math.inf
+        return self._heartbeat.next_silence_check() if self._has_stream else math.inf
 
     def is_silent(self, now: float) -> bool:
         """The server has said nothing for too long: end the stream and open another."""
-        return self._pulse.is_silent(now) and self._has_stream
+        return self._heartbeat.is_silent(now) and self._has_stream
 
     def _open_frame(self) -> pb.StreamRequest:
         frame = pb.StreamRequest(open=self._opening)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from jobline import _codec as codec
 from jobline._enums import AckLevel
 from jobline._options import JobOptions, NewJob, key_of
-from jobline._pushing import Lane, shared_options
+from jobline._push.messages import BatchKey, shared_options
 from jobline._times import Seconds
 from jobline._values import Pushed, PushedLot
 from jobline.errors import InvalidArgument
@@ -103,21 +103,21 @@ def _checked(send: Callable[[Sequence[Outgoing]], R], count: int, jobs: Sequence
 # ---------------------------------------------------------------------- from calls, and to calls
 
 
-def outgoing_of(lane: Lane, jobs: Iterable[Any]) -> list[Outgoing]:
+def outgoing_of(batch_key: BatchKey, jobs: Iterable[Any]) -> list[Outgoing]:
     """The jobs of one call (payloads, or `NewJob`s), each with what all of them share."""
     found = []
     # One value for all that are alike: they are compared by it, and cost no more than one.
-    of_bytes = shared_options(lane.options, lane.name, is_json=lane.is_json)
-    of_json = shared_options(lane.options, lane.name, is_json=True)
+    of_bytes = shared_options(batch_key.options, batch_key.name, is_json=batch_key.is_json)
+    of_json = shared_options(batch_key.options, batch_key.name, is_json=True)
     for job in jobs:
         new = job if isinstance(job, NewJob) else NewJob(job)
         payload, content_type = codec.encode(new.payload)
         shared = of_json if content_type else of_bytes
         has_start = new.delay is not None or new.run_at is not None
-        start = new if has_start else lane
+        start = new if has_start else batch_key
         found.append(
             Outgoing(
-                queue=lane.queue,
+                queue=batch_key.queue,
                 payload=payload,
                 options=shared.merged(new.options),
                 job_key=key_of(new.job_key),
@@ -128,9 +128,9 @@ def outgoing_of(lane: Lane, jobs: Iterable[Any]) -> list[Outgoing]:
     return found
 
 
-def lane_of_one(job: Outgoing, ack_level: AckLevel | None) -> Lane:
-    """The lane of one job, whose options say all."""
-    return Lane(
+def batch_key_of_one(job: Outgoing, ack_level: AckLevel | None) -> BatchKey:
+    """Returns the batch key of one job, whose options are complete."""
+    return BatchKey(
         job.queue,
         job.options,
         None,
@@ -142,13 +142,13 @@ def lane_of_one(job: Outgoing, ack_level: AckLevel | None) -> Lane:
     )
 
 
-def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Lane, list[Any]]:
+def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[BatchKey, list[Any]]:
     """What jobs of one call share, and what is left of each: payloads alone if they are alike."""
     first = jobs[0]
-    lane = lane_of_one(first, ack_level)._replace(has_key=False)
+    batch_key = batch_key_of_one(first, ack_level)._replace(has_key=False)
     alike = (first.options, "", first.delay, first.run_at)
     if all((job.options, job.job_key, job.delay, job.run_at) == alike for job in jobs):
-        return lane, [job.payload for job in jobs]
+        return batch_key, [job.payload for job in jobs]
     rows = [
         NewJob(
             job.payload,
@@ -159,7 +159,7 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[La
         )
         for job in jobs
     ]
-    return lane._replace(options=None, delay=None, run_at=None), rows
+    return batch_key._replace(options=None, delay=None, run_at=None), rows
 
 
 def pushed_lot(pushed: Sequence[Pushed]) -> PushedLot:

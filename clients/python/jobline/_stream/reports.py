@@ -68,7 +68,7 @@ class Reports:
         """
         self._checkpoints.pop(id_, None)
 
-    def say_again(self) -> None:
+    def repeat_checkpoints(self) -> None:
         """A new stream: the newest checkpoints may have been lost with the old one."""
         for id_, (delivery, checkpoint) in list(self._checkpoints.items()):
             self.add(id_, delivery, checkpoint=checkpoint)

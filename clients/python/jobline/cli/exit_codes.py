@@ -39,7 +39,7 @@ MEANINGS: dict[Exit, str] = {
 }
 
 
-class Mistake(ValueError):
+class UsageError(ValueError):
     """Something on the command line is wrong; the message says what, and what would be right."""
 
 

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jobline._calls import Call, call_of, id_of, identify
+from jobline._push.calls import Call, call_of, id_of, identify
 from jobline.v1 import job_service_pb2 as pb
 
 # Calls of one producer from its oldest under way to its newest: half of what the server keeps. One

@@ -19,7 +19,7 @@ from jobline.v1 import job_service_pb2 as pb
 ITEMS_MAX = 10_000
 # Results and errors of one settle; far below what a server takes in one message, and one always
 # fits.
-ROW_BYTES_MAX = 2 << 20
+ITEM_BYTES_MAX = 2 << 20
 # Settles sent and not confirmed, above which new ones gather.
 UNCONFIRMED_MAX = 16
 
@@ -52,26 +52,26 @@ class Settles:
     def __init__(self) -> None:
         self._ack_ids: list[int] = []
         self._ack_deliveries: list[int] = []
-        self._rows: list[pb.AckItem | pb.FailItem | pb.ReleaseItem] = []
+        self._items: list[pb.AckItem | pb.FailItem | pb.ReleaseItem] = []
         self._seq = 0
         self._unconfirmed: dict[int, pb.StreamSettle] = {}
 
     def ack(self, id_: int, delivery: int, result: bytes | None = None) -> None:
         """Takes a finished job, with its result if it has one."""
         if result:
-            self._rows.append(pb.AckItem(id=id_, delivery=delivery, result=result))
+            self._items.append(pb.AckItem(id=id_, delivery=delivery, result=result))
         else:
             self._ack_ids.append(id_)
             self._ack_deliveries.append(delivery)
 
-    def add(self, row: pb.FailItem | pb.ReleaseItem) -> None:
+    def add(self, item: pb.FailItem | pb.ReleaseItem) -> None:
         """Takes a job that failed or is given back."""
-        self._rows.append(row)
+        self._items.append(item)
 
     @property
     def has_waiting(self) -> bool:
         """Something has not been sent yet."""
-        return bool(self._ack_ids or self._rows)
+        return bool(self._ack_ids or self._items)
 
     @property
     def has_unconfirmed(self) -> bool:
@@ -88,27 +88,27 @@ class Settles:
         settle.ack_ids.extend(self._ack_ids[:count])
         settle.ack_deliveries.extend(self._ack_deliveries[:count])
         del self._ack_ids[:count], self._ack_deliveries[:count]
-        self._take_rows(settle, ITEMS_MAX - count)
+        self._take_items(settle, ITEMS_MAX - count)
         leases = _leases(settle)
         if len({id_ for id_, _ in leases}) < len(leases):
             settle = _newest(settle, dict(sorted(leases)))
         self._unconfirmed[self._seq] = settle
         return settle
 
-    def _take_rows(self, settle: pb.StreamSettle, room: int) -> None:
+    def _take_items(self, settle: pb.StreamSettle, room: int) -> None:
         total = count = 0
-        for row in self._rows[:room]:
-            total += row.ByteSize()
-            if total > ROW_BYTES_MAX and count:
+        for item in self._items[:room]:
+            total += item.ByteSize()
+            if total > ITEM_BYTES_MAX and count:
                 break
             count += 1
-            if isinstance(row, pb.AckItem):
-                settle.acks.append(row)
-            elif isinstance(row, pb.FailItem):
-                settle.fails.append(row)
+            if isinstance(item, pb.AckItem):
+                settle.acks.append(item)
+            elif isinstance(item, pb.FailItem):
+                settle.fails.append(item)
             else:
-                settle.releases.append(row)
-        del self._rows[:count]
+                settle.releases.append(item)
+        del self._items[:count]
 
     def resend(self) -> list[pb.StreamSettle]:
         """All that is unconfirmed, oldest first, for a new stream."""
@@ -117,7 +117,7 @@ class Settles:
     def unconfirmed_leases(self) -> dict[int, int]:
         """Id → delivery of all that was settled here and not confirmed, sent or not."""
         leases = dict(zip(self._ack_ids, self._ack_deliveries, strict=True))
-        leases.update((row.id, row.delivery) for row in self._rows)
+        leases.update((item.id, item.delivery) for item in self._items)
         for settle in self._unconfirmed.values():
             leases.update(_leases(settle))
         return leases
@@ -134,8 +134,8 @@ class Settles:
 
 def _leases(settle: pb.StreamSettle) -> list[tuple[int, int]]:
     leases = list(zip(settle.ack_ids, settle.ack_deliveries, strict=True))
-    for rows in (settle.acks, settle.fails, settle.releases):
-        leases.extend((row.id, row.delivery) for row in rows)
+    for items in (settle.acks, settle.fails, settle.releases):
+        leases.extend((item.id, item.delivery) for item in items)
     return leases
 
 
@@ -148,9 +148,9 @@ def _newest(settle: pb.StreamSettle, newest: dict[int, int]) -> pb.StreamSettle:
         if newest[id_] == delivery:
             kept.ack_ids.append(id_)
             kept.ack_deliveries.append(delivery)
-    kept.acks.extend(row for row in settle.acks if newest[row.id] == row.delivery)
-    kept.fails.extend(row for row in settle.fails if newest[row.id] == row.delivery)
-    kept.releases.extend(row for row in settle.releases if newest[row.id] == row.delivery)
+    kept.acks.extend(item for item in settle.acks if newest[item.id] == item.delivery)
+    kept.fails.extend(item for item in settle.fails if newest[item.id] == item.delivery)
+    kept.releases.extend(item for item in settle.releases if newest[item.id] == item.delivery)
     return kept
 
 
@@ -160,15 +160,15 @@ def _report(settle: pb.StreamSettle, index: int, outcome: int) -> SettleReport |
         id_, delivery = settle.ack_ids[index], settle.ack_deliveries[index]
         return SettleReport(id_, delivery, SettleKind.ACK, known(SettleOutcome, outcome))
     index -= len(settle.ack_ids)
-    for kind, rows in (
+    for kind, items in (
         (SettleKind.ACK, settle.acks),
         (SettleKind.FAIL, settle.fails),
         (SettleKind.RELEASE, settle.releases),
     ):
-        if 0 <= index < len(rows):
-            row = rows[index]
-            return SettleReport(row.id, row.delivery, kind, known(SettleOutcome, outcome))
-        index -= len(rows)
+        if 0 <= index < len(items):
+            item = items[index]
+            return SettleReport(item.id, item.delivery, kind, known(SettleOutcome, outcome))
+        index -= len(items)
     return None
 
 
@@ -177,7 +177,7 @@ def _death(settle: pb.StreamSettle, index: int) -> SettleReport | None:
     index -= len(settle.ack_ids) + len(settle.acks)
     if not 0 <= index < len(settle.fails):
         return None
-    row = settle.fails[index]
-    error = ": ".join(filter(None, [row.error.type, row.error.message]))
+    item = settle.fails[index]
+    error = ": ".join(filter(None, [item.error.type, item.error.message]))
     done = SettleOutcome.DONE
-    return SettleReport(row.id, row.delivery, SettleKind.FAIL, done, is_dead=True, error=error)
+    return SettleReport(item.id, item.delivery, SettleKind.FAIL, done, is_dead=True, error=error)

@@ -1,4 +1,4 @@
-"""The parts of a running worker, wired: made when it starts, gone when it has stopped."""
+"""`WorkerRun`: the parts of a running worker, wired together, from its start to its stop."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from jobline._frames import Received
-from jobline._session import Session
-from jobline._worker.desk import Desk
+from jobline._stream.frames import Received
+from jobline._stream.session import Session
 from jobline._worker.drain import Drain
-from jobline._worker.feed import Feed
-from jobline._worker.keeper import Keeper
-from jobline._worker.log import ConnectionLog, nobody_handles
+from jobline._worker.execution import Execution
+from jobline._worker.grace_periods import GracePeriods
+from jobline._worker.job_router import JobRouter
+from jobline._worker.log import ConnectionLog, log_unhandled
 from jobline._worker.loop_runners import LoopRunners
 from jobline._worker.middleware import Middleware
-from jobline._worker.patience import Patience
 from jobline._worker.routes import Routes
-from jobline._worker.running import Shop
+from jobline._worker.shared_session import SharedSession
 from jobline._worker.stream import Address, Stream
+from jobline._worker.supervisor import Supervisor
 from jobline._worker.thread_runners import ThreadRunners
 from jobline._worker.window import Window
 from jobline.errors import JoblineError
@@ -64,7 +64,7 @@ class WorkerStats:
     connected: bool = False
 
 
-class House:
+class WorkerRun:
     """Everything of one run of a worker. Made inside the event loop that runs the async
     handlers.
     """
@@ -89,39 +89,41 @@ class House:
             self._loop.time(), runners=_runners(settings, routes), fixed=settings.window
         )
         session = Session(opening, window=self._window.size, window_bytes=settings.window_bytes)
-        self._desk = Desk(session, self._window, settings.window_bytes)
-        self._shop = Shop(self._desk, settings.middleware, state)
-        self._tasks = LoopRunners(self._shop, settings.concurrency)
-        self._threads = ThreadRunners(self._shop, settings.threads)
-        self._feed = Feed(routes, self._shop, self._tasks, self._threads, look_soon=self.look_soon)
+        self._session = SharedSession(session, self._window, settings.window_bytes)
+        self._execution = Execution(self._session, settings.middleware, state)
+        self._tasks = LoopRunners(self._execution, settings.concurrency)
+        self._threads = ThreadRunners(self._execution, settings.threads)
+        self._router = JobRouter(
+            routes, self._execution, self._tasks, self._threads, wake=self.wake
+        )
         log = ConnectionLog(settings.address.target, opening)
-        self._stream = Stream(settings.address, self._desk, self._take, self._handle_end, log)
-        self._keeper = Keeper(
-            shop=self._shop,
-            feed=self._feed,
+        self._stream = Stream(settings.address, self._session, self._take, self._handle_end, log)
+        self._supervisor = Supervisor(
+            execution=self._execution,
+            router=self._router,
             stream=self._stream,
             runners=(self._tasks, self._threads),
             drain=drain,
-            patience=Patience(settings.cancel_grace),
+            grace_periods=GracePeriods(settings.cancel_grace),
             stopped=self._handle_stopped,
         )
         self._has_plain = any(not route.is_async for route in routes)
         self._has_async = any(route.is_async for route in routes)
 
-    async def live(self) -> None:
-        """Starts everything, waits until the drain is over, stops everything."""
+    async def run_until_stopped(self) -> None:
+        """Starts all parts, waits until the drain is over, and stops them."""
         try:
             self._start()
             await self._stopped.wait()
         except asyncio.CancelledError:
-            # Whoever cancels does not want to wait for handlers to finish; they are cancelled too.
-            self._drain.ask()
-            self._drain.ask()
-            self.look_soon()
+            # A cancelled worker does not wait for its handlers to finish: they are cancelled too.
+            self._drain.request_stop()
+            self._drain.request_stop()
+            self.wake()
             await self._stopped.wait()
             raise
         finally:
-            self._stream.stop()  # the keeper has, unless it never began
+            self._stream.stop()  # the supervisor has, unless it never began
             self._threads.stop()
             await self._tasks.stop()
         if self._failure is not None:
@@ -133,11 +135,11 @@ class House:
         if self._has_plain:
             self._threads.start()
         self._stream.start()
-        self._keeper.start()
+        self._supervisor.start()
 
     def stats(self) -> WorkerStats:
         """What it has done, and what it is doing."""
-        counts, running = self._desk.counts, len(self._shop.running)
+        counts, running = self._session.counts, len(self._execution.running)
         return WorkerStats(
             done=counts.done,
             failed=counts.failed,
@@ -145,42 +147,40 @@ class House:
             lost=counts.lost,
             running=running,
             stuck=len(self._tasks.stuck) + len(self._threads.stuck),
-            waiting=max(0, self._desk.held - running),
+            waiting=max(0, self._session.held - running),
             window=self._window.size,
-            connected=self._desk.is_open,
+            connected=self._session.is_open,
         )
 
-    def look_soon(self) -> None:
-        """Something changed that the keeper should see, such as the drain."""
-        self._keeper.look_soon()
+    def wake(self) -> None:
+        """Has the supervisor check soon, for example for a drain."""
+        self._supervisor.wake()
 
     def _take(self, received: Received) -> None:
         for queue, name, ready in received.unhandled:
-            nobody_handles(queue, name, ready)
+            log_unhandled(queue, name, ready)
         if received.opened:
             self._call_soon(self._connected)
-        self._feed.take(received)
+        self._router.take(received)
 
     def _handle_end(self, failure: JoblineError | None) -> None:
-        """The stream's thread has ended: because the worker stops, or because no stream is
-        possible.
-        """
+        """Handles the end of the stream's thread: the worker stops, or no stream is possible."""
         if failure is not None:
             self._failure = failure
-            self._drain.ask()
-        self.look_soon()
+            self._drain.request_stop()
+        self.wake()
 
     def _handle_stopped(self, failure: JoblineError | None) -> None:
         self._failure = self._failure or failure
         self._call_soon(self._stopped.set)
 
     def _call_soon(self, callback: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop is closed, by somebody who did not wait for us
+        with suppress(RuntimeError):  # the loop was closed before the worker ended
             self._loop.call_soon_threadsafe(callback)
 
 
 def _runners(settings: Settings, routes: Routes) -> int:
-    """How many jobs can run at once; a batch handler runs as many as a batch has."""
+    """Returns how many jobs can run at once; a batch handler runs as many as a batch has."""
     total = 0
     for is_async, count in ((True, settings.concurrency), (False, settings.threads)):
         sizes = [max(1, route.size) for route in routes if route.is_async is is_async]

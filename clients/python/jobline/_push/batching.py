@@ -23,7 +23,7 @@ from typing import Generic, TypeVar
 
 from jobline._arguments import number_given
 from jobline._backoff import RETRY, Pauses
-from jobline._calls import REPEAT_SECONDS_MAX
+from jobline._push.calls import REPEAT_SECONDS_MAX
 from jobline.errors import BufferFull
 
 K = TypeVar("K", bound=Hashable)
@@ -31,7 +31,7 @@ W = TypeVar("W")
 
 
 @dataclass(frozen=True, slots=True)
-class GatherLimits:
+class BatchLimits:
     """`jobs`, `payload_bytes`: what may wait or fly in all. `batch_*`: what one call may carry;
     one job always fits. `flights`: calls at a time, over all lanes. `give_up_after`: seconds from
     the first push of a batch to its last try.
@@ -45,11 +45,11 @@ class GatherLimits:
     give_up_after: float = 30.0
 
 
-def limits_given(buffer_jobs: int, buffer_bytes: int, timeout: float) -> GatherLimits:
+def limits_given(buffer_jobs: int, buffer_bytes: int, timeout: float) -> BatchLimits:
     """The limits of a client. Raises InvalidArgument for a buffer that would hold nothing."""
-    return GatherLimits(
-        jobs=number_given("buffer_jobs", buffer_jobs, least=1),
-        payload_bytes=number_given("buffer_bytes", buffer_bytes, least=1),
+    return BatchLimits(
+        jobs=number_given("buffer_jobs", buffer_jobs, minimum=1),
+        payload_bytes=number_given("buffer_bytes", buffer_bytes, minimum=1),
         give_up_after=min(timeout, REPEAT_SECONDS_MAX),
     )
 
@@ -76,7 +76,7 @@ class Batch(Generic[K, W]):
 
 
 @dataclass(slots=True, eq=False)
-class _Lane(Generic[K, W]):
+class _Pending(Generic[K, W]):
     """Pushes of one kind: what flies, what goes next, what gathers."""
 
     key: K
@@ -91,12 +91,12 @@ class _Lane(Generic[K, W]):
     not_before: float = 0.0
 
 
-class Gather(Generic[K, W]):
+class PushBatcher(Generic[K, W]):
     """All lanes of one client."""
 
     def __init__(
         self,
-        limits: GatherLimits,
+        limits: BatchLimits,
         *,
         request_ids: Callable[[], str],
         over: Callable[[str, bool], None],
@@ -108,7 +108,7 @@ class Gather(Generic[K, W]):
         self._over = over
         self._chance = chance
         self._pauses = pauses
-        self._lanes: dict[K, _Lane[K, W]] = {}
+        self._pending: dict[K, _Pending[K, W]] = {}
         self._idle: dict[K, None] = {}  # lanes with something to send and nothing flying, in order
         self._flights = 0
         self.jobs = 0
@@ -127,35 +127,35 @@ class Gather(Generic[K, W]):
                 f"{self.jobs} pushes of {self.payload_bytes} bytes wait for the server already: "
                 "push more slowly, or give the client a larger buffer"
             )
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = _Lane(key)
+        pending = self._pending.get(key)
+        if pending is None:
+            pending = self._pending[key] = _Pending(key)
             self._idle[key] = None
-        if not lane.waiters:
-            lane.since = now
-        lane.payloads.append(payload)
-        lane.waiters.append(waiter)
+        if not pending.waiters:
+            pending.since = now
+        pending.payloads.append(payload)
+        pending.waiters.append(waiter)
         if job_key:
-            lane.job_keys.append(job_key)
-        lane.payload_bytes += size
+            pending.job_keys.append(job_key)
+        pending.payload_bytes += size
         self.jobs += 1
         self.payload_bytes += size
-        return lane.flying is None
+        return pending.flying is None
 
     def withdraw(self, key: K, waiter: W) -> bool:
         """Takes a push back; False if it has left already, and may be stored."""
-        lane = self._lanes.get(key)
-        if lane is None or waiter not in lane.waiters:
+        pending = self._pending.get(key)
+        if pending is None or waiter not in pending.waiters:
             return False
-        index = lane.waiters.index(waiter)
-        del lane.waiters[index]
-        size = len(lane.payloads.pop(index))
-        if lane.job_keys:
-            del lane.job_keys[index]
-        lane.payload_bytes -= size
+        index = pending.waiters.index(waiter)
+        del pending.waiters[index]
+        size = len(pending.payloads.pop(index))
+        if pending.job_keys:
+            del pending.job_keys[index]
+        pending.payload_bytes -= size
         self.jobs -= 1
         self.payload_bytes -= size
-        self._settle_lane(lane)
+        self._file(pending)
         return True
 
     def batches_to_send(self, now: float) -> list[Batch[K, W]]:
@@ -164,13 +164,13 @@ class Gather(Generic[K, W]):
         for key in list(self._idle):
             if self._flights >= self._limits.flights:
                 break
-            lane = self._lanes[key]
-            if lane.not_before > now:
+            pending = self._pending[key]
+            if pending.not_before > now:
                 continue
             del self._idle[key]
-            batch = lane.next.popleft() if lane.next else self._cut(lane)
+            batch = pending.next.popleft() if pending.next else self._cut(pending)
             batch.tries += 1
-            lane.flying = batch
+            pending.flying = batch
             self._flights += 1
             batches.append(batch)
         return batches
@@ -179,7 +179,7 @@ class Gather(Generic[K, W]):
         """When `batches_to_send` has something to send without anything else happening."""
         if self._flights >= self._limits.flights:
             return None
-        return min((self._lanes[key].not_before for key in self._idle), default=None)
+        return min((self._pending[key].not_before for key in self._idle), default=None)
 
     def handle_done(self, batch: Batch[K, W], *, is_known: bool = True) -> None:
         """The batch was answered, well or with a refusal that is passed on, or (not `is_known`) it
@@ -188,7 +188,7 @@ class Gather(Generic[K, W]):
         self._over(batch.request_id, is_known)
         self.jobs -= len(batch.waiters)
         self.payload_bytes -= batch.payload_bytes
-        self._settle_lane(self._land(batch))
+        self._file(self._land(batch))
 
     def handle_unknown(self, now: float, batch: Batch[K, W]) -> bool:
         """No definite answer came. True: the batch flies again after a pause; False: it is time to
@@ -198,10 +198,10 @@ class Gather(Generic[K, W]):
         if now + pause > batch.give_up_at:
             self.handle_done(batch, is_known=False)
             return False
-        lane = self._land(batch)
-        lane.next.appendleft(batch)
-        lane.not_before = now + pause
-        self._settle_lane(lane)
+        pending = self._land(batch)
+        pending.next.appendleft(batch)
+        pending.not_before = now + pause
+        self._file(pending)
         return True
 
     def handle_refused(self, batch: Batch[K, W]) -> bool:
@@ -212,56 +212,56 @@ class Gather(Generic[K, W]):
             self.handle_done(batch)
             return False
         self._over(batch.request_id, True)
-        lane = self._land(batch)
+        pending = self._land(batch)
         middle = len(batch.waiters) // 2
-        lane.next.appendleft(self._part(batch, middle, len(batch.waiters)))
-        lane.next.appendleft(self._part(batch, 0, middle))
-        self._settle_lane(lane)
+        pending.next.appendleft(self._part(batch, middle, len(batch.waiters)))
+        pending.next.appendleft(self._part(batch, 0, middle))
+        self._file(pending)
         return True
 
-    def _land(self, batch: Batch[K, W]) -> _Lane[K, W]:
-        lane = self._lanes[batch.key]
-        lane.flying = None
-        lane.not_before = 0.0
+    def _land(self, batch: Batch[K, W]) -> _Pending[K, W]:
+        pending = self._pending[batch.key]
+        pending.flying = None
+        pending.not_before = 0.0
         self._flights -= 1
-        return lane
+        return pending
 
-    def _settle_lane(self, lane: _Lane[K, W]) -> None:
+    def _file(self, pending: _Pending[K, W]) -> None:
         """Puts a lane where it belongs: busy, waiting to send, or forgotten."""
-        if lane.flying is not None:
+        if pending.flying is not None:
             return
-        if lane.next or lane.waiters:
-            self._idle[lane.key] = None
+        if pending.next or pending.waiters:
+            self._idle[pending.key] = None
         else:
-            self._idle.pop(lane.key, None)
-            del self._lanes[lane.key]
+            self._idle.pop(pending.key, None)
+            del self._pending[pending.key]
 
-    def _cut(self, lane: _Lane[K, W]) -> Batch[K, W]:
+    def _cut(self, pending: _Pending[K, W]) -> Batch[K, W]:
         """Takes what one call may carry from the front of what gathers."""
-        count = self._count_that_fits(lane)
+        count = self._count_that_fits(pending)
         batch = Batch(
-            key=lane.key,
-            payloads=lane.payloads[:count],
-            job_keys=lane.job_keys[:count],
-            waiters=lane.waiters[:count],
-            payload_bytes=lane.payload_bytes,
-            give_up_at=lane.since + self._limits.give_up_after,
-            request_id="" if lane.job_keys else self._request_ids(),
+            key=pending.key,
+            payloads=pending.payloads[:count],
+            job_keys=pending.job_keys[:count],
+            waiters=pending.waiters[:count],
+            payload_bytes=pending.payload_bytes,
+            give_up_at=pending.since + self._limits.give_up_after,
+            request_id="" if pending.job_keys else self._request_ids(),
         )
-        if count < len(lane.waiters):
+        if count < len(pending.waiters):
             batch.payload_bytes = sum(map(len, batch.payloads))
-        del lane.payloads[:count], lane.job_keys[:count], lane.waiters[:count]
-        lane.payload_bytes -= batch.payload_bytes
+        del pending.payloads[:count], pending.job_keys[:count], pending.waiters[:count]
+        pending.payload_bytes -= batch.payload_bytes
         return batch
 
-    def _count_that_fits(self, lane: _Lane[K, W]) -> int:
+    def _count_that_fits(self, pending: _Pending[K, W]) -> int:
         limits = self._limits
-        count = min(len(lane.waiters), limits.batch_jobs)
-        if lane.payload_bytes <= limits.batch_bytes:
+        count = min(len(pending.waiters), limits.batch_jobs)
+        if pending.payload_bytes <= limits.batch_bytes:
             return count
         total = 0
         for index in range(count):
-            total += len(lane.payloads[index])
+            total += len(pending.payloads[index])
             if total > limits.batch_bytes:
                 return max(index, 1)
         return count

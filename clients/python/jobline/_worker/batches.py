@@ -13,46 +13,46 @@ J = TypeVar("J")
 
 
 @dataclass(slots=True)
-class _Heap(Generic[J]):
+class _Batch(Generic[J]):
     size: int
     wait: float
     jobs: list[J] = field(default_factory=list)
     due_at: float = 0.0
 
 
-class Collector(Generic[K, J]):
+class JobBatches(Generic[K, J]):
     """One heap of jobs a batch handler."""
 
     def __init__(self) -> None:
-        self._heaps: dict[K, _Heap[J]] = {}
+        self._batches: dict[K, _Batch[J]] = {}
 
     def add(self, now: float, key: K, job: J, *, size: int, wait: float) -> list[J] | None:
         """Takes a job; returns the batch that it completes, if it does."""
-        heap = self._heaps.get(key)
-        if heap is None:
-            heap = self._heaps[key] = _Heap(size, wait)
-        if not heap.jobs:
-            heap.due_at = now + heap.wait
-        heap.jobs.append(job)
-        return self._take(heap) if len(heap.jobs) >= heap.size else None
+        batch = self._batches.get(key)
+        if batch is None:
+            batch = self._batches[key] = _Batch(size, wait)
+        if not batch.jobs:
+            batch.due_at = now + batch.wait
+        batch.jobs.append(job)
+        return self._take(batch) if len(batch.jobs) >= batch.size else None
 
     def due(self, now: float) -> list[tuple[K, list[J]]]:
         """The batches whose first job has waited long enough."""
         return [
-            (key, self._take(heap))
-            for key, heap in self._heaps.items()
-            if heap.jobs and heap.due_at <= now
+            (key, self._take(batch))
+            for key, batch in self._batches.items()
+            if batch.jobs and batch.due_at <= now
         ]
 
     def next_deadline(self) -> float | None:
         """When `due` has something."""
-        return min((heap.due_at for heap in self._heaps.values() if heap.jobs), default=None)
+        return min((batch.due_at for batch in self._batches.values() if batch.jobs), default=None)
 
     def clear(self) -> None:
         """Forgets everything; the session knows what is held."""
-        self._heaps.clear()
+        self._batches.clear()
 
     @staticmethod
-    def _take(heap: _Heap[J]) -> list[J]:
-        jobs, heap.jobs = heap.jobs, []
+    def _take(batch: _Batch[J]) -> list[J]:
+        jobs, batch.jobs = batch.jobs, []
         return jobs

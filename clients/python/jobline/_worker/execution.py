@@ -1,4 +1,4 @@
-"""What both kinds of runners share: who is running, and what a batch handler says."""
+"""What both kinds of runners share: which jobs run, and what settles them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jobline._context import BatchItem, CancelReason, Context
 from jobline._leased import LeasedJob
 from jobline._outcomes import Outcome
 from jobline._requests import fail_item
-from jobline._worker.desk import Desk
 from jobline._worker.middleware import Middleware
 from jobline._worker.routes import Route
 from jobline._worker.settling import settle_error, settle_value
+from jobline._worker.shared_session import SharedSession
 
 logger = logging.getLogger("jobline.worker")
 
@@ -24,40 +24,40 @@ Work = tuple[Route, LeasedJob | list[LeasedJob]]
 
 
 class Forgotten(Exception):
-    """A batch handler said nothing about this job; it is failed, never assumed done."""
+    """A batch handler returned nothing for this job. The job fails; it is never assumed done."""
 
 
 @dataclass(slots=True, eq=False)
-class Shop:
+class Execution:
     """What every runner of a worker needs.
 
-    `running` has the contexts of what has started, by (id, delivery): a job that was lost may be
-    back here while its old handler still runs. `told` says that some handler was told to stop, and
-    may not have heeded it yet.
+    `running` has the contexts of started jobs by (id, delivery): a job whose lease was lost may be
+    leased again while its old handler still runs. `has_cancelled`: some handler was asked to stop
+    and may still run.
     """
 
-    desk: Desk
+    session: SharedSession
     middleware: Sequence[Middleware] = ()
     state: Any = None
     running: dict[tuple[int, int], Context] = field(default_factory=dict)
-    told: bool = False
+    has_cancelled: bool = False
 
     def start(self, job: LeasedJob) -> Context | None:
-        """A job starts; None if its lease was lost or settled while it waited."""
-        context = Context(job, self.desk, self.state)
+        """Starts a job; returns None if its lease was lost or settled while it waited."""
+        context = Context(job, self.session, self.state)
         self.running[job.id, job.delivery] = context
-        if self.desk.holds(job):
+        if self.session.holds(job):
             return context
         self.end(context)
         return None
 
     def end(self, context: Context) -> None:
-        """A job has ended, and its outcome is at the desk; or nobody waits for it any more."""
+        """Ends a job: its outcome was handed over, or its handler was given up."""
         job = context.job
         self.running.pop((job.id, job.delivery), None)
 
     def start_batch(self, route: Route, jobs: list[LeasedJob]) -> list[BatchItem[Any]]:
-        """A batch starts: the items that are still ours and whose payloads can be read."""
+        """Starts a batch; returns the items that are still leased and can be read."""
         items = []
         for job in jobs:
             context = self.start(job)
@@ -70,9 +70,9 @@ class Shop:
                 self.end(context)
         return items
 
-    def settle_batch(self, items: Sequence[BatchItem[Any]], said: Any) -> None:
-        """What a batch handler returned: a sequence in order, or a mapping by id."""
-        answers, why = _answers(items, said)
+    def settle_batch(self, items: Sequence[BatchItem[Any]], returned: Any) -> None:
+        """Settles a batch by what its handler returned: answers in order, or by id."""
+        answers, why = _answers(items, returned)
         for item in items:
             if item.id in answers:
                 self.settle(item.context, answers[item.id])
@@ -80,42 +80,45 @@ class Shop:
                 self.settle_error(item.context, Forgotten(why))
 
     def settle(self, context: Context, value: Any) -> None:
-        """One value, outcome or exception becomes a job's end."""
+        """Settles a job by a value, outcome or exception."""
         if isinstance(value, BaseException) and not isinstance(value, Outcome):
             self.settle_error(context, value)
             return
         try:
-            settle_value(self.desk, context, value)
-        except Exception as error:  # noqa: BLE001  # then it is a failure, which can be told
+            settle_value(self.session, context, value)
+        except Exception as error:  # noqa: BLE001  # then the job fails
             self.settle_error(context, error)
 
     def settle_error(self, context: Context, error: BaseException) -> None:
-        """One error becomes a job's end."""
+        """Settles a job by an exception."""
         try:
-            settle_error(self.desk, context, error)
+            settle_error(self.session, context, error)
         except Exception:
             logger.exception("the error of job %d cannot be told: it fails without", context.id)
-            self.desk.settle(fail_item(context.job, type(error).__name__))
+            self.session.settle(fail_item(context.job, type(error).__name__))
 
     def stop(self, leases: Iterable[tuple[int, int]], reason: CancelReason) -> None:
-        """The handlers of these jobs, where they run, should stop."""
+        """Asks the handlers of these jobs to stop, where they run."""
         for lease in leases:
             context = self.running.get(lease)
             if context is not None:
                 context.cancel(reason)
 
     def set_deadline(self, deadline: datetime) -> None:
-        """Handlers that run have until then; after that they are told to stop."""
+        """Sets the deadline of all handlers that run."""
         for context in list(self.running.values()):
             context.deadline = deadline
 
 
-def _answers(items: Sequence[BatchItem[Any]], said: Any) -> tuple[Mapping[int, Any], str]:
-    """What was said of each job, by id; and why nothing was of those that are missing."""
-    if isinstance(said, Mapping):
-        return said, "the batch handler returned nothing for this job"
-    if not isinstance(said, Sequence) or isinstance(said, (str, bytes)):
-        return {}, f"the batch handler returned {type(said).__name__}, no sequence and no mapping"
-    if len(said) != len(items):  # whose they are cannot be told: an ack might be another job's
-        return {}, f"the batch handler returned {len(said)} answers for {len(items)} jobs"
-    return {item.id: answer for item, answer in zip(items, said, strict=True)}, ""
+def _answers(items: Sequence[BatchItem[Any]], returned: Any) -> tuple[Mapping[int, Any], str]:
+    """Returns the answers by job id, and the error for jobs without one."""
+    if isinstance(returned, Mapping):
+        return returned, "the batch handler returned nothing for this job"
+    if not isinstance(returned, Sequence) or isinstance(returned, (str, bytes)):
+        return (
+            {},
+            f"the batch handler returned {type(returned).__name__}, no sequence and no mapping",
+        )
+    if len(returned) != len(items):  # which belongs to which job is unknown
+        return {}, f"the batch handler returned {len(returned)} answers for {len(items)} jobs"
+    return {item.id: answer for item, answer in zip(items, returned, strict=True)}, ""
