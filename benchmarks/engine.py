@@ -78,7 +78,7 @@ class World:
     def commit(self) -> None:
         """What happened is on disk, and the outside was told."""
         self.shard.take_entries()
-        self.shard.take_ended()
+        self.shard.take_applied()
         self.shard.committed = self.shard.next_offset - 1
 
     def push_lot(self) -> None:

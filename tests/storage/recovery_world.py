@@ -26,6 +26,7 @@ from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import JournalRow, chain_of
 from tests.storage.ended_store_contract import Reference
 from tests.storage.memory_store import MemoryStore, run
+from tests.unit.engine.effects_of import take_endings
 
 SHARD = 3
 
@@ -79,7 +80,7 @@ class World:
         return JournalRow(SHARD, self.shard.epoch, offset, before, self.chain, blob)
 
     def _write_journal(self, row: JournalRow | None) -> None:
-        endings = self.shard.take_ended()
+        endings = take_endings(self.shard)
         if row is not None:
             run(self.store.commit([row]))
             self.shard.committed = row.offset

@@ -1,7 +1,7 @@
-"""Endings: what a shard tells the outside about jobs that ended, in order.
+"""Endings: the effects of facts on jobs that ended.
 
-The finished file keeps them, waiters and watchers are told of them. They follow from the facts, so
-a recovered journal yields the same endings again: whoever keeps them must not mind a repeat.
+The ended store keeps them, and waiters and watchers are notified. A recovered journal yields the
+same endings again: writing one twice must do no harm.
 
 Jobs that ended alike share one entry. It holds the jobs themselves, which nothing changes any
 more, or the lot they stood in, whose options and payloads never change.
@@ -9,10 +9,10 @@ more, or the lot they stood in, whose options and payloads never change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from jobline_server.engine.entries import Fact, JobRecord
+from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
@@ -94,6 +94,3 @@ class QueueGone:
 
 
 Ending = RunsEnded | JobsEnded | EndedChange | QueueGone
-
-Happened = tuple[Fact, Sequence[Ending]]
-"""A fact, and the endings that followed from it."""

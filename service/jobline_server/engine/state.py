@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
 from jobline_server.engine.delayed import Delayed
-from jobline_server.engine.endings import Ending, Happened
-from jobline_server.engine.entries import Fact
+from jobline_server.engine.effects import Effect, QueueWoken, Revoked
 from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
@@ -115,27 +114,18 @@ class ShardState:
         self.mono_ms = 0
         self.committed = 0
         self.next_offset = 1
-        self.entries: list[Fact] = []
-        # All facts with their endings, for watchers: those of the journal, and volatile ones.
-        self.happened: list[Happened] = []
-        self.happened_volatile: list[Happened] = []
-        self.ended: list[Ending] = []
-        self.revoked: list[tuple[Holder, int, int, RevokeReason]] = []
-        self.ready_queues: dict[Queue, None] = {}
+        self.effects: list[Effect] = []
+        """Those of the fact that is being applied."""
         self.changes = Changes()
 
-    def has_uncommitted(self) -> bool:
-        """Whether anything that was decided is not on disk yet."""
-        return bool(self.entries) or self.next_offset > self.committed + 1
-
     def wake(self, queue: Queue) -> None:
-        """A queue may have something to hand out; in the order in which this was said."""
-        self.ready_queues[queue] = None
+        """Notes as an effect that a queue may have something to dispatch."""
+        self.effects.append(QueueWoken(queue))
 
-    def take_ready_queues(self) -> list[Queue]:
-        """Hands over the queues that may have something to hand out."""
-        ready_queues, self.ready_queues = self.ready_queues, {}
-        return list(ready_queues)
+    def revoke(self, lease: Job | RunLease, job_id: int, reason: RevokeReason) -> None:
+        """Notes as an effect that the holder of a lease should stop working on a job."""
+        if lease.holder is not None:
+            self.effects.append(Revoked(lease.holder, job_id, lease.delivery, reason))
 
     def holds_keys(self) -> bool:
         """Whether anything is known by a key or from a producer, whose window may end."""

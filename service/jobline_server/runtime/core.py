@@ -66,6 +66,7 @@ class Core:
         """
         self._listeners: list[tuple[Record, Listener]] = []
         self._dispatches = self.loops.record("hand_outs")
+        self._woken: dict[Shard, dict[Queue, None]] = {}
         self._failing: Shard | None = None
 
     def listen(self, name: str, listener: Listener) -> None:
@@ -135,33 +136,37 @@ class Core:
             self.timers.set()
 
     def leased(self, shard: Shard) -> None:
-        """Jobs of a shard were handed out: their facts are written soon. Those of volatile jobs are
-        told soon, not at once: this is called in the midst of telling others.
+        """Jobs of a shard were handed out: their facts are written soon. Of volatile jobs listeners
+        are notified soon, not at once: this is called while they are being notified.
         """
         if shard.entries:
             self.commits.request_commit()
-        elif shard.happened_volatile:
-            asyncio.get_running_loop().call_soon(self._tell_volatile, shard)
+        elif shard.applied:
+            asyncio.get_running_loop().call_soon(self._notify_of_volatile, shard)
 
-    def _tell_volatile(self, shard: Shard) -> None:
-        if shard.happened_volatile and not shard.has_uncommitted():
-            self._tell([self._volatile_batch(shard)])
+    def _notify_of_volatile(self, shard: Shard) -> None:
+        if shard.applied and not shard.entries:
+            self._notify([self._volatile_batch(shard)])
 
     @staticmethod
     def _volatile_batch(shard: Shard) -> CommittedBatch:
-        """What happened without a commit. While one is under way only endings are told: nothing of
-        a job is told before its push.
-        """
-        volatile = [] if shard.has_uncommitted() else shard.take_happened()[1]
-        return CommittedBatch(shard, shard.committed, (), shard.take_ended(), volatile)
+        """What happened to jobs that need no commit."""
+        return CommittedBatch(shard, shard.committed, shard.take_applied(), is_commit=False)
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
-        """A commit is on disk: who keeps, watches or waits is told, then jobs are handed out."""
-        self._tell(batches)
+        """A commit is on disk: notifies listeners, then hands out jobs."""
+        self._notify(batches)
         for batch in batches:
             self.serve(batch.shard)
 
-    def _tell(self, batches: Sequence[CommittedBatch]) -> None:
+    def wake(self, shard: Shard, queue: Queue) -> None:
+        """A queue may have something to hand out; `serve` looks at queues in this order."""
+        self._woken.setdefault(shard, {})[queue] = None
+
+    def _notify(self, batches: Sequence[CommittedBatch]) -> None:
+        for batch in batches:
+            if batch.woken:
+                self._woken.setdefault(batch.shard, {}).update(batch.woken)
         for record, listener in self._listeners:
             try:
                 listener(batches)
@@ -175,18 +180,18 @@ class Core:
         that fails is tried again after the next commit, or when the timers are looked at.
         """
         failed = False
-        for queue in shard.take_ready_queues():
-            if not queue.ready or queue.paused:
+        for queue in self._woken.pop(shard, ()):
+            if not queue.ready or queue.paused or shard.queues.get(queue.name) is not queue:
                 continue
             try:
                 wanted = self.dispatch_ready(shard, queue)
             except Exception as error:  # noqa: BLE001  # other queues are served all the same
                 self._dispatches.failed(error)
                 failed, wanted = True, False
-                shard.wake(queue)
+                self.wake(shard, queue)
             if wanted and shard.has_uncommitted():
                 # What is left may only wait for its commit: the one under way, or the next.
-                shard.wake(queue)
+                self.wake(shard, queue)
         if failed:
             self._failing = shard
         elif shard is self._failing:

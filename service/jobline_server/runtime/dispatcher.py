@@ -116,11 +116,10 @@ class Dispatcher:
             if queue is not None and queue.ready and not queue.paused:
                 yield shard, queue, most
 
-    @staticmethod
-    def _wake_uncommitted(shard: Shard, queue: Queue) -> None:
+    def _wake_uncommitted(self, shard: Shard, queue: Queue) -> None:
         """What only waits for its commit is looked at again after that."""
         if queue.ready and shard.has_uncommitted():
-            shard.wake(queue)
+            self._core.wake(shard, queue)
 
     def give(self, shard: Shard, queue: Queue, taker: Consumer, most: int) -> int:
         """Leases at most `most` jobs of a queue to a consumer; returns how many."""
@@ -156,7 +155,7 @@ class Dispatcher:
 
     def _put_off(self, shard: Shard, queue: Queue) -> None:
         """A queue is served in the next iteration of the loop."""
-        shard.wake(queue)
+        self._core.wake(shard, queue)
         self._late[shard] = None
 
     def _renew(self) -> None:

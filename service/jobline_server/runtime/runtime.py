@@ -113,7 +113,7 @@ class Runtime:
         core.listen("commit_evictions", self.evictions.on_committed)
         core.listen("commit_watchers", self.feed.on_committed)
         core.listen("commit_spans", core.durations.on_committed)
-        core.listen("commit_revokes", lambda _batches: self.streams.tell_revoked())
+        core.listen("commit_revokes", self.streams.on_committed)
         self.pushes = PushBatcher(core)
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settles)

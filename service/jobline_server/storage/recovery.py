@@ -27,7 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from google.protobuf.message import DecodeError
 
 from jobline_server.engine.decide.expiry import restart_leases
-from jobline_server.engine.endings import Ending, Happened
+from jobline_server.engine.effects import Applied, Effect, endings_of
+from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
@@ -48,13 +49,13 @@ from jobline_server.storage.store import (
 __all__ = ["Recovery", "Report", "SetApart", "recover_shard"]
 
 
-Witness = Callable[[int, Sequence[Happened], int], None]
+Witness = Callable[[int, Sequence[Applied], int], None]
 """Is told what happened in a row of the journal, with its offset and the size of its blob. Where an
 item was set apart nobody knows that, and it is told nothing.
 """
 
 
-def _nobody(_offset: int, _happened: Sequence[Happened], _blob_bytes: int) -> None:
+def _nobody(_offset: int, _happened: Sequence[Applied], _blob_bytes: int) -> None:
     """Nobody watches."""
 
 
@@ -72,6 +73,7 @@ class Recovery:
         self._shard = Shard(image.row.shard, epoch=image.row.epoch, load=load)
         self._loader = Loader(self._shard, report)
         self._loaded = False
+        self._endings: list[Ending] = []
         self.segments = self._loader.segments
         self.journal_bytes = 0
 
@@ -89,24 +91,25 @@ class Recovery:
             except (DecodeError, UnknownFact, LookupError, ValueError) as error:
                 message = f"shard {row.shard}: journal row {row.offset} cannot be understood"
                 raise DataLoss(message) from error
-            happened: list[Happened] = []
+            applied: list[Applied] = []
             try:
                 for fact in facts:
-                    told = len(self._shard.ended)
-                    replay(fact, row.offset)
-                    happened.append((fact, self._shard.ended[told:]))
+                    effects = replay(fact, row.offset)
+                    self._endings += endings_of(effects)
+                    applied.append(Applied(fact, row.offset, effects))
             except (IllegalMove, LookupError) as error:
                 message = f"shard {row.shard}: journal row {row.offset} does not fit: {error}"
                 raise DataLoss(message) from error
             self._shard.next_offset = row.offset + 1
             self.journal_bytes += len(row.blob)
             if not self._loader.damaged:
-                self._witness(row.offset, happened, len(row.blob))
+                self._witness(row.offset, applied, len(row.blob))
 
     def take_endings(self) -> list[Ending]:
         """What ended since the checkpoint, in order, for the finished file."""
         self._end_items()
-        return self._shard.take_ended()
+        endings, self._endings = self._endings, []
+        return endings
 
     def finish(self, ended: Mapping[str, Mapping[JobState, int]], now: Now) -> Shard:
         """The shard, open. `ended` are the finished file's counts by queue and state."""
@@ -115,8 +118,6 @@ class Recovery:
         shard.committed = row.offset
         shard.next_offset = row.offset + 1
         shard.next_sequence = max(shard.next_sequence, self._image.first_free_id_sequence)
-        shard.revoked.clear()
-        shard.take_ready_queues()
         for session in [name for name, holder in shard.holders.items() if not holder.leases]:
             del shard.holders[session]
         for queue in shard.queues.values():
@@ -136,15 +137,17 @@ class Recovery:
             self._loaded = True
             self._loader.build_lanes()
 
-    def _salvage(self, fact: Fact, offset: int) -> None:
+    def _salvage(self, fact: Fact, offset: int) -> list[Effect]:
+        effects: list[Effect] = []
         for queue in sorted(queues_of(fact)):
             self._loader.queue_of(queue)
         for piece in pieces_of(fact):
             try:
-                self._shard.replay(piece, offset)
+                effects += self._shard.replay(piece, offset)
             except (IllegalMove, LookupError) as error:
                 what = f"a {type(piece).__name__} of journal row {offset}"
                 self._report(SetApart(self._shard.number, what, str(error)))
+        return effects
 
 
 async def recover_shard(

@@ -20,6 +20,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
 from tests.unit.engine import reference_push
+from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
 from tests.unit.engine.reference_jobs import Consumer, ModelJob
 from tests.unit.engine.reference_model import ReferenceModel
 from tests.unit.engine.world import records_of
@@ -110,10 +111,10 @@ class SideBySide:
     def tick(self) -> None:
         """Does what is due in both; holders are looked at in the engine's order, which is free."""
         self.begin()
-        before = len(self.shard.revoked)
+        before = len(revoked_in(self.shard))
         while timers.tick(self.shard, self.now):
             pass
-        revoked = self.shard.revoked[before:]
+        revoked = revoked_in(self.shard)[before:]
         workers = dict.fromkeys(holder.worker for holder, *_ in revoked)
         active = self.model.live(JobState.ACTIVE)
         consumers = {job.holder.worker: job.holder for job in active if job.holder}
@@ -158,8 +159,8 @@ class SideBySide:
             name: one for name, one in self.sessions.items() if name in self.shard.holders
         }
         # What the journal tells of endings is told again; whoever keeps them does not mind.
-        self.shard.take_ended()
-        self.shard.revoked.clear()
+        take_endings(self.shard)
+        forget_revoked(self.shard)
 
     # Comparing.
 
@@ -176,9 +177,9 @@ class SideBySide:
         live = self.model.live(*LIVE)
         assert self.shard.load.live_jobs == len(live)
         assert self.shard.load.payload_bytes == sum(len(job.payload) for job in live)
-        revoked = [(holder.worker, *rest) for holder, *rest in self.shard.revoked]
+        revoked = [(holder.worker, *rest) for holder, *rest in revoked_in(self.shard)]
         assert sorted(revoked) == sorted(self.expected_revokes)
-        self.shard.revoked.clear()
+        forget_revoked(self.shard)
         self.expected_revokes.clear()
         self._note_reached(live)
 
@@ -207,7 +208,7 @@ class SideBySide:
 
     def note_endings(self) -> None:
         """Takes what ended to where it is kept."""
-        for ending in self.shard.take_ended():
+        for ending in take_endings(self.shard):
             for state, record in records_of(ending):
                 self.kept[record.id] = (state, record)
 

@@ -9,6 +9,7 @@ from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.endings import RunsEnded
 from jobline_server.engine.entries import JobsCompleted
 from jobline_server.engine.values import AckLevel, JobState, SettleOutcome
+from tests.unit.engine.effects_of import take_endings
 from tests.unit.engine.world import leases_of
 
 LOST, NOT_FOUND = SettleOutcome.LEASE_LOST, SettleOutcome.NOT_FOUND
@@ -96,7 +97,7 @@ def test_results_are_kept_with_their_jobs(world, held):
     """Those with a result end on their own, their neighbours as runs between them."""
     ids = [job_id for job_id, _ in held]
     world.ack(held, {ids[0]: b"first", ids[2]: b"third"})
-    ended = world.shard.take_ended()
+    ended = take_endings(world.shard)
     runs = [(one.starts, one.counts) for one in ended if isinstance(one, RunsEnded)]
     assert runs == [([ids[1], ids[3]], [1, 2]), ([ids[5]], [3])]
     results = {

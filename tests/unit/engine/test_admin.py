@@ -19,6 +19,7 @@ from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsCancelled
 from jobline_server.engine.values import AckLevel, JobState, LeaseReason, RevokeReason
+from tests.unit.engine.effects_of import revoked_in, take_endings
 from tests.unit.engine.world import World
 
 
@@ -88,7 +89,7 @@ def test_workers_of_active_jobs_are_asked_to_stop(world):
     holder = world.session()
     delivery = world.lease(holder=holder).runs[0].delivery
     assert decide_cancel(world.shard, world.now, [first_id]) == (0, 1, [])
-    assert world.shard.revoked == [(holder, first_id, delivery, RevokeReason.CANCELLED)]
+    assert revoked_in(world.shard) == [(holder, first_id, delivery, RevokeReason.CANCELLED)]
     assert world.state(first_id) is JobState.ACTIVE
 
 
@@ -183,7 +184,7 @@ def test_ended_jobs_become_stale_and_are_deleted(world):
     assert world.queue().ended == {JobState.DEAD: 0, JobState.STALE: 1}
     decide_delete_ended(world.shard, world.now, "q", JobState.STALE, runs)
     assert world.queue().ended == {JobState.DEAD: 0, JobState.STALE: 0}
-    changes = [ending for ending in world.shard.take_ended() if isinstance(ending, EndedChange)]
+    changes = [ending for ending in take_endings(world.shard) if isinstance(ending, EndedChange)]
     assert [change.state for change in changes] == [JobState.STALE, None]
 
 

@@ -20,6 +20,7 @@ from jobline_server.engine.values import (
     JobState,
     Retention,
 )
+from tests.unit.engine.effects_of import take_endings
 from tests.unit.engine.world import ERROR, FIRST_DELIVERY, WALL_MS
 
 COMPLETED, CANCELLED, READY = JobState.COMPLETED, JobState.CANCELLED, JobState.READY
@@ -39,7 +40,7 @@ def complete(world, *runs, results=None):
     left = results or {}
     starts, counts = [start for start, _ in runs], [count for _, count in runs]
     world.shard.emit(JobsCompleted(WALL_MS, starts, counts, list(left), list(left.values())))
-    return world.shard.take_ended()
+    return take_endings(world.shard)
 
 
 def test_members_that_completed_share_one_ending(world, run):
@@ -147,7 +148,7 @@ def test_what_is_not_leased_cannot_complete(world, run):
 )
 def test_dead_job_used_up_what_it_died_of(world, run, reason, outcome, budgets):
     world.shard.emit(JobDied(WALL_MS, run, reason, ERROR))
-    [ended] = world.shard.take_ended()
+    [ended] = take_endings(world.shard)
     record = ended.record(ended.jobs[0])
     assert (record.attempts, record.stalls, world.queue().failed_total) == budgets
     assert (record.reason, record.error, record.history[0].outcome) == (reason, ERROR, outcome)
@@ -195,7 +196,7 @@ def test_waiting_jobs_are_deleted_without_an_ending(world):
     lot, single, delayed = world.plain(b"1", b"2").first_id, world.row(), world.row(delay_ms=9)
     world.shard.emit(JobsDeleted(WALL_MS, "q", READY, [lot + 1, single], [1, 1]))
     world.shard.emit(JobsDeleted(WALL_MS, "q", JobState.SCHEDULED, [delayed], [1]))
-    assert (world.shard.take_ended(), world.counts()) == ([], (0, 1, 0))
+    assert (take_endings(world.shard), world.counts()) == ([], (0, 1, 0))
     world.check()
 
 
@@ -208,7 +209,7 @@ def test_ended_jobs_are_staled_and_deleted_by_number(world, run):
         EndedChange(JobState.STALE, [run], [3], WALL_MS),
         EndedChange(None, [run], [2], WALL_MS),
     ]
-    assert world.shard.take_ended() == changes
+    assert take_endings(world.shard) == changes
 
 
 def test_active_jobs_are_not_staled(world, run):

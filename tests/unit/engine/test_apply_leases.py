@@ -22,6 +22,7 @@ from jobline_server.engine.values import (
     ReleaseReason,
     RevokeReason,
 )
+from tests.unit.engine.effects_of import revoked_in
 from tests.unit.engine.world import ERROR, FIRST_DELIVERY, WALL_MS
 
 READY, ACTIVE, SCHEDULED = JobState.READY, JobState.ACTIVE, JobState.SCHEDULED
@@ -172,11 +173,11 @@ def test_report_changes_what_it_names(world, active):
 def test_cancel_is_asked_of_whoever_has_the_job(world, active):
     world.shard.emit(CancelRequested(WALL_MS, "q", active))
     [holder] = world.shard.holders.values()
-    told = [(who, job_id, reason) for who, job_id, _, reason in world.shard.revoked]
+    told = [(who, job_id, reason) for who, job_id, _, reason in revoked_in(world.shard)]
     assert told == [(holder, job_id, RevokeReason.CANCELLED) for job_id in active]
     waiting = world.row()
     world.shard.emit(CancelRequested(WALL_MS, "q", [waiting]))
-    assert len(world.shard.revoked) == 3
+    assert len(revoked_in(world.shard)) == 3
 
 
 def test_attempt_keeps_the_version_of_its_worker(world):

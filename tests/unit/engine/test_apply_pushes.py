@@ -23,6 +23,7 @@ from jobline_server.engine.values import (
     JobOptions,
     JobState,
 )
+from tests.unit.engine.effects_of import take_endings
 from tests.unit.engine.world import WALL_MS
 
 MAIL, REPORT = JobOptions(name="mail"), JobOptions(name="report", priority=1)
@@ -126,7 +127,7 @@ def test_retried_job_keeps_its_history_and_checkpoint(world, shard):
     job = shard.jobs[record.id]
     assert (job.delivery, job.job_key, job.details.history) == (9, "k", (attempt,))
     assert (job.details.worker_checkpoint, world.queue().ended) == (b"c", {JobState.DEAD: -1})
-    assert shard.take_ended() == [EndedChange(None, [record.id], [1], WALL_MS)]
+    assert take_endings(shard) == [EndedChange(None, [record.id], [1], WALL_MS)]
 
 
 def test_retried_job_without_a_past_shares_the_details_of_all(shard):

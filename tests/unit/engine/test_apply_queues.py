@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobline_server.engine.endings import QueueGone
 from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
 from jobline_server.engine.values import DEFAULT_SETTINGS, QueueSettings, RevokeReason
+from tests.unit.engine.effects_of import revoked_in, take_endings, take_woken
 from tests.unit.engine.world import WALL_MS
 
 
@@ -27,9 +28,9 @@ def test_resumed_queue_is_woken(world):
     world.row()
     world.shard.emit(QueuePaused(WALL_MS, "q", "ann", "why"))
     assert world.queue().paused_by == "ann"
-    world.shard.take_ready_queues()
+    take_woken(world.shard)
     world.shard.emit(QueueResumed(WALL_MS, "q"))
-    assert world.shard.take_ready_queues() == [world.queue()]
+    assert take_woken(world.shard) == [world.queue()]
 
 
 def test_deleted_queue_takes_its_jobs_along_and_no_others(world):
@@ -42,8 +43,8 @@ def test_deleted_queue_takes_its_jobs_along_and_no_others(world):
     world.shard.jobs[single].stored = world.queue().stored = True
     world.shard.emit(QueueDeleted(WALL_MS, "q"))
     assert (set(world.shard.jobs), set(world.shard.lots.lots)) == ({other}, {lot})
-    assert {reason for *_, reason in world.shard.revoked} == {RevokeReason.QUEUE_DELETED}
-    assert (len(world.shard.revoked), holder.in_flight.jobs, holder.leases) == (3, 0, {})
+    assert {reason for *_, reason in revoked_in(world.shard)} == {RevokeReason.QUEUE_DELETED}
+    assert (len(revoked_in(world.shard)), holder.in_flight.jobs, holder.leases) == (3, 0, {})
     assert world.shard.changes.deleted_jobs == [single]
     assert len(world.shard.changes.deleted_queues) == 1
     world.check()
@@ -63,6 +64,6 @@ def test_stored_lot_of_a_deleted_queue_is_buried(world):
 def test_deleted_empty_queue_leaves_word(world):
     world.shard.emit(QueueChanged(WALL_MS, "q", DEFAULT_SETTINGS, created_number=1))
     world.shard.emit(QueueDeleted(WALL_MS, "q"))
-    assert world.shard.take_ended() == [QueueGone("q", WALL_MS)]
+    assert take_endings(world.shard) == [QueueGone("q", WALL_MS)]
     assert world.shard.changes.queues == set()
     assert world.shard.changes.deleted_queues == []

@@ -24,6 +24,7 @@ from jobline_server.engine.values import (
     Retention,
     RevokeReason,
 )
+from tests.unit.engine.effects_of import revoked_in, take_endings
 from tests.unit.engine.world import leases_of
 
 HOUR_MS = 3_600_000
@@ -119,14 +120,14 @@ def test_queue_with_active_jobs_is_deleted_only_by_force(world):
     assert decide_delete_queue(world.shard, world.now, "q", force=True) == 5
     assert (world.shard.queues, world.shard.load.live_jobs) == ({}, 0)
     assert holder.in_flight.jobs == 0
-    assert {reason for *_, reason in world.shard.revoked} == {RevokeReason.QUEUE_DELETED}
+    assert {reason for *_, reason in revoked_in(world.shard)} == {RevokeReason.QUEUE_DELETED}
     world.check()
 
 
 def test_ended_jobs_go_with_their_queue_and_count(world):
     world.ack([(world.row(), world.one().delivery)])
     assert decide_delete_queue(world.shard, world.now, "q", force=False) == 1
-    assert QueueGone("q", world.now.wall_ms) in world.shard.take_ended()
+    assert QueueGone("q", world.now.wall_ms) in take_endings(world.shard)
 
 
 def test_queue_with_settings_or_paused_does_not_vanish(world):
@@ -157,9 +158,9 @@ def test_active_jobs_are_deleted_with_their_queue_in_slices(world):
     assert [(fact.starts, fact.counts) for fact in facts] == [
         ([first_id, first_id + 3, single], [2, 1, 1])
     ]
-    revoked = {(job_id, delivery) for _, job_id, delivery, _ in world.shard.revoked}
+    revoked = {(job_id, delivery) for _, job_id, delivery, _ in revoked_in(world.shard)}
     assert revoked == {(one, leased[one]) for one in ids if one in leased}
-    assert {why for *_, why in world.shard.revoked} == {RevokeReason.QUEUE_DELETED}
+    assert {why for *_, why in revoked_in(world.shard)} == {RevokeReason.QUEUE_DELETED}
     assert world.counts() == (0, 0, 1)
     world.check()
     assert decide_delete_queue(world.shard, world.now, "q", force=True) == 1

@@ -9,6 +9,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import AckLevel, EndReason, JobState
+from tests.unit.engine.effects_of import take_woken
 
 
 def test_facts_of_a_turn_share_the_next_offset(world):
@@ -75,8 +76,8 @@ def test_woken_queues_come_once_and_in_order(world):
     world.plain(b"1", queue="a")
     world.plain(b"2", queue="b")
     world.plain(b"3", queue="a")
-    assert [queue.name for queue in world.shard.take_ready_queues()] == ["a", "b"]
-    assert world.shard.take_ready_queues() == []
+    assert [queue.name for queue in take_woken(world.shard)] == ["a", "b"]
+    assert take_woken(world.shard) == []
 
 
 def test_endings_are_handed_over_once(world):

@@ -18,6 +18,7 @@ from jobline_server.engine.values import (
     RevokeReason,
 )
 from tests.pushed_rows import NewJob
+from tests.unit.engine.effects_of import revoked_in
 
 LEASE_MS = 30_000
 ACTIVE, READY = JobState.ACTIVE, JobState.READY
@@ -134,7 +135,7 @@ def test_worker_is_told_of_every_lease_it_lost(world):
     delivery = world.lease(holder=holder).runs[0].delivery
     world.tick(2 * LEASE_MS)
     lost = RevokeReason.LEASE_LOST
-    assert world.shard.revoked == [(holder, first_id + i, delivery, lost) for i in range(2)]
+    assert revoked_in(world.shard) == [(holder, first_id + i, delivery, lost) for i in range(2)]
 
 
 def test_cancelled_job_whose_lease_ends_is_cancelled(world):

@@ -42,6 +42,7 @@ from jobline_server.engine.values import (
     QueueSettings,
 )
 from tests.pushed_rows import NewJob, rows_of
+from tests.unit.engine.effects_of import take_endings
 
 WALL_MS = 1_800_000_000_000
 MONO_MS = 1_000_000
@@ -225,7 +226,7 @@ class World:
         """What ended since this was asked last, as the finished file would keep it."""
         return {
             record.id: (state, record)
-            for ending in self.shard.take_ended()
+            for ending in take_endings(self.shard)
             for state, record in records_of(ending)
         }
 

@@ -19,7 +19,7 @@ def happened(runtime: Runtime) -> list[tuple[int, int]]:
     shard.take_entries()
     return [
         (run.shared.kind, job_id)
-        for run in event_runs(0, 0, shard.take_happened()[0])
+        for run in event_runs(0, 0, shard.take_applied())
         for start, count in zip(run.starts, run.counts, strict=True)
         for job_id in range(start, start + count)
     ]
@@ -46,7 +46,7 @@ async def test_small_pushes_at_the_same_time_are_one_run(runtime: Runtime) -> No
         push = Push(queue, JobOptions(name=name), payloads=Payloads.of([b"1", b"2"]))
         decide_push(shard, now, push)
     shard.take_entries()
-    runs = event_runs(0, 0, shard.take_happened()[0])
+    runs = event_runs(0, 0, shard.take_applied())
     pushed = [run for run in runs if run.shared.kind == EventKind.EVENT_KIND_PUSHED]
     assert [(run.shared.queue, run.shared.name, run.total) for run in pushed] == [
         ("mail", "a", 4),

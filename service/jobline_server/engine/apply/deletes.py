@@ -29,7 +29,7 @@ def apply_jobs_aged_out(shard: ShardState, fact: JobsAgedOut, _offset: int) -> N
     ended, count = shard.queues[fact.queue].ended, sum(fact.counts)
     ended[fact.state] = ended.get(fact.state, 0) - count
     ended[JobState.STALE] = ended.get(JobState.STALE, 0) + count
-    shard.ended.append(EndedChange(JobState.STALE, fact.starts, fact.counts, fact.at_ms))
+    shard.effects.append(EndedChange(JobState.STALE, fact.starts, fact.counts, fact.at_ms))
 
 
 def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> None:
@@ -41,7 +41,7 @@ def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> No
     if fact.state not in WAITING_STATES:
         ended = shard.queues[fact.queue].ended
         ended[fact.state] = ended.get(fact.state, 0) - sum(fact.counts)
-        shard.ended.append(EndedChange(None, fact.starts, fact.counts, fact.at_ms))
+        shard.effects.append(EndedChange(None, fact.starts, fact.counts, fact.at_ms))
         return
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     _drop_singles(shard, jobs)
@@ -57,7 +57,7 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
     for job in jobs:
         if job.holder is None:
             raise IllegalMove(f"job {job.id} is not leased")
-        shard.revoked.append((job.holder, job.id, job.delivery, RevokeReason.QUEUE_DELETED))
+        shard.revoke(job, job.id, RevokeReason.QUEUE_DELETED)
     _drop_singles(shard, jobs)
     for lease, starts, counts in by_lease(shard, runs):
         total, payload_bytes = settle_members(lease, starts, counts)
@@ -65,8 +65,7 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
         drop_members(shard, lease.lot, total, payload_bytes)
         for first_id, count in zip(starts, counts, strict=True):
             for job_id in range(first_id, first_id + count):
-                revoked = (lease.holder, job_id, lease.delivery, RevokeReason.QUEUE_DELETED)
-                shard.revoked.append(revoked)
+                shard.revoke(lease, job_id, RevokeReason.QUEUE_DELETED)
 
 
 def _drop_singles(shard: ShardState, jobs: list[Job]) -> None:

@@ -34,6 +34,7 @@ from jobline_server.engine.values import (
     EndReason,
     JobError,
     JobState,
+    RevokeReason,
 )
 
 NO_RESULTS: Mapping[int, bytes] = MappingProxyType({})
@@ -111,7 +112,7 @@ def _complete_members(
     if results:
         jobs = [member_of(lease, first_id, state) for first_id in starts if first_id in results]
         if jobs:
-            shard.ended.append(JobsEnded(state, jobs, at_ms, kept, results))
+            shard.effects.append(JobsEnded(state, jobs, at_ms, kept, results))
             runs = zip(starts, counts, strict=True)
             rest = [run for run in runs if run[0] not in results]
             starts, counts = [start for start, _ in rest], [count for _, count in rest]
@@ -119,7 +120,7 @@ def _complete_members(
         delivery, worker = lease.delivery, lease.holder.worker
         ended = RunsEnded(lot, state, starts, counts, at_ms, delivery, worker, kept)
         ended.leased_ms = lease.leased_ms
-        shard.ended.append(ended)
+        shard.effects.append(ended)
     count_active(shard, queue, -total)
     queue.completed_total += total
     _count_ended(queue, state, total, kept=kept)
@@ -158,7 +159,7 @@ def end_jobs(
             if ended:
                 _count_ended(queue, state, len(ended), kept=is_kept)
                 ending = JobsEnded(state, ended, at_ms, is_kept, results, reason, error, before)
-                shard.ended.append(ending)
+                shard.effects.append(ending)
         if move is Move.COMPLETED:
             queue.completed_total += len(group)
         drop_jobs(shard, queue, group)
@@ -214,6 +215,7 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
     outcome = AttemptOutcome.STALLED if stalled else AttemptOutcome.FAILED
     note_attempt(job, fact.at_ms, outcome, fact.error)
     if stalled:
+        shard.revoke(job, job.id, RevokeReason.LEASE_LOST)
         job.stalls += 1
     else:
         job.attempts += 1
@@ -255,7 +257,7 @@ def _cancel_members(shard: ShardState, first_id: int, count: int, at_ms: int) ->
     kept = _is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
     ended = RunsEnded(lot, state, [first_id], [count], at_ms, 0, "", kept, before)
-    shard.ended.append(ended)
+    shard.effects.append(ended)
     drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
 
 

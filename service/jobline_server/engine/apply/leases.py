@@ -164,6 +164,10 @@ def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:
 def apply_jobs_stalled(shard: ShardState, fact: JobsStalled, offset: int) -> None:
     """Leases were lost."""
     moves = Move.STALLED, Move.STALLED_WAIT
+    for job_id in fact.ids:
+        lease, _ = shard.find_lease(job_id)
+        if lease is not None:
+            shard.revoke(lease, job_id, RevokeReason.LEASE_LOST)
     for job in _given_back(shard, fact, offset, moves, AttemptOutcome.STALLED):
         job.stalls += 1
         job.lease_reason = LeaseReason.STALLED
@@ -266,6 +270,5 @@ def apply_cancel_requested(shard: ShardState, fact: CancelRequested, _offset: in
     for job_id in fact.ids:
         job = single(shard, job_id)
         job.cancel_requested = True
-        if job.holder is not None:
-            shard.revoked.append((job.holder, job.id, job.delivery, RevokeReason.CANCELLED))
+        shard.revoke(job, job.id, RevokeReason.CANCELLED)
         mark_job(shard, job)

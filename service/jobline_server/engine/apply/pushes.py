@@ -222,7 +222,7 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         add_jobs(shard, queue, jobs)
         put_at_tail(shard, queue, jobs, offset)
     shard.changes.jobs.add_many([record.id for record in fact.jobs], None)
-    shard.ended.append(EndedChange(None, *_as_runs(fact.jobs), fact.at_ms))
+    shard.effects.append(EndedChange(None, *_as_runs(fact.jobs), fact.at_ms))
 
 
 def _as_runs(records: list[JobRecord]) -> tuple[list[int], list[int]]:

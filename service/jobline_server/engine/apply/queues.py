@@ -57,8 +57,7 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
                 live += item.live_runs()
                 _drop_lot(shard, item)
         shard.unschedule(sum([1 for item in items if item.run_at_ms]))
-    shard.ready_queues.pop(queue, None)
-    shard.ended.append(QueueGone(fact.queue, fact.at_ms, live))
+    shard.effects.append(QueueGone(fact.queue, fact.at_ms, live))
     shard.changes.queues.discard(fact.queue)
     if queue.stored:
         shard.changes.deleted_queues.append(queue.number)
@@ -67,7 +66,7 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
 def _drop_job(shard: ShardState, job: Job) -> None:
     if job.holder is not None:
         holder = job.holder
-        shard.revoked.append((holder, job.id, job.delivery, RevokeReason.QUEUE_DELETED))
+        shard.revoke(job, job.id, RevokeReason.QUEUE_DELETED)
         holder.settle(1, len(job.payload))
         del holder.leases[job.id]
         job.holder = None
@@ -88,4 +87,4 @@ def _revoke(shard: ShardState, lease: RunLease) -> None:
     holder.settle(*lease.unfinished())
     del holder.leases[run_key(lease)]
     for job_id in lease.open_ids():
-        shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.QUEUE_DELETED))
+        shard.revoke(lease, job_id, RevokeReason.QUEUE_DELETED)

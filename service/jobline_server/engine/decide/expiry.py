@@ -16,7 +16,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import EndReason, Now, RevokeReason
+from jobline_server.engine.values import EndReason, Now
 
 _Kind = tuple[str, bool, EndReason, str]
 """What the jobs of one fact share: queue, durability, reason, worker."""
@@ -113,8 +113,7 @@ def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
     stalled: list[tuple[_Lost, int]] = []
     cancelled: tuple[list[int], list[int]] = ([], [])
     for one in lost:
-        lease, job_id, holder = one
-        shard.revoked.append((holder, job_id, lease.delivery, RevokeReason.LEASE_LOST))
+        lease, job_id, _ = one
         owner = one.owner
         stalls = lease.stalls + 1 if isinstance(lease, Job) else 1
         if isinstance(lease, Job) and lease.cancel_requested:

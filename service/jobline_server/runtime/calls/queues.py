@@ -155,7 +155,7 @@ class Queues:
             found.deleting = False
             del self._deletes[queue]
             over.set()
-            shard.wake(found)
+            self._core.wake(shard, found)
             self._core.serve(shard)
         await self._core.commits.wait()
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from zlib import crc32
 
 from jobline_server.dispatch.frames import Goaway, Open
@@ -14,6 +14,7 @@ from jobline_server.engine.values import RevokeReason
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.calls.settles import Settles
 from jobline_server.runtime.calls.worker_stream import WorkerStream
+from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 
@@ -111,12 +112,13 @@ class Streams:
             del self.ports[port.session.session_id]
         self._changed.set()
 
-    def tell_revoked(self) -> None:
-        """Workers are told of leases that they should stop working on."""
+    def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
+        """Notifies workers of leases that they should stop working on."""
+        if not any(batch.revoked for batch in batches):
+            return
         now = self._core.now()
-        for shard in self._core.shards:
-            revoked, shard.revoked = shard.revoked, []
-            for holder, job_id, delivery, reason in revoked:
+        for batch in batches:
+            for holder, job_id, delivery, reason in batch.revoked:
                 port = self.ports.get(holder.session_id) if holder.session_id else None
                 if port is not None:
                     port.revoke(job_id, delivery, reason)

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobline_server.engine.endings import Ending, Happened
+from jobline_server.engine.effects import Applied, QueueWoken, Revoked
+from jobline_server.engine.endings import Ending
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.segments import KeySegments
 
 
-@dataclass(slots=True)
 class CommittedBatch:
-    """What one commit did to one shard; and `volatile`, what happened meanwhile to jobs that are
-    never written. Without `happened` there was no commit: `offset` is that of the last one.
+    """What one commit did to one shard: facts in order with their effects, those of jobs that are
+    never written among them. Without a commit (`is_commit` False) there are only such facts, and
+    `offset` is that of the last commit.
     """
 
-    shard: Shard
-    offset: int
-    happened: Sequence[Happened]
-    endings: Sequence[Ending]
-    volatile: list[Happened]
+    __slots__ = ("applied", "endings", "is_commit", "offset", "revoked", "shard", "woken")
+
+    def __init__(
+        self, shard: Shard, offset: int, applied: list[Applied], *, is_commit: bool
+    ) -> None:
+        self.shard = shard
+        self.offset = offset
+        self.applied = applied
+        self.is_commit = is_commit
+        self.endings: list[Ending] = []
+        self.revoked: list[Revoked] = []
+        self.woken: dict[Queue, None] = {}
+        for one in applied:
+            for effect in one.effects:
+                if isinstance(effect, QueueWoken):
+                    self.woken[effect.queue] = None
+                elif isinstance(effect, Revoked):
+                    self.revoked.append(effect)
+                else:
+                    self.endings.append(effect)
 
 
 @dataclass(slots=True)

@@ -179,9 +179,6 @@ class Commits:
             self.positions[shard_number].id_ceiling = ceiling
         for batch in batches:
             batch.shard.committed = batch.offset
-            if not batch.shard.entries:
-                # What volatile jobs did since the cut waited, so as not to be told before it.
-                batch.volatile += batch.shard.take_happened()[1]
         self._timer.landed()
         self._on_committed(batches)
         answers, self._flying = self._flying, None
@@ -195,8 +192,7 @@ class Commits:
                 continue
             offset = shard.next_offset
             facts = shard.take_entries()
-            happened, volatile = shard.take_happened()
-            batch = CommittedBatch(shard, offset, happened, shard.take_ended(), volatile)
+            batch = CommittedBatch(shard, offset, shard.take_applied(), is_commit=True)
             cuts.append(Cut(batch, facts, position))
             self._writing.append(facts)
             if shard.next_sequence + limits.ID_BLOCK // 2 > position.id_ceiling:

@@ -28,7 +28,7 @@ class Evictions:
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Counts those of committed batches."""
         for batch in batches:
-            for fact, _ in batch.happened:
+            for fact, _, _ in batch.applied:
                 if isinstance(fact, JobsDeleted) and fact.evicted and fact.state is JobState.DEAD:
                     self._evicted(fact.queue, sum(fact.counts), fact.at_ms)
 

@@ -11,23 +11,23 @@ from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine import entries
-from jobline_server.engine.endings import Happened
+from jobline_server.engine.effects import Applied, endings_of
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_endings import ended_runs
 from jobline_server.runtime.watch.event_origin import EventOrigin, cut, singles
 from jobline_server.wire.event_runs import Columns, EventRun, EventView
 
 
-def event_runs(shard: int, offset: int, happened: Iterable[Happened]) -> list[EventRun]:
+def event_runs(shard: int, offset: int, applied: Iterable[Applied]) -> list[EventRun]:
     """What happened to a shard, in order."""
     origin = EventOrigin(shard, offset)
     runs: list[EventRun] = []
-    for common, alike in groupby(happened, _in_common):
+    for common, alike in groupby(applied, _in_common):
         if common is not None:
-            runs += _lots_pushed(origin, [fact for fact, _ in alike])
+            runs += _lots_pushed(origin, [one.fact for one in alike])
             continue
-        for fact, endings in alike:
-            for ending in endings:
+        for fact, _, effects in alike:
+            for ending in endings_of(effects):
                 runs += ended_runs(origin, ending)
             tell = _FACTS.get(type(fact))
             if tell is not None:
@@ -35,9 +35,9 @@ def event_runs(shard: int, offset: int, happened: Iterable[Happened]) -> list[Ev
     return runs
 
 
-def _in_common(happened: Happened) -> tuple[object, ...] | None:
+def _in_common(applied: Applied) -> tuple[object, ...] | None:
     """What is told of a lot that was pushed: the same of many small pushes at a time, mostly."""
-    fact, _ = happened
+    fact = applied.fact
     if not isinstance(fact, entries.LotPushed):
         return None
     return fact.at_ms, fact.queue, fact.run_at_ms, fact.options.name

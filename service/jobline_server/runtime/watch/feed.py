@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.effects import Applied
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.watch import kept_batches
@@ -50,6 +51,7 @@ class Feed:
         self._gone = [shard.committed for shard in core.shards]
         # Whether anything that no offset names is no longer kept.
         self._volatile_gone = False
+        self._held: dict[int, list[Applied]] = {}
         self._news = asyncio.Event()
         self._watchers = 0
         self._time = asyncio.get_running_loop().time
@@ -68,20 +70,24 @@ class Feed:
                 return
         before = self.end
         for batch in batches:
-            if batch.happened or batch.volatile:
-                self._keep(
-                    KeptBatch(batch.shard.number, batch.offset, batch.happened, batch.volatile)
-                )
+            if not batch.is_commit and batch.shard.has_uncommitted():
+                # Nothing of a job is shown before its push, which may be in the commit under way.
+                self._held.setdefault(batch.shard.number, []).extend(batch.applied)
+                continue
+            applied = batch.applied + self._held.pop(batch.shard.number, [])
+            if applied:
+                self._keep(KeptBatch(batch.shard.number, batch.offset, applied))
         if self.end != before:
             self._news.set()
 
     def _pass_over(self, batches: Sequence[CommittedBatch]) -> None:
         """Numbers batches that nobody will be told of."""
         for batch in batches:
-            if batch.happened or batch.volatile:
+            self._held.pop(batch.shard.number, None)
+            if batch.applied:
                 self._first += 1
                 self._gone[batch.shard.number] = batch.offset
-                self._volatile_gone |= not batch.happened
+                self._volatile_gone |= not batch.is_commit
 
     def _keep(self, batch: KeptBatch) -> None:
         self._batches.append(batch)

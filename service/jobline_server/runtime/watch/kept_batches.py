@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from typing import NamedTuple
 
-from jobline_server.engine.endings import Happened
+from jobline_server.engine.effects import Applied
 from jobline_server.runtime.watch.events import event_runs
 from jobline_server.wire.event_runs import EventRun
 
@@ -32,17 +32,17 @@ class KeptBatch:
         self,
         shard: int,
         offset: int,
-        happened: Sequence[Happened],
-        volatile: Sequence[Happened] = (),
+        applied: Sequence[Applied],
     ) -> None:
         self.shard = shard
         self.offset = offset
-        self.written = bool(happened)
-        self.at_ms = _at_ms(happened or volatile)
+        written = [one for one in applied if one.offset]
+        self.written = bool(written)
+        self.at_ms = _at_ms(written or applied)
         # Those of what is written come first.
-        self.runs = event_runs(shard, offset, happened)
-        if volatile:
-            self.runs += event_runs(shard, offset, volatile)
+        self.runs = event_runs(shard, offset, written)
+        if len(written) < len(applied):
+            self.runs += event_runs(shard, offset, [one for one in applied if not one.offset])
         self.size = TURN_BYTES + sum([_bytes_of(run) for run in self.runs])
 
 
@@ -52,8 +52,8 @@ def _bytes_of(run: EventRun) -> int:
     return RUN_BYTES + ID_BYTES * len(run.starts) + text
 
 
-def _at_ms(happened: Sequence[Happened]) -> int:
-    return happened[0][0].at_ms
+def _at_ms(applied: Sequence[Applied]) -> int:
+    return applied[0].fact.at_ms
 
 
 class _Replayed(NamedTuple):
@@ -61,7 +61,7 @@ class _Replayed(NamedTuple):
 
     shard: int
     offset: int
-    happened: Sequence[Happened]
+    applied: Sequence[Applied]
     size: int
 
 
@@ -75,13 +75,13 @@ class ReplayedBatches:
         self._bytes_max = BYTES_KEPT_MAX // shards
         self._batches: list[deque[_Replayed]] = [deque() for _ in range(shards)]
 
-    def of_shard(self, shard: int) -> Callable[[int, Sequence[Happened], int], None]:
-        """Takes what happened in the rows of a shard, each with its offset and size, in order."""
+    def of_shard(self, shard: int) -> Callable[[int, Sequence[Applied], int], None]:
+        """Takes the facts of a shard's rows, each row with its offset and size, in order."""
         batches, size = self._batches[shard], 0
 
-        def take(offset: int, happened: Sequence[Happened], blob_bytes: int) -> None:
+        def take(offset: int, applied: Sequence[Applied], blob_bytes: int) -> None:
             nonlocal size
-            batches.append(_Replayed(shard, offset, happened, blob_bytes))
+            batches.append(_Replayed(shard, offset, applied, blob_bytes))
             size += blob_bytes
             while len(batches) > self._batches_max or size > self._bytes_max:
                 size -= batches.popleft().size
@@ -90,5 +90,5 @@ class ReplayedBatches:
 
     def in_order(self) -> Iterator[KeptBatch]:
         """All of them; those of one shard in its order, and about by time."""
-        for batch in merge(*self._batches, key=lambda batch: _at_ms(batch.happened)):
-            yield KeptBatch(batch.shard, batch.offset, batch.happened)
+        for batch in merge(*self._batches, key=lambda batch: _at_ms(batch.applied)):
+            yield KeptBatch(batch.shard, batch.offset, batch.applied)

@@ -8,10 +8,10 @@ import asyncio
 from array import array
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from itertools import chain
 
 from jobline_server.engine.commands import Ended
-from jobline_server.engine.endings import Happened, JobsEnded, QueueGone, RunsEnded
+from jobline_server.engine.effects import Applied
+from jobline_server.engine.endings import JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.entries import JobsDeleted
 from jobline_server.engine.values import KEPT_STATES, EndReason, JobState
 from jobline_server.runtime.commits.batches import CommittedBatch
@@ -75,7 +75,7 @@ class Waits:
                     self._tell_runs(ending)
                 elif isinstance(ending, QueueGone):
                     self._tell_gone(ending.live, EndReason.QUEUE_DELETED, ending.at_ms)
-            self._tell_deleted(chain(batch.happened, batch.volatile))
+            self._tell_deleted(batch.applied)
 
     def _tell_jobs(self, ending: JobsEnded) -> None:
         for job in ending.jobs:
@@ -97,8 +97,8 @@ class Waits:
             for job_id in self._waiting.within(first_id, count):
                 self._tell(Ended(job_id, ending.state, ending.ended_ms, reason))
 
-    def _tell_deleted(self, happened: Iterable[Happened]) -> None:
-        for fact, _ in happened:
+    def _tell_deleted(self, applied: Iterable[Applied]) -> None:
+        for fact, _, _ in applied:
             if isinstance(fact, JobsDeleted) and fact.state not in KEPT_STATES:
                 runs = zip(fact.starts, fact.counts, strict=True)
                 is_active = fact.state is JobState.ACTIVE
