@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from jobline.errors import CodecError
+from jobline._base_errors import CodecError
 
 JSON = "application/json"
 """Content type of everything that is not bytes."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Literal, TypeVar
 
-from jobline.errors import InvalidArgument
+from jobline._base_errors import InvalidArgument
 
 E = TypeVar("E", bound=IntEnum)
 

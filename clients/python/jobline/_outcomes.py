@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobline._base_errors import remade
 from jobline._times import Seconds, seconds_of
 from jobline._values import JobError
-from jobline.errors import InvalidArgument, remade
+from jobline.errors import InvalidArgument
 
 _HOUR = 3_600
 _DAY = 24 * _HOUR

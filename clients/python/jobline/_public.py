@@ -22,6 +22,7 @@ from jobline._enums import (
     SettleOutcome,
 )
 from jobline._filters import DeadFilter, JobFilter
+from jobline._job_end import JobEnd
 from jobline._job_type import JobType
 from jobline._job_values import (
     Attempt,
@@ -49,7 +50,7 @@ from jobline._server_values import (
 )
 from jobline._status import error_from_rpc
 from jobline._times import Moment, Seconds
-from jobline._values import Failed, JobEnd, JobError, Pushed, PushedLot, QueueWeight
+from jobline._values import Failed, JobError, Pushed, PushedLot, QueueWeight
 from jobline._version import __version__
 from jobline._worker.middleware import Middleware
 from jobline._worker.routes import ANY

@@ -21,10 +21,11 @@ from jobline._enums import (
     known,
     named,
 )
+from jobline._job_end import JobEnd
 from jobline._leased import LeasedJob
 from jobline._server_values import WatchedEvent
 from jobline._times import Seconds, from_timestamp, seconds_of, to_duration
-from jobline._values import Failed, JobEnd, JobError, QueueWeight
+from jobline._values import Failed, JobError, QueueWeight
 from jobline._watched import watched_events
 from jobline.errors import InvalidArgument, WaitTimeout
 from jobline.v1 import event_pb2

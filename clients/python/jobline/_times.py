@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from jobline.errors import InvalidArgument
+from jobline._base_errors import InvalidArgument
 
 Seconds = float | timedelta | str
 """A span of time: seconds, a timedelta, or text such as `"250ms"`, `"90s"`, `"1h30m"`, `"2d"`."""

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from uuid import UUID
 
 from jobline import _codec as codec
-from jobline.errors import CodecError
+from jobline._base_errors import CodecError
 
 Reader = Callable[[Any], Any]
 """Takes a JSON value, returns a value of its type, raises CodecError."""

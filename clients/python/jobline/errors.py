@@ -1,116 +1,70 @@
 """The tree of errors: what a caller may catch, and what it can read from what it caught.
 
-Every error says what was asked, why not, and what to do. The names follow the reasons of the
-protocol (`jobline.v1.ErrorReason`). This file knows nothing of gRPC; `_status.py` makes these of
-what a server sent.
+The message of an error names the request, the reason, and what to do. The classes follow the
+reasons of the protocol (`jobline.v1.ErrorReason`). `_status` makes them from what a server sent;
+nothing here depends on gRPC.
+
+The base classes are defined in `_base_errors`, those of jobs that were not done in `_job_end`.
 """
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from jobline._base_errors import (
+    NO_FACTS,
+    CodecError,
+    ErrorFacts,
+    InvalidArgument,
+    JoblineError,
+    JobNotFound,
+    NotFound,
+    _Refused,
+)
+from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
 
-if TYPE_CHECKING:
-    from jobline._values import JobEnd
-
-E = TypeVar("E", bound=BaseException)
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorFacts:
-    """What a server says beside the message of an error; all of it is optional."""
-
-    reason: str = ""
-    code: str = ""
-    fields: dict[str, str] = field(default_factory=dict)
-    retry_after: float | None = None
-    metadata: dict[str, str] = field(default_factory=dict)
-
-
-_NO_FACTS = ErrorFacts()
-
-
-class JoblineError(Exception):
-    """Base of all errors of this package.
-
-    `definite` means that nothing was stored or changed; `retryable` that the same call may succeed
-    later (at once or after `retry_after` seconds, where the server named a time).
-    """
-
-    definite: ClassVar[bool] = False
-    retryable: bool = False
-
-    def __init__(self, message: str, facts: ErrorFacts = _NO_FACTS) -> None:
-        super().__init__(message)
-        self.message = message
-        self.facts = facts
-
-    @property
-    def reason(self) -> str:
-        """The `reason` the server gave, such as `QUEUE_FULL`; "" if it gave none."""
-        return self.facts.reason
-
-    @property
-    def code(self) -> str:
-        """Name of the gRPC status, such as `RESOURCE_EXHAUSTED`; "" if no server was involved."""
-        return self.facts.code
-
-    @property
-    def field(self) -> str | None:
-        """Path of the first field at fault, such as `jobs[3].options.lease`."""
-        return next(iter(self.facts.fields), None)
-
-    @property
-    def id(self) -> int | None:
-        """The job the error is about, if it is about one."""
-        text = self.facts.metadata.get("id", "")
-        return int(text) if text.isdecimal() else None
-
-    @property
-    def retry_after(self) -> float | None:
-        """Seconds after which the server expects another try to make sense, if it said so."""
-        return self.facts.retry_after
-
-    def twin(self) -> Self:
-        """An equal error for one more caller: raised in two places, one would mix their traces."""
-        twin: Self = copy(self)
-        twin.__cause__ = self.__cause__
-        return twin
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and pickled as it is, whatever arguments its class is made with."""
-        return remade, (type(self), self.args, self.__dict__)
-
-
-def remade(kind: type[E], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> E:
-    """An exception as it was when it was copied or pickled."""
-    error = kind.__new__(kind, *arguments)
-    error.__dict__.update(attributes)
-    return error
-
-
-class _Refused(JoblineError):
-    definite = True
+__all__ = [
+    "AlreadyExists",
+    "BufferFull",
+    "ClientClosed",
+    "CodecError",
+    "DataLoss",
+    "DeadlineExceeded",
+    "DiskFull",
+    "ErrorFacts",
+    "FailedPrecondition",
+    "IdempotencyMismatch",
+    "Internal",
+    "InvalidArgument",
+    "JobCancelled",
+    "JobDead",
+    "JobExpired",
+    "JobNotDone",
+    "JobNotFound",
+    "JoblineError",
+    "KeysFull",
+    "NotConnected",
+    "NotFound",
+    "NotServed",
+    "OffsetGone",
+    "OutOfRange",
+    "OutcomeUnknown",
+    "PermissionDenied",
+    "ProtocolMistake",
+    "QueueActive",
+    "QueueFull",
+    "QueueNotCreated",
+    "QueueNotFound",
+    "ResourceExhausted",
+    "ServerFull",
+    "TooLarge",
+    "TooManyCalls",
+    "Unauthenticated",
+    "Unavailable",
+    "WaitTimeout",
+    "WrongState",
+]
 
 
 # ------------------------------------------------------------------ refused: nothing has changed
-
-
-class InvalidArgument(_Refused):
-    """A field is missing, malformed or out of range; `field` names it."""
-
-
-class CodecError(InvalidArgument):
-    """A payload or result cannot be turned into bytes, or bytes into the declared type."""
-
-
-class NotFound(_Refused):
-    """There is no such thing."""
-
-
-class JobNotFound(NotFound):
-    """There is no such job: it never was, or its retention has passed."""
 
 
 class QueueNotFound(NotFound):
@@ -241,7 +195,7 @@ class OutcomeUnknown(JoblineError):
     retryable = True
 
     def __init__(
-        self, message: str, facts: ErrorFacts = _NO_FACTS, *, request_id: str | None = None
+        self, message: str, facts: ErrorFacts = NO_FACTS, *, request_id: str | None = None
     ) -> None:
         super().__init__(message, facts)
         self.request_id = request_id
@@ -258,7 +212,7 @@ class Internal(JoblineError):
     connection), and another try may succeed.
     """
 
-    def __init__(self, message: str, facts: ErrorFacts = _NO_FACTS) -> None:
+    def __init__(self, message: str, facts: ErrorFacts = NO_FACTS) -> None:
         super().__init__(message, facts)
         self.retryable = not facts.reason
 
@@ -273,23 +227,3 @@ class WaitTimeout(JoblineError):
 
     def __init__(self, message: str, job_id: int) -> None:
         super().__init__(message, ErrorFacts(metadata={"id": str(job_id)}))
-
-
-class JobNotDone(JoblineError):
-    """A job that somebody waited for ended other than well; `end` has reason and error."""
-
-    def __init__(self, message: str, end: JobEnd) -> None:
-        super().__init__(message, ErrorFacts(reason=end.reason.name, metadata={"id": str(end.id)}))
-        self.end = end
-
-
-class JobDead(JobNotDone):
-    """The job is in the dead letters."""
-
-
-class JobCancelled(JobNotDone):
-    """The job was cancelled."""
-
-
-class JobExpired(JobNotDone):
-    """The job's time to live passed before it ran."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import jobline
 from jobline import errors
 from jobline._enums import EndReason, JobState
+from jobline._job_end import JobEnd
 from jobline._status import (
     DETAILS_KEY,
     error_from_rpc,
@@ -20,7 +21,6 @@ from jobline._status import (
     outcome_unknown,
     raise_unknown,
 )
-from jobline._values import JobEnd
 from jobline.v1 import errors_pb2
 
 
