@@ -16,6 +16,7 @@ from jobline.v1.job_admin_service_pb2_grpc import JobAdminServiceStub
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server import app
 from jobline_server.config import load_settings
+from jobline_server.engine.values import JobState
 from jobline_server.testing import ServerProcess, running_server
 from jobline_server.testing.embedded import FOR_TESTS
 from tests.server.calling import refusal_of
@@ -214,4 +215,4 @@ async def test_a_step_of_the_stop_that_fails_keeps_no_other_from_being_taken(
     with pytest.raises(OSError, match="the port cannot be closed"):
         await server.stop()
     async with running_server(tmp_path) as next_server:
-        assert next_server.runtime.queues.get_queue("q").ready == 1
+        assert next_server.runtime.queues.get_queue("q").counts[JobState.READY] == 1

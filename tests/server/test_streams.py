@@ -10,6 +10,7 @@ from grpc import aio
 
 from jobline.v1 import job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline_server.engine.values import JobState
 from jobline_server.rpc import job_stream
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import RunningServer, running_server
@@ -144,12 +145,12 @@ async def test_what_a_broken_stream_did_not_take_goes_on_at_once(
     opening = {"queues": [{"queue": "q"}], "accepts_runs": True}
     await stream.write(frame(open=opening, window={"max_in_flight": 1_000}))
     queue = next(found for shard in server.runtime.core.shards for found in shard.queues.values())
-    await until(lambda: queue.active == 14)
+    await until(lambda: queue.counts[JobState.ACTIVE] == 14)
 
     stream.cancel()
 
     await until(lambda: len(server.server.admission.streams) == 0)
-    assert queue.ready >= 7
+    assert queue.counts[JobState.READY] >= 7
     pull = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], wait={"seconds": 5})
     (job,) = (await stub.Pull(pull)).jobs
     view = await server.runtime.jobs.get_job(job.id)

@@ -16,6 +16,7 @@ from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.values import JobState
 from jobline_server.rpc.admission import Admission, CallLimits
 from jobline_server.rpc.native import NativeCall
 from jobline_server.runtime.calls.worker_stream import WorkerStream
@@ -221,11 +222,14 @@ async def test_pulls_that_nobody_reads_lease_no_more_than_fits(transport: str) -
             await until(lambda: sum(meter.ended.values()) == 40)
             assert 0 < admission.waiting_bytes <= admission.limits.reply_bytes
             assert meter.ended["RESOURCE_EXHAUSTED"] >= 30
-            assert server.runtime.queues.get_queue("q").active == 10 * meter.ended["OK"]
+            assert (
+                server.runtime.queues.get_queue("q").counts[JobState.ACTIVE]
+                == 10 * meter.ended["OK"]
+            )
 
         await until(lambda: not unread(admission))
         if transport == "grpcio":  # which says that they were not written
-            await until(lambda: server.runtime.queues.get_queue("q").ready == 500)
+            await until(lambda: server.runtime.queues.get_queue("q").counts[JobState.READY] == 500)
 
 
 async def test_calls_whose_replies_nobody_reads_stay_open(transport: str) -> None:

@@ -13,7 +13,7 @@ from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.image import image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS, REQUEST_WINDOW_MS
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, Now
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState, Now
 from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.codec.shared import payloads_of
 from jobline_server.storage.store import ItemKind
@@ -65,7 +65,7 @@ def test_job_that_changes_after_its_slice_is_written_again(world):
     assert world.stage(2)
     lease(world, 1)
     world.finish_checkpoint(truncate=True)
-    assert world.shard.queues["q"].active == 1
+    assert world.shard.queues["q"].counts[JobState.ACTIVE] == 1
     check_recovery(world)
 
 

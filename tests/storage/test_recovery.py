@@ -108,7 +108,7 @@ def test_journal_that_tells_of_a_bad_job_goes_on_without_it(world):
     new = push_jobs(world, 1)
     rot(world, ItemKind.JOB, ids[1])
     assert sorted(world.shard.jobs) == new
-    assert world.shard.queues["q"].ended == {JobState.COMPLETED: 2}
+    assert world.shard.queues["q"].kept() == {JobState.COMPLETED: 2}
     kinds = [report.what.split(" of ")[0] for report in world.reports]
     assert kinds == [f"job item {ids[1]}", "a JobsLeased", "a JobsCompleted"]
 
@@ -120,7 +120,7 @@ def test_journal_that_tells_of_a_bad_lot_goes_on_without_it(world):
     ack(world, leases[::2])
     rot(world, ItemKind.LOT, bad)
     assert list(world.shard.lots.lots) == [good]
-    assert world.shard.queues["q"].active == 3 - 1
+    assert world.shard.queues["q"].counts[JobState.ACTIVE] == 3 - 1
     assert {report.shard for report in world.reports} == {SHARD}
 
 
@@ -153,7 +153,7 @@ def test_queue_whose_record_is_bad_comes_back_paused(world):
     new = push_jobs(world, 1)
     rot(world, ItemKind.QUEUE, number)
     queue = world.shard.queues["q"]
-    assert (queue.paused, queue.paused_by, queue.ready) == (True, PAUSED_BY, 3)
+    assert (queue.paused, queue.paused_by, queue.counts[JobState.READY]) == (True, PAUSED_BY, 3)
     assert sorted(world.shard.jobs) == ids + new
     assert lease(world, 3) == []
     world.finish_checkpoint(truncate=True)
@@ -217,7 +217,7 @@ def test_lease_gets_its_full_time_again(world):
         now = world.now
         world.now = Now(now.wall_ms + passed_ms, now.mono_ms + passed_ms)
         tick(world.shard, world.now)
-        assert queue.active == active
+        assert queue.counts[JobState.ACTIVE] == active
 
 
 def test_lease_is_still_valid_after_a_restart(world):
@@ -227,7 +227,7 @@ def test_lease_is_still_valid_after_a_restart(world):
     world.commit()
     world.crash(ops_kept=0)
     assert ack(world, leases) == []
-    assert world.shard.queues["q"].ended == {JobState.COMPLETED: 3}
+    assert world.shard.queues["q"].kept() == {JobState.COMPLETED: 3}
 
 
 def test_leases_of_a_session_are_in_one_hand_again(world):

@@ -24,6 +24,7 @@ from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_delete_queue
 from jobline_server.engine.image import counting_at, image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
+from jobline_server.engine.values import JobState
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
 
 EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))
@@ -111,10 +112,10 @@ class RecoveryMachine(CommandRules):
         self.time_passes(DAY_MS)
         self.invariants_hold()
         for queue in self.shard.queues.values():
-            assert queue.active == 0, "a lease was never looked at again"
+            assert queue.counts[JobState.ACTIVE] == 0, "a lease was never looked at again"
         self.time_passes(DAY_MS)
         for queue in self.shard.queues.values():
-            assert queue.scheduled == 0, "a delayed job was never looked at again"
+            assert queue.counts[JobState.SCHEDULED] == 0, "a delayed job was never looked at again"
 
 
 RecoveryMachine.TestCase.settings = settings(

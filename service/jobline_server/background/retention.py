@@ -177,13 +177,13 @@ class RetentionTask:
 def _may_age(queue: Queue, state: JobState) -> bool:
     """Whether a query may find jobs to age; most queues have too few."""
     _, keep_newest = _age(queue, state)
-    return queue.ended.get(state, 0) > keep_newest
+    return queue.counts[state] > keep_newest
 
 
 def _may_be_too_many(queue: Queue, state: JobState) -> bool:
     """Whether a query may find jobs to evict. Only the ended store knows the sizes of jobs."""
     keep_count, keep_bytes = _kept(queue, state)
-    return queue.ended.get(state, 0) > (keep_count if keep_bytes == NO_LIMIT else 0)
+    return queue.counts[state] > (keep_count if keep_bytes == NO_LIMIT else 0)
 
 
 def _age(queue: Queue, state: JobState) -> tuple[int, int]:

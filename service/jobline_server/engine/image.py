@@ -70,7 +70,7 @@ def _queue(queue: Queue) -> tuple[Any, ...]:
         queue.paused_by,
         queue.pause_reason,
         queue.created_ms,
-        {state: count for state, count in sorted(queue.ended.items()) if count},
+        queue.kept(),
     )
 
 

@@ -17,7 +17,7 @@ from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, sequence_of
 
-LIVE_STATES = frozenset({JobState.SCHEDULED, JobState.READY, JobState.ACTIVE})
+LIVE_STATES = (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
 
 
 class Violation(AssertionError):
@@ -61,19 +61,20 @@ def counters_add_up(shard: Shard) -> str:
         found[lot.queue.name, state] += lot.waiting()
         found[lot.queue.name, JobState.ACTIVE] += lot.remaining - lot.waiting()
     for name, queue in shard.queues.items():
-        counts = (queue.scheduled, queue.ready, queue.active)
-        expected = tuple(
-            found[name, state] for state in (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
-        )
+        counts = {state.name: queue.counts[state] for state in LIVE_STATES}
+        expected = {state.name: found[name, state] for state in LIVE_STATES}
         if counts != expected:
             return f"queue {name} counts {counts}, holds {expected}"
-        if any(count < 0 for count in queue.ended.values()):
-            return f"queue {name} counts {queue.ended} ended jobs"
-        if sum(lane.ready for lane in queue.lanes()) != queue.ready:
-            return f"queue {name}: lanes do not hold {queue.ready} ready jobs"
+        if any(count < 0 for count in queue.counts):
+            return f"queue {name} counts {queue.counts} jobs by state"
+        if sum(lane.ready for lane in queue.lanes()) != counts["READY"]:
+            return f"queue {name}: lanes do not hold {counts['READY']} ready jobs"
     if found.total() != shard.load.live_jobs:
         return f"load says {shard.load.live_jobs} live jobs"
-    if sum(queue.active for queue in shard.queues.values()) != shard.load.active_jobs:
+    if (
+        sum(queue.counts[JobState.ACTIVE] for queue in shard.queues.values())
+        != shard.load.active_jobs
+    ):
         return f"load says {shard.load.active_jobs} active jobs"
     return ""
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import Lane, LaneItem, lane_key, place_of
-from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings
+from jobline_server.engine.values import (
+    DEFAULT_SETTINGS,
+    KEPT_STATES,
+    WAITING_STATES,
+    JobState,
+    QueueSettings,
+)
 
+# Looking a member up on its enum is dear before Python 3.12.
+_READY = JobState.READY
 # With no more priorities than this all are walked, which takes less than to find those of a name.
 RANKS_WALKED_MAX = 8
 # With no more lanes of one priority than this, all are merged.
@@ -25,9 +33,9 @@ class Queue:
     """Jobs of one kind of place. Lanes are sorted by priority, so the next job is found without a
     search.
 
-    The counts are of jobs, whole lots included: `scheduled + ready + active` are live, `ended`
-    holds those that are still kept by state. All of its jobs have ids from `born_id` on: what is
-    kept below belongs to a queue of this name that was deleted. While it is `deleting`, nothing is
+    `counts[state]` is the number of jobs in a state, members of lots included: those that are live,
+    and those that have ended and are kept. All of its jobs have ids from `born_id` on: what is kept
+    below belongs to a queue of this name that was deleted. While it is `deleting`, nothing is
     handed out.
     """
 
@@ -49,10 +57,7 @@ class Queue:
         "_large",
         "_ranks",
         "_ranks_of",
-        "scheduled",
-        "ready",
-        "active",
-        "ended",
+        "counts",
         "payload_bytes",
         "pushed_total",
         "completed_total",
@@ -80,10 +85,8 @@ class Queue:
         # Priorities, negated, in order: all, and those where each name has lanes.
         self._ranks: list[int] = []
         self._ranks_of: dict[str, list[int]] = {}
-        self.scheduled = 0
-        self.ready = 0
-        self.active = 0
-        self.ended: dict[JobState, int] = {}
+        # By the number of the state.
+        self.counts = [0] * (max(JobState) + 1)
         self.payload_bytes = 0
         self.pushed_total = 0
         self.completed_total = 0
@@ -130,7 +133,7 @@ class Queue:
     def put(self, item: LaneItem, jobs: int) -> None:
         """Makes an item ready at the tail of its lane."""
         self.lane_of(item).put(item, jobs)
-        self.ready += jobs
+        self.counts[_READY] += jobs
 
     def put_back(self, jobs: Sequence[LaneItem]) -> None:
         """Makes jobs that were handed out ready again, each where it stood in its lane."""
@@ -140,13 +143,13 @@ class Queue:
         for lane, of_lane in by_lane.items():
             lane.put_back(sorted(of_lane, key=place_of))
             self._note_head(lane)
-        self.ready += len(jobs)
+        self.counts[_READY] += len(jobs)
 
     def leave(self, item: LaneItem, jobs: int) -> None:
         """Jobs of an item are not ready any more."""
         lane = self.lane_of(item)
         lane.leave(jobs)
-        self.ready -= jobs
+        self.counts[_READY] -= jobs
         self.drop_if_empty(lane)
 
     def drop_if_empty(self, lane: Lane) -> None:
@@ -235,7 +238,20 @@ class Queue:
 
     def live(self) -> int:
         """Jobs that have not ended."""
-        return self.scheduled + self.ready + self.active
+        return sum(self.counts[: JobState.ACTIVE + 1])
+
+    def waiting(self) -> int:
+        """Jobs that have not been handed out."""
+        return sum([self.counts[state] for state in WAITING_STATES])
+
+    def kept(self) -> dict[JobState, int]:
+        """How many jobs have ended and are kept, by state; states without any are left out."""
+        return {state: self.counts[state] for state in sorted(KEPT_STATES) if self.counts[state]}
+
+    def set_kept(self, kept: Mapping[JobState, int]) -> None:
+        """Sets the numbers of jobs that have ended and are kept."""
+        for state in KEPT_STATES:
+            self.counts[state] = kept.get(state, 0)
 
     def is_plain(self) -> bool:
         """Whether nothing but its name would be lost if it vanished."""

@@ -31,7 +31,7 @@ class Room:
         load, of_queue = self._load, count
         if queue is not None:
             of_queue += self._by_queue.get(queue.name, 0)
-            most, waiting = queue.settings.max_waiting, queue.scheduled + queue.ready
+            most, waiting = queue.settings.max_waiting, queue.waiting()
             if most is not None and waiting + of_queue > most:
                 message = f"queue {queue.name} has {waiting} of {most} waiting jobs"
                 return Refused(RefusalKind.QUEUE_FULL, message, retry_after_ms=RETRY_AFTER_MS)

@@ -19,7 +19,7 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
-from jobline_server.engine.values import Now, shard_of
+from jobline_server.engine.values import JobState, Now, shard_of
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits.batches import CommittedBatch, JournalPosition
 from jobline_server.runtime.commits.commits import Commits
@@ -181,7 +181,11 @@ class Core:
         """
         failed = False
         for queue in self._woken.pop(shard, ()):
-            if not queue.ready or queue.paused or shard.queues.get(queue.name) is not queue:
+            if (
+                not queue.counts[JobState.READY]
+                or queue.paused
+                or shard.queues.get(queue.name) is not queue
+            ):
                 continue
             try:
                 wanted = self.dispatch_ready(shard, queue)

@@ -17,8 +17,11 @@ from jobline_server.engine import limits
 from jobline_server.engine.decide.lease import arm, decide_lease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
 
+# Looking a member up on its enum is dear before Python 3.12.
+_READY = JobState.READY
 # Single jobs and runs that go out in one iteration of the loop. A hand-out that cannot take more of
 # a queue has used it up.
 ITERATION_ITEMS = limits.LEASE_SLICE_ITEMS
@@ -64,17 +67,17 @@ class Dispatcher:
         """
         rings = self._core.rings
         most, given = 0, 1
-        while given and queue.ready:
+        while given and queue.counts[_READY]:
             if self._used >= ITERATION_ITEMS:
                 self._put_off(shard, queue)
                 return False
             given = 0
-            most = rings.share_of(queue.name, queue.ready)
+            most = rings.share_of(queue.name, queue.counts[_READY])
             for taker in rings.round(queue.name) if most else ():
                 given += self.give(shard, queue, taker, most)
-                if not queue.ready or self._used >= ITERATION_ITEMS:
+                if not queue.counts[_READY] or self._used >= ITERATION_ITEMS:
                     break
-        return bool(queue.ready and most)
+        return bool(queue.counts[_READY] and most)
 
     def serve_slices(self, taker: Consumer) -> Iterator[None]:
         """Gives a pull what is ready at its queues, all of it now: a pull takes no more than goes
@@ -113,12 +116,12 @@ class Dispatcher:
         for name, most in shares(taker.queues, room):
             shard = self._core.shard_of_queue(name)
             queue = shard.queues.get(name)
-            if queue is not None and queue.ready and not queue.paused:
+            if queue is not None and queue.counts[_READY] and not queue.paused:
                 yield shard, queue, most
 
     def _wake_uncommitted(self, shard: Shard, queue: Queue) -> None:
         """What only waits for its commit is looked at again after that."""
-        if queue.ready and shard.has_uncommitted():
+        if queue.counts[_READY] and shard.has_uncommitted():
             self._core.wake(shard, queue)
 
     def give(self, shard: Shard, queue: Queue, taker: Consumer, most: int) -> int:

@@ -134,18 +134,13 @@ class Obstacle:
 
 @dataclass(slots=True)
 class QueueView:
-    """A queue with its counts; `ended` counts kept jobs by state, `priorities` READY jobs, highest
-    first.
-    """
+    """A queue with its counts: `counts` by state, `priorities` READY jobs, highest first."""
 
     name: str
     shard: int
     settings: QueueSettings
-    scheduled: int = 0
-    ready: int = 0
-    active: int = 0
+    counts: dict[JobState, int]
     unhandled: int = 0
-    ended: dict[JobState, int] = field(default_factory=dict)
     priorities: list[tuple[int, int]] = field(default_factory=list)
     paused: bool = False
     paused_by: str = ""

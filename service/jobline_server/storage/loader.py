@@ -37,7 +37,7 @@ PAUSED_BY = "recovery"
 PAUSE_REASON = "the queue's own record was damaged: check its settings before you resume it"
 
 # Looking a member up on its enum is dear before Python 3.12.
-_READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
+_ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
 # Jobs that go into the table together: most are neighbours, in one part of it.
 JOBS_AT_ONCE = 10_000
 _KINDS = {int(kind): kind.name.lower() for kind in ItemKind}
@@ -160,7 +160,7 @@ class Loader:
             queue.payload_bytes += payload_bytes
             count_active(shard, queue, lot.remaining - waiting)
             if lot.run_at_ms:
-                queue.scheduled += waiting
+                queue.counts[_SCHEDULED] += waiting
                 shard.schedule(lot.run_at_ms, lot.first_id)
             elif waiting:
                 self._ready.append(lot)
@@ -182,10 +182,10 @@ class Loader:
             if job.state is _READY:
                 ready(job)
             elif job.state is _SCHEDULED:
-                queue.scheduled += 1
+                queue.counts[_SCHEDULED] += 1
                 self.shard.schedule(job.run_at_ms, job.id)
             else:
-                queue.active += 1
+                queue.counts[_ACTIVE] += 1
                 load.active_jobs += 1
         for first in range(0, len(loaded), JOBS_AT_ONCE):
             some = loaded[first : first + JOBS_AT_ONCE]

@@ -125,7 +125,8 @@ class Recovery:
                 queue.number = shard.next_id()
                 shard.use_ids(queue.number, 1)
             # Whatever the finished file has under this name is counted, and so is this queue's.
-            queue.ended, queue.born_id = dict(ended.get(queue.name, {})), 0
+            queue.set_kept(ended.get(queue.name, {}))
+            queue.born_id = 0
             queue.pushed_total = queue.completed_total = queue.failed_total = 0
             queue.touched_ms = now.wall_ms
         shard.age.start(now)

@@ -14,6 +14,9 @@ from prometheus_client.core import (
 from jobline_server.runtime.durations import Durations
 from jobline_server.runtime.views import QueueView
 
+# States whose count is shown while it is 0, too.
+ALWAYS_SHOWN = frozenset({"SCHEDULED", "READY", "ACTIVE"})
+
 
 def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
     """Counts of some queues."""
@@ -33,10 +36,9 @@ def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
         "jobline_queue_attempts_failed", "Attempts failed.", labels=["queue"]
     )
     for view in views:
-        counts = {"scheduled": view.scheduled, "ready": view.ready, "active": view.active}
-        counts |= {state.name.lower(): count for state, count in view.ended.items()}
-        for state, count in counts.items():
-            jobs.add_metric([view.name, state], count)
+        for state, count in view.counts.items():
+            if count or state.name in ALWAYS_SHOWN:
+                jobs.add_metric([view.name, state.name.lower()], count)
         unhandled.add_metric([view.name], view.unhandled)
         age_ms = wall_ms - view.oldest_ready_ms if view.oldest_ready_ms else 0
         oldest.add_metric([view.name], max(age_ms, 0) / 1_000)

@@ -104,7 +104,7 @@ class Keeping:
         counted: Counter[tuple[str, JobState]] = Counter()
         for shard in self.runtime.core.shards:
             for queue in shard.queues.values():
-                counted.update({(queue.name, state): n for state, n in queue.ended.items()})
+                counted.update({(queue.name, state): n for state, n in queue.kept().items()})
         assert +counted == Counter((view.queue, view.state) for view in listed)
         assert all(n >= 0 for n in counted.values())
         return {view.id: view.state for view in listed}

@@ -137,7 +137,7 @@ def test_jobs_that_are_never_written_complete_without_a_fact(world):
     assert world.ack(held) == [(3, SettleOutcome.CANCELLED)]
     assert len(world.journal) == recorded
     assert {single, cancelled} <= set(world.ended())
-    assert world.queue().ended == {}
+    assert world.queue().kept() == {}
 
 
 def test_ack_of_nothing_is_nothing(world):

@@ -50,7 +50,7 @@ def test_members_that_completed_share_one_ending(world, run):
         lot, COMPLETED, [run + 2, run], [1, 1], WALL_MS, FIRST_DELIVERY, "w1", True
     )
     assert ended == expected
-    assert (world.counts(), world.queue().ended) == ((0, 0, 2), {COMPLETED: 2})
+    assert (world.counts(), world.queue().kept()) == ((0, 0, 2), {COMPLETED: 2})
 
 
 def test_leases_of_one_fact_are_told_apart(world, run):
@@ -100,7 +100,7 @@ def test_jobs_that_are_not_to_be_kept_are_told_of_and_not_counted(world):
     world.lease()
     endings = complete(world, (kept, 1), (removed, 1), (member, 1))
     assert [ended.kept for ended in endings] == [True, False, False]
-    assert world.queue().ended == {COMPLETED: 1}
+    assert world.queue().kept() == {COMPLETED: 1}
 
 
 def test_stored_job_that_ended_is_buried(world):
@@ -204,7 +204,7 @@ def test_ended_jobs_are_staled_and_deleted_by_number(world, run):
     complete(world, (run, 4))
     world.shard.emit(JobsAgedOut(WALL_MS, "q", COMPLETED, [run], [3]))
     world.shard.emit(JobsDeleted(WALL_MS, "q", JobState.STALE, [run], [2]))
-    assert world.queue().ended == {COMPLETED: 1, JobState.STALE: 1}
+    assert world.queue().kept() == {COMPLETED: 1, JobState.STALE: 1}
     changes = [
         EndedChange(JobState.STALE, [run], [3], WALL_MS),
         EndedChange(None, [run], [2], WALL_MS),

@@ -126,7 +126,7 @@ def test_retried_job_keeps_its_history_and_checkpoint(world, shard):
     shard.emit(JobsRetried(WALL_MS, [record], [JobState.DEAD]))
     job = shard.jobs[record.id]
     assert (job.delivery, job.job_key, job.details.history) == (9, "k", (attempt,))
-    assert (job.details.worker_checkpoint, world.queue().ended) == (b"c", {JobState.DEAD: -1})
+    assert (job.details.worker_checkpoint, world.queue().kept()) == (b"c", {JobState.DEAD: -1})
     assert take_endings(shard) == [EndedChange(None, [record.id], [1], WALL_MS)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobline_server.engine.endings import QueueGone
 from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
-from jobline_server.engine.values import DEFAULT_SETTINGS, QueueSettings, RevokeReason
+from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings, RevokeReason
 from tests.unit.engine.effects_of import revoked_in, take_endings, take_woken
 from tests.unit.engine.world import WALL_MS
 
@@ -21,7 +21,7 @@ def test_queue_that_is_there_keeps_its_number_and_its_jobs(world):
     queue = world.queue()
     world.shard.emit(QueueChanged(WALL_MS, "q", QueueSettings(max_attempts=1)))
     assert world.queue() is queue
-    assert (queue.settings.max_attempts, queue.ready) == (1, 1)
+    assert (queue.settings.max_attempts, queue.counts[JobState.READY]) == (1, 1)
 
 
 def test_resumed_queue_is_woken(world):

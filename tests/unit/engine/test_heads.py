@@ -50,7 +50,7 @@ class Lanes:
             assert lane.head() is job
             lane.items.popleft()
             lane.ready -= 1
-            self.queue.ready -= 1
+            self.queue.counts[JobState.READY] -= 1
             job.state = JobState.ACTIVE
             self.queue.drop_if_empty(lane)
             self.ready.remove(job)

@@ -55,12 +55,15 @@ def test_ended_job_that_still_lives_is_noticed(world, job):
 
 def test_wrong_counts_are_noticed(world, lot):
     queue = world.queue()
-    queue.scheduled += 1
-    assert broken(world) == "G19: queue q counts (1, 2, 2), holds (0, 2, 2)"
-    queue.scheduled -= 1
-    queue.ended[JobState.DEAD] = -1
-    assert broken(world).startswith("G19: queue q counts {")
-    queue.ended.clear()
+    queue.counts[JobState.SCHEDULED] += 1
+    assert broken(world) == (
+        "G19: queue q counts {'SCHEDULED': 1, 'READY': 2, 'ACTIVE': 2}, "
+        "holds {'SCHEDULED': 0, 'READY': 2, 'ACTIVE': 2}"
+    )
+    queue.counts[JobState.SCHEDULED] -= 1
+    queue.counts[JobState.DEAD] = -1
+    assert broken(world).startswith("G19: queue q counts [")
+    queue.counts[JobState.DEAD] = 0
     queue.lanes()[0].ready += 1
     assert broken(world) == "G19: queue q: lanes do not hold 2 ready jobs"
 

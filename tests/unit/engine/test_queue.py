@@ -6,6 +6,8 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobOptions, JobState, QueueSettings
 
+READY = JobState.READY
+
 
 def job(queue: Queue, job_id: int, priority: int = 0, name: str = "") -> Job:
     one = Job(job_id, queue, JobOptions(priority=priority, name=name), b"", 0)
@@ -24,7 +26,7 @@ def test_lanes_are_served_by_priority_highest_first():
     for job_id, priority in enumerate([0, 5, -3, 5]):
         job(queue, job_id, priority)
     assert shape(queue) == [[(5, "")], [(0, "")], [(-3, "")]]
-    assert (queue.ready, len(queue.lanes())) == (4, 3)
+    assert (queue.counts[READY], len(queue.lanes())) == (4, 3)
 
 
 def test_names_of_one_priority_stand_side_by_side():
@@ -53,7 +55,7 @@ def test_emptied_lane_is_forgotten_with_what_lies_in_it():
     assert shape(queue) == [[(0, "")]]
     one.state = JobState.CANCELLED
     queue.leave(one, 1)
-    assert (shape(queue), queue.ready) == ([], 0)
+    assert (shape(queue), queue.counts[READY]) == ([], 0)
 
 
 def test_lane_of_one_name_goes_and_its_neighbour_stays():
@@ -83,14 +85,16 @@ def test_jobs_that_come_back_stand_where_they_stood_each_in_its_lane():
     first, second = queue.lanes()
     assert list(first.items) == [jobs[1]]
     assert list(second.items)[:2] == [jobs[0], jobs[2]]
-    assert queue.ready == 4
+    assert queue.counts[READY] == 4
 
 
 def test_live_jobs_are_those_that_have_not_ended():
     queue = Queue("q", 1, 0)
-    queue.scheduled, queue.ready, queue.active = 1, 2, 3
-    queue.ended = {JobState.DEAD: 9}
-    assert queue.live() == 6
+    queue.counts[JobState.SCHEDULED], queue.counts[READY], queue.counts[JobState.ACTIVE] = 1, 2, 3
+    queue.set_kept({JobState.DEAD: 9})
+    assert (queue.live(), queue.waiting(), queue.kept()) == (6, 3, {JobState.DEAD: 9})
+    queue.set_kept({JobState.STALE: 1})
+    assert (queue.live(), queue.kept()) == (6, {JobState.STALE: 1})
 
 
 def test_queue_is_plain_until_somebody_set_or_paused_something():

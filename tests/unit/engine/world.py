@@ -219,8 +219,8 @@ class World:
 
     def counts(self, queue: str = "q") -> tuple[int, int, int]:
         """Jobs of a queue that are scheduled, ready and active."""
-        found = self.shard.queues[queue]
-        return found.scheduled, found.ready, found.active
+        counts = self.shard.queues[queue].counts
+        return counts[JobState.SCHEDULED], counts[JobState.READY], counts[JobState.ACTIVE]
 
     def ended(self) -> dict[int, tuple[JobState, JobRecord]]:
         """What ended since this was asked last, as the finished file would keep it."""

@@ -152,7 +152,7 @@ async def test_ended_jobs_are_put_back_and_deleted_in_slices(
         assert counted.count == done.count == JOBS
         await cancel(busy)
     assert work.most <= 9 * walks.SLICE_JOBS
-    assert busy.queues.get_queue(QUEUE).ended.get(JobState.CANCELLED, 0) == 0
+    assert busy.queues.get_queue(QUEUE).counts[JobState.CANCELLED] == 0
 
 
 async def test_ended_jobs_are_read_once_to_be_put_back_and_share_commits(
@@ -220,11 +220,11 @@ async def test_a_caller_that_goes_away_ends_its_call_between_two_slices(busy: Ru
     """Trial E5: what was done stays done, and the same call again does the rest."""
     await push(busy, "singles")
     task = asyncio.ensure_future(cancel(busy))
-    while not busy.queues.get_queue(QUEUE).ended:  # noqa: ASYNC110  # a slice is no event
+    while not busy.queues.get_queue(QUEUE).counts[JobState.CANCELLED]:  # noqa: ASYNC110  # a slice is no event
         await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
-    done = busy.queues.get_queue(QUEUE).ended[JobState.CANCELLED]
+    done = busy.queues.get_queue(QUEUE).counts[JobState.CANCELLED]
     assert done % walks.SLICE_JOBS == 0
     assert (await cancel(busy)).count == JOBS - done > 0
 
@@ -284,7 +284,7 @@ async def test_two_who_delete_a_queue_do_it_once(busy: Runtime) -> None:
         await second
     assert refused.value.kind is RefusalKind.QUEUE_NOT_FOUND
     await push(busy, "lots")
-    assert busy.queues.get_queue(QUEUE).ready == JOBS
+    assert busy.queues.get_queue(QUEUE).counts[JobState.READY] == JOBS
 
 
 async def test_a_slice_has_fewer_lots_than_jobs(busy: Runtime) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.engine.values import AckLevel
+from jobline_server.engine.values import AckLevel, JobState
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.commits import cuts
 from jobline_server.runtime.runtime import Runtime
@@ -61,4 +61,4 @@ async def test_a_commit_is_encoded_in_slices(
         await runtime.core.commits.commit_once()
         assert rows[1].chain_before == rows[0].chain
     async with opened(tmp_path, ManualClock()) as runtime:
-        assert runtime.queues.get_queue("mail").ready == PUSHES + 1
+        assert runtime.queues.get_queue("mail").counts[JobState.READY] == PUSHES + 1

@@ -14,7 +14,7 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
-from jobline_server.engine.values import JobOptions
+from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.runtime import dispatcher
 from jobline_server.runtime.calls.pulls import LongPoll
 from jobline_server.runtime.clock import ManualClock
@@ -93,7 +93,7 @@ async def test_a_job_pushed_during_another_commit_is_handed_out_after_its_own() 
 
 async def handed_out_by_turn(world: World, takers: Sequence[LongPoll]) -> list[int]:
     """Commits, and says how many jobs went out in each iteration of the loop until all had."""
-    total, turns = world.shard.queues["mail"].ready, [0]
+    total, turns = world.shard.queues["mail"].counts[JobState.READY], [0]
     commit = asyncio.create_task(world.commit())
     while sum(turns) < total:
         await asyncio.sleep(0)

@@ -12,7 +12,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.commands import FailItem, Leased, LeasedJob, Pull, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobError
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobError, JobState
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.calls.pulls import LongPoll
 from jobline_server.runtime.clock import ManualClock
@@ -71,12 +71,12 @@ async def test_a_job_that_is_too_large_keeps_nobody_back(runtime: Runtime, *, ro
         *(again[i] for i in (0, 2, 3, 6)),
     ]
     assert await pull_ids(runtime, 4) == []
-    assert (queue.ready, queue.active) == (6, 8)
+    assert (queue.counts[JobState.READY], queue.counts[JobState.ACTIVE]) == (6, 8)
     # One of seven is of the same size as those of five, so the second of these waits behind it.
     assert await pull_ids(runtime, 6) == [first[1]]
     assert await pull_ids(runtime, 8) == [first[5], again[1], again[5]]
     assert await pull_ids(runtime, 64) == [first[4], again[4]]
-    assert (queue.ready, queue.active) == (0, 14)
+    assert (queue.counts[JobState.READY], queue.counts[JobState.ACTIVE]) == (0, 14)
 
 
 async def test_a_push_with_a_large_payload_is_one_call_when_it_comes_again(

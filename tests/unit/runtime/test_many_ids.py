@@ -144,9 +144,9 @@ async def test_many_acks_are_decided_in_slices(
     call = asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
     queue = runtime.core.shards[0].queues["mail"]
     active: list[int] = []
-    while not call.done() and (not active or queue.active > 1):
+    while not call.done() and (not active or queue.counts[JobState.ACTIVE] > 1):
         await asyncio.sleep(0)
-        active.append(queue.active)
+        active.append(queue.counts[JobState.ACTIVE])
     await committed(runtime, call)
     assert active == [3, 2, 1]
     assert call.result() == [(3, SettleOutcome.LEASE_LOST)]

@@ -9,7 +9,7 @@ import pytest
 
 from jobline_server.engine.commands import Leased, Pull, Push, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime import dispatcher
 from jobline_server.runtime.calls import pull_dedup
 from jobline_server.runtime.runtime import Runtime
@@ -105,10 +105,10 @@ async def test_jobs_of_a_cancelled_pull_go_to_the_same_pull_that_waited_for_it(
     first, again = [await waiting(runtime) for _ in range(2)]
     await pushed(runtime, rows=0, plain=2)
     queue = runtime.core.shards[0].queues["mail"]
-    assert (queue.active, first.done()) == (2, False)
+    assert (queue.counts[JobState.ACTIVE], first.done()) == (2, False)
     first.cancel()
     await a_moment()
-    assert (queue.active, again.done()) == (0, False)
+    assert (queue.counts[JobState.ACTIVE], again.done()) == (0, False)
     await runtime.core.commits.commit_once()
     assert (await again).count() == 2
 
@@ -196,9 +196,9 @@ async def test_leases_that_a_repeat_was_told_stay_when_the_first_reply_is_lost(
     await pushed(runtime, rows=0, plain=2)
     lost, taken = await first, await again
     runtime.pulls.untaken(asked(b"r", max_jobs=2), lost)
-    assert runtime.core.shards[0].queues["mail"].active == 2
+    assert runtime.core.shards[0].queues["mail"].counts[JobState.ACTIVE] == 2
     runtime.pulls.untaken(asked(b"r", max_jobs=2), taken)
-    assert runtime.core.shards[0].queues["mail"].active == 0
+    assert runtime.core.shards[0].queues["mail"].counts[JobState.ACTIVE] == 0
 
 
 async def test_a_caller_that_wants_no_reply_any_more_gives_back_what_it_was_leased(
@@ -209,7 +209,7 @@ async def test_a_caller_that_wants_no_reply_any_more_gives_back_what_it_was_leas
     queue = runtime.core.shards[0].queues["mail"]
     await pulled(runtime, b"r", max_jobs=2)
     runtime.pulls.give_back(asked(b"r", max_jobs=2))
-    assert (queue.active, queue.ready) == (0, 2)
+    assert (queue.counts[JobState.ACTIVE], queue.counts[JobState.READY]) == (0, 2)
     runtime.pulls.give_back(asked(b"r", max_jobs=2))
     call = asyncio.ensure_future(pulled(runtime, b"w", queue="news", wait_ms=20_000))
     await a_moment()

@@ -56,7 +56,7 @@ async def test_as_many_are_put_back_as_may_wait(busy: Runtime, where: str) -> No
     await limit(busy, where, 4)
     result = await busy.bulk.retry_jobs(BY_FILTER, dry_run=False, audit=BY)
     assert (result.count, len(result.skipped_ids)) == (4, 6)
-    assert busy.queues.get_queue("q").ready == 4
+    assert busy.queues.get_queue("q").counts[JobState.READY] == 4
     await limit(busy, where, 6)
     ids = Selection(ids=tuple(result.skipped_ids))
     again = await busy.bulk.retry_jobs(ids, dry_run=False, audit=BY)
@@ -75,4 +75,4 @@ async def test_where_nothing_may_wait_nothing_is_put_back_and_the_reason_is_told
     with pytest.raises(Refused) as refused:
         await busy.bulk.retry_jobs(BY_FILTER, dry_run=False, audit=BY)
     assert refused.value.kind is kind
-    assert busy.queues.get_queue("q").ready == 4
+    assert busy.queues.get_queue("q").counts[JobState.READY] == 4

@@ -25,9 +25,9 @@ async def test_many_jobs_come_back_in_their_order_some_at_a_time(
     lost = list(leases_of(runs_of(await runtime.pulls.pull(pull))))
     runtime.returns.start(lost)
     queue = runtime.core.shards[0].queues["mail"]
-    assert queue.active == 10
+    assert queue.counts[JobState.ACTIVE] == 10
     await runtime.returns.finish()
-    assert queue.active == 0
+    assert queue.counts[JobState.ACTIVE] == 0
     await runtime.core.commits.commit_once()
     again = await runtime.pulls.pull(pull)
     assert [job.id for job in again.jobs] == [job_id for job_id, _ in lost]

@@ -10,7 +10,7 @@ from jobline.v1 import job_service_pb2
 from jobline_server.dispatch.frames import Open, Window, Worker, WorkerFrame
 from jobline_server.engine.commands import ExtendItem, Push
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.rpc import job_stream
 from jobline_server.runtime.calls import worker_stream as port_module
 from jobline_server.runtime.runtime import Runtime
@@ -96,12 +96,12 @@ async def test_jobs_that_were_not_sent_fill_the_window_even_if_they_are_settled(
             await acked
 
     await settle_all()
-    assert runtime.queues.get_queue("mail").ready == 8
+    assert runtime.queues.get_queue("mail").counts[JobState.READY] == 8
     while told < 10:
         async with asyncio.timeout(5):
             frame = await port.next_frame()  # is being written
         assert frame is not None
         told += sum(leased.count() for leased in frame.leased)
-        before = runtime.queues.get_queue("mail").ready
+        before = runtime.queues.get_queue("mail").counts[JobState.READY]
         await settle_all()
-        assert runtime.queues.get_queue("mail").ready == before
+        assert runtime.queues.get_queue("mail").counts[JobState.READY] == before

@@ -17,6 +17,7 @@ from jobline_server.engine.values import (
     AckLevel,
     FailAction,
     JobError,
+    JobState,
     SettleOutcome,
 )
 from jobline_server.runtime.calls import confirms
@@ -107,7 +108,7 @@ async def test_jobs_that_were_in_no_frame_when_the_stream_ends_go_on_at_once(
         port = runtime.streams.open_stream(again)
     assert held(port) == sent
     queue = runtime.core.shards[0].queues["mail"]
-    assert (queue.active, queue.ready) == (2, 2)
+    assert (queue.counts[JobState.ACTIVE], queue.counts[JobState.READY]) == (2, 2)
 
 
 async def test_a_frame_that_could_not_be_written_gives_its_jobs_back(runtime: Runtime) -> None:

@@ -106,7 +106,7 @@ def drop_members(shard: ShardState, lot: Lot, count: int, payload_bytes: int) ->
 
 def count_active(shard: ShardState, queue: Queue, count: int) -> None:
     """So many jobs more, or less, are in the hands of workers."""
-    queue.active += count
+    queue.counts[_ACTIVE] += count
     shard.load.active_jobs += count
 
 

@@ -25,11 +25,11 @@ from jobline_server.engine.values import WAITING_STATES, JobState, RevokeReason
 
 def apply_jobs_aged_out(shard: ShardState, fact: JobsAgedOut, _offset: int) -> None:
     """Ended jobs are deleted next."""
-    live(fact.state, Move.AGED_OUT, fact.starts[0])
-    ended, count = shard.queues[fact.queue].ended, sum(fact.counts)
-    ended[fact.state] = ended.get(fact.state, 0) - count
-    ended[JobState.STALE] = ended.get(JobState.STALE, 0) + count
-    shard.effects.append(EndedChange(JobState.STALE, fact.starts, fact.counts, fact.at_ms))
+    state = live(fact.state, Move.AGED_OUT, fact.starts[0])
+    counts, count = shard.queues[fact.queue].counts, sum(fact.counts)
+    counts[fact.state] -= count
+    counts[state] += count
+    shard.effects.append(EndedChange(state, fact.starts, fact.counts, fact.at_ms))
 
 
 def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> None:
@@ -39,8 +39,7 @@ def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> No
         _delete_active(shard, fact)
         return
     if fact.state not in WAITING_STATES:
-        ended = shard.queues[fact.queue].ended
-        ended[fact.state] = ended.get(fact.state, 0) - sum(fact.counts)
+        shard.queues[fact.queue].counts[fact.state] -= sum(fact.counts)
         shard.effects.append(EndedChange(None, fact.starts, fact.counts, fact.at_ms))
         return
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)

@@ -133,7 +133,7 @@ def _is_kept(queue: Queue, item: Lot | Job, state: JobState) -> bool:
 
 def _count_ended(queue: Queue, state: JobState, count: int, *, kept: bool) -> None:
     if kept:
-        queue.ended[state] = queue.ended.get(state, 0) + count
+        queue.counts[state] += count
 
 
 def end_jobs(
@@ -189,7 +189,7 @@ def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
         for job in jobs:
             queue.leave(job, 1)
     else:
-        queue.scheduled -= len(jobs)
+        queue.counts[state] -= len(jobs)
 
 
 def _kept_of(queue: Queue, jobs: list[Job], state: JobState) -> tuple[list[Job], list[Job]]:
@@ -272,7 +272,7 @@ def leave_lot(shard: ShardState, first_id: int, count: int, move: Move) -> Lot:
     after(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
     lot.remove(index, count)
     if lot.run_at_ms:
-        lot.queue.scheduled -= count
+        lot.queue.counts[JobState.SCHEDULED] -= count
     else:
         lot.queue.leave(lot, count)
     return lot

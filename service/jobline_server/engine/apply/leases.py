@@ -96,7 +96,7 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     if lot.cursor >= len(lot.payloads):
         lane.items.popleft()
     lane.ready -= count
-    queue.ready -= count
+    queue.counts[_READY] -= count
     count_active(shard, queue, count)
     queue.drop_if_empty(lane)
     holder.add(lease, run_key(lease), count, lot.payloads.bytes_of(index, count))
@@ -140,7 +140,7 @@ def _lease_jobs(
         leases[job.id] = job
     for lane in dict.fromkeys(lanes):
         queue.drop_if_empty(lane)
-    queue.ready -= len(jobs)
+    queue.counts[_READY] -= len(jobs)
     count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)
@@ -244,7 +244,7 @@ def _give_back(shard: ShardState, job: Job, state: JobState, run_at_ms: int, off
     job.state = state
     if state is _SCHEDULED:
         job.run_at_ms = run_at_ms
-        queue.scheduled += 1
+        queue.counts[_SCHEDULED] += 1
         shard.schedule(run_at_ms, job.id)
         mark_job(shard, job)
     else:

@@ -22,6 +22,9 @@ from jobline_server.engine.states import Move, live
 from jobline_server.engine.tables import part_of
 from jobline_server.engine.values import JobState, LeaseReason
 
+# Looking a member up on its enum is dear before Python 3.12.
+_READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
+
 
 def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
     """Plain jobs become one lot."""
@@ -45,7 +48,7 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
     queue.payload_bytes += payload_bytes
     queue.pushed_total += count
     if fact.run_at_ms:
-        queue.scheduled += count
+        queue.counts[_SCHEDULED] += count
         shard.schedule(fact.run_at_ms, lot.first_id)
     else:
         lot.order = shard.tail_order()
@@ -100,7 +103,7 @@ def _put_off(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[J
             shard.schedule(due_ms, job.id)
         else:
             ready.append(job)
-    jobs[0].queue.scheduled += len(jobs) - len(ready)
+    jobs[0].queue.counts[_SCHEDULED] += len(jobs) - len(ready)
     return ready
 
 
@@ -120,7 +123,7 @@ def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -
         (lane.unswept or lane.items).append(job)
         lane.ready += 1
     shard.next_order = order
-    queue.ready += len(jobs)
+    queue.counts[_READY] += len(jobs)
     shard.wake(queue)
 
 
@@ -175,7 +178,7 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
         lot.order = shard.tail_order()
         jobs = lot.waiting()
         runs += lot.waiting_runs()
-        queue.scheduled -= jobs
+        queue.counts[_SCHEDULED] -= jobs
         queue.put(lot, jobs)
         mark_lot(shard, lot)
     fact.runs = runs
@@ -183,7 +186,7 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
         job = single(shard, job_id)
         job.state = live(job.state, move, job_id)
         job.ready_ms = fact.at_ms
-        queue.scheduled -= 1
+        queue.counts[_SCHEDULED] -= 1
         make_ready(shard, job, offset)
     if fact.promoted:
         # What is due was taken out before; this came up earlier.
@@ -215,7 +218,7 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
             details = job.details = Details()
             details.history = record.history
             details.worker_checkpoint = record.worker_checkpoint
-        queue.ended[state] = queue.ended.get(state, 0) - 1
+        queue.counts[state] -= 1
         came.setdefault(record.queue, []).append(job)
     for name, jobs in came.items():
         queue = shard.queues[name]

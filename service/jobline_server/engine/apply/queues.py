@@ -11,7 +11,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
-from jobline_server.engine.values import RevokeReason
+from jobline_server.engine.values import JobState, RevokeReason
 
 
 def apply_queue_changed(shard: ShardState, fact: QueueChanged, _offset: int) -> None:
@@ -46,7 +46,7 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
     """A queue goes with all that is in it; workers of active jobs are told."""
     queue = shard.queues.pop(fact.queue)
     live: list[tuple[int, int]] = []
-    shard.load.active_jobs -= queue.active
+    shard.load.active_jobs -= queue.counts[JobState.ACTIVE]
     if queue.live():
         items = [item for found in items_from(shard, queue, 0, BLOCK_IDS) for item in found]
         for item in items:

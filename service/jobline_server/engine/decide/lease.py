@@ -15,7 +15,7 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import LeaseReason, Now
+from jobline_server.engine.values import JobState, LeaseReason, Now
 
 
 def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of its own
@@ -34,7 +34,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     always fits if the holder has none, unless its payload is larger than `payload_bytes_max`.
     `lease_ms` 0 leaves each job its own. Arm the holder afterwards (`arm`).
     """
-    if queue.paused or queue.deleting or not queue.ready or max_jobs <= 0:
+    if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
         return Leased()
     shard.mono_ms = now.mono_ms
     chosen = Choice(

@@ -76,13 +76,14 @@ def decide_resume_queue(shard: Shard, now: Now, name: str) -> None:
 def decide_delete_queue(shard: Shard, now: Now, name: str, *, force: bool) -> int:
     """Deletes a queue with its live and ended jobs, and says how many there were."""
     queue = existing_queue(shard, name)
-    if queue.active and not force:
+    active = queue.counts[JobState.ACTIVE]
+    if active and not force:
         raise Refused(
             RefusalKind.QUEUE_ACTIVE,
-            f"queue {name} has {queue.active} active jobs; set force to delete it all the same",
+            f"queue {name} has {active} active jobs; set force to delete it all the same",
             field="force",
         )
-    count = queue.live() + sum(queue.ended.values())
+    count = sum(queue.counts)
     shard.emit(QueueDeleted(now.wall_ms, name))
     return count
 
@@ -120,7 +121,7 @@ def decide_delete_idle_queues(shard: Shard, now: Now, names: Iterable[str] | Non
         queue = shard.queues.get(name)
         if queue is None:
             continue
-        if queue.live() or any(queue.ended.values()):
+        if any(queue.counts):
             queue.touched_ms = now.wall_ms
         elif queue.is_plain() and queue.touched_ms < before:
             gone.append(queue.name)

@@ -94,16 +94,16 @@ def fill_queue(message: queue_pb2.Queue, view: QueueView) -> None:
 
 def _fill_counts(message: queue_pb2.QueueCounts, view: QueueView) -> None:
     message.SetInParent()
-    message.scheduled = view.scheduled
-    message.ready = view.ready
-    message.active = view.active
+    counts = view.counts
+    message.scheduled = counts[JobState.SCHEDULED]
+    message.ready = counts[JobState.READY]
+    message.active = counts[JobState.ACTIVE]
     message.unhandled = view.unhandled
-    ended = view.ended
-    message.completed = ended.get(JobState.COMPLETED, 0)
-    message.dead = ended.get(JobState.DEAD, 0)
-    message.cancelled = ended.get(JobState.CANCELLED, 0)
-    message.expired = ended.get(JobState.EXPIRED, 0)
-    message.stale = ended.get(JobState.STALE, 0)
+    message.completed = counts[JobState.COMPLETED]
+    message.dead = counts[JobState.DEAD]
+    message.cancelled = counts[JobState.CANCELLED]
+    message.expired = counts[JobState.EXPIRED]
+    message.stale = counts[JobState.STALE]
     for priority, ready in view.priorities:
         row = message.priorities.add()
         row.priority = priority

@@ -135,11 +135,12 @@ class Queues:
         shard = self._core.shard_of_queue(queue)
         found = existing_queue(shard, queue)
         result = BulkResult(operation_id=self._new_operation())
-        if found.active and not force:
-            message = f"queue {queue} has {found.active} active jobs; set force to delete it"
+        active = found.counts[JobState.ACTIVE]
+        if active and not force:
+            message = f"queue {queue} has {active} active jobs; set force to delete it"
             raise Refused(RefusalKind.QUEUE_ACTIVE, message, field="force")
         if dry_run:
-            result.count = found.live() + sum(found.ended.values())
+            result.count = sum(found.counts)
             return result
         found.deleting = True
         over = self._deletes[queue] = asyncio.Event()
@@ -165,11 +166,8 @@ class Queues:
             name=queue.name,
             shard=shard.number,
             settings=queue.settings,
-            scheduled=queue.scheduled,
-            ready=queue.ready,
-            active=queue.active,
+            counts={state: queue.counts[state] for state in JobState},
             unhandled=self._unhandled(queue),
-            ended={state: count for state, count in queue.ended.items() if count},
             priorities=_priorities(queue),
             paused=queue.paused,
             paused_by=queue.paused_by,
@@ -188,7 +186,7 @@ class Queues:
         if handled is None or not rings.consumers(queue.name):
             return 0
         ranks = queue.ranks(handled)
-        return queue.ready - sum(lane.ready for rank in ranks for lane in rank)
+        return queue.counts[JobState.READY] - sum(lane.ready for rank in ranks for lane in rank)
 
 
 def _priorities(queue: Queue) -> list[tuple[int, int]]:

@@ -147,13 +147,13 @@ def _count(view: ServerView, queues: Sequence[Queue]) -> int:
     """Adds queues to the counts, and returns how many live jobs they have."""
     live_jobs = 0
     for queue in queues:
-        ended = queue.ended
+        counts = queue.counts
         live_jobs += queue.live()
-        view.scheduled += queue.scheduled
-        view.ready += queue.ready
-        view.active += queue.active
-        view.dead += ended.get(JobState.DEAD, 0)
-        view.completed += ended.get(JobState.COMPLETED, 0)
+        view.scheduled += counts[JobState.SCHEDULED]
+        view.ready += counts[JobState.READY]
+        view.active += counts[JobState.ACTIVE]
+        view.dead += counts[JobState.DEAD]
+        view.completed += counts[JobState.COMPLETED]
         view.pushed_total += queue.pushed_total
         view.completed_total += queue.completed_total
         view.failed_total += queue.failed_total

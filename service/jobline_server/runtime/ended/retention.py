@@ -77,7 +77,7 @@ class EndedRetention:
         """Notes that something may be due wherever jobs are kept."""
         queues = [queue for shard in self._core.shards for queue in shard.queues.values()]
         async for queue in in_steps(queues):
-            self.places.note_queue(queue.name, [state for state, n in queue.ended.items() if n])
+            self.places.note_queue(queue.name, queue.kept())
 
     async def oldest_ms(self, place: Place) -> int | None:
         """When the oldest job of a place ended that has no age of its own."""
