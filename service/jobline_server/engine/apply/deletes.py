@@ -15,6 +15,7 @@ from jobline_server.engine.apply.ends import (
     leave_state,
     singles_and_runs,
 )
+from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsAgedOut, JobsDeleted
 from jobline_server.engine.job import Job
@@ -73,3 +74,9 @@ def _drop_singles(shard: ShardState, jobs: list[Job]) -> None:
         for job in group:
             job.state = JobState.STALE
         drop_jobs(shard, group[0].queue, group)
+
+
+APPLY: ApplyTable = {
+    JobsAgedOut: apply_jobs_aged_out,
+    JobsDeleted: apply_jobs_deleted,
+}

@@ -16,6 +16,7 @@ from jobline_server.engine.apply.bookkeeping import (
     unlease_all,
 )
 from jobline_server.engine.apply.leases import note_attempt
+from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.entries import (
     JobDied,
@@ -276,3 +277,10 @@ def leave_lot(shard: ShardState, first_id: int, count: int, move: Move) -> Lot:
     else:
         lot.queue.leave(lot, count)
     return lot
+
+
+APPLY: ApplyTable = {
+    JobsCompleted: apply_jobs_completed,
+    JobDied: apply_job_died,
+    JobsCancelled: apply_jobs_cancelled,
+}

@@ -14,6 +14,7 @@ from jobline_server.engine.apply.bookkeeping import (
     unlease,
 )
 from jobline_server.engine.apply.pushes import make_ready
+from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.entries import (
     CancelRequested,
     JobFailed,
@@ -272,3 +273,13 @@ def apply_cancel_requested(shard: ShardState, fact: CancelRequested, _offset: in
         job.cancel_requested = True
         shard.revoke(job, job.id, RevokeReason.CANCELLED)
         mark_job(shard, job)
+
+
+APPLY: ApplyTable = {
+    JobsLeased: apply_jobs_leased,
+    JobFailed: apply_job_failed,
+    JobsStalled: apply_jobs_stalled,
+    JobsReleased: apply_jobs_released,
+    JobReported: apply_job_reported,
+    CancelRequested: apply_cancel_requested,
+}

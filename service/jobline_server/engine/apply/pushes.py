@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline_server.engine import limits
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
+from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import (
     JobRecord,
@@ -241,3 +242,11 @@ def _as_runs(records: list[JobRecord]) -> tuple[list[int], list[int]]:
             counts.append(1)
         end_id = record.id + 1
     return starts, counts
+
+
+APPLY: ApplyTable = {
+    LotPushed: apply_lot_pushed,
+    JobsPushed: apply_jobs_pushed,
+    JobsReady: apply_jobs_ready,
+    JobsRetried: apply_jobs_retried,
+}

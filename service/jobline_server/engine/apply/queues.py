@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
+from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.endings import QueueGone
 from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
@@ -88,3 +89,11 @@ def _revoke(shard: ShardState, lease: RunLease) -> None:
     del holder.leases[run_key(lease)]
     for job_id in lease.open_ids():
         shard.revoke(lease, job_id, RevokeReason.QUEUE_DELETED)
+
+
+APPLY: ApplyTable = {
+    QueueChanged: apply_queue_changed,
+    QueuePaused: apply_queue_paused,
+    QueueResumed: apply_queue_resumed,
+    QueueDeleted: apply_queue_deleted,
+}

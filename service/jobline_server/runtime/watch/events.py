@@ -29,7 +29,7 @@ def event_runs(shard: int, offset: int, applied: Iterable[Applied]) -> list[Even
         for fact, _, effects in alike:
             for ending in endings_of(effects):
                 runs += ended_runs(origin, ending)
-            tell = _FACTS.get(type(fact))
+            tell = EVENTS[type(fact)]
             if tell is not None:
                 runs += tell(origin, fact)
     return runs
@@ -213,7 +213,10 @@ def _queue_deleted(origin: EventOrigin, fact: entries.QueueDeleted) -> Iterator[
     yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_DELETED, fact.queue))
 
 
-_FACTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]]] = {
+# None: another function makes the events of this fact. Each function takes the very fact that it is
+# registered for, which no type of a table can say.
+EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
+    entries.LotPushed: None,  # many at a time: `_lots_pushed`
     entries.JobsPushed: _jobs_pushed,
     entries.JobsReady: _ready,
     entries.JobsLeased: _leased,
@@ -222,6 +225,9 @@ _FACTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]]] = {
     entries.JobsReleased: _came_back,
     entries.JobReported: _reported,
     entries.CancelRequested: _cancel_requested,
+    entries.JobsCompleted: None,  # as all that ends: `event_endings`
+    entries.JobDied: None,
+    entries.JobsCancelled: None,
     entries.JobsRetried: _retried,
     entries.JobsAgedOut: _aged,
     entries.JobsDeleted: _aged,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from jobline.v1 import entry_pb2, job_pb2
 from jobline_server.engine.entries import (
+    Fact,
     JobDied,
     JobsAgedOut,
     JobsCancelled,
@@ -11,6 +15,7 @@ from jobline_server.engine.entries import (
     JobsDeleted,
 )
 from jobline_server.engine.values import EndReason, JobState
+from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.errors import error_from_message, fill_error
 
 
@@ -117,3 +122,30 @@ def jobs_deleted(at_ms: int, message: entry_pb2.JobsDeleted) -> JobsDeleted:
         counts=list(message.counts),
         evicted=message.evicted,
     )
+
+
+def _settled(fact: JobsCompleted | JobsCancelled) -> Iterator[Fact]:
+    results = dict(zip(fact.result_ids, fact.results, strict=True))
+    for start, count in zip(fact.starts, fact.counts, strict=True):
+        own = {start: results[start]} if start in results else {}
+        yield replace(
+            fact,
+            starts=[start],
+            counts=[count],
+            result_ids=list(own),
+            results=list(own.values()),
+        )
+
+
+def _deleted(fact: JobsDeleted) -> Iterator[Fact]:
+    for start, count in zip(fact.starts, fact.counts, strict=True):
+        yield replace(fact, starts=[start], counts=[count])
+
+
+FACTS: FactTable = {
+    JobsCompleted: FactRow("jobs_completed", fill_jobs_completed, jobs_completed, _settled),
+    JobDied: FactRow("job_died", fill_job_died, job_died, whole),
+    JobsCancelled: FactRow("jobs_cancelled", fill_jobs_cancelled, jobs_cancelled, _settled),
+    JobsAgedOut: FactRow("jobs_staled", fill_jobs_aged_out, jobs_aged_out, whole),
+    JobsDeleted: FactRow("jobs_deleted", fill_jobs_deleted, jobs_deleted, _deleted),
+}

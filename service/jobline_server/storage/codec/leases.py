@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from jobline.v1 import entry_pb2, job_pb2
 from jobline_server.engine.entries import (
     CancelRequested,
+    Fact,
     JobFailed,
     JobReported,
     JobsLeased,
@@ -12,6 +16,7 @@ from jobline_server.engine.entries import (
     JobsStalled,
 )
 from jobline_server.engine.values import EndReason, ReleaseReason
+from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.errors import error_from_message, fill_error
 
 
@@ -151,3 +156,30 @@ def fill_cancel_requested(entry: entry_pb2.Entry, fact: CancelRequested) -> None
 def cancel_requested(at_ms: int, message: entry_pb2.CancelRequested) -> CancelRequested:
     """Reads it."""
     return CancelRequested(at_ms=at_ms, queue=message.queue, ids=list(message.ids))
+
+
+def _leased(fact: JobsLeased) -> Iterator[Fact]:
+    runs = zip(fact.starts, fact.counts, fact.deliveries, strict=True)
+    for start, count, delivery in runs:
+        yield replace(fact, starts=[start], counts=[count], deliveries=[delivery])
+
+
+def _given_back(fact: JobsStalled | JobsReleased) -> Iterator[Fact]:
+    for index, job_id in enumerate(fact.ids):
+        run_at_ms = fact.run_at_ms[index : index + 1]
+        yield replace(fact, ids=[job_id], run_at_ms=run_at_ms)
+
+
+def _asked(fact: CancelRequested) -> Iterator[Fact]:
+    for job_id in fact.ids:
+        yield replace(fact, ids=[job_id])
+
+
+FACTS: FactTable = {
+    JobsLeased: FactRow("jobs_leased", fill_jobs_leased, jobs_leased, _leased),
+    JobFailed: FactRow("job_failed", fill_job_failed, job_failed, whole),
+    JobsStalled: FactRow("jobs_stalled", fill_jobs_stalled, jobs_stalled, _given_back),
+    JobsReleased: FactRow("jobs_released", fill_jobs_released, jobs_released, _given_back),
+    JobReported: FactRow("job_reported", fill_job_reported, job_reported, whole),
+    CancelRequested: FactRow("cancel_requested", fill_cancel_requested, cancel_requested, _asked),
+}

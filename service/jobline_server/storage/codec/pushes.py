@@ -6,8 +6,12 @@ and options are written from bytes that were made before.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from jobline.v1 import entry_pb2, job_pb2
 from jobline_server.engine.entries import (
+    Fact,
     JobsPushed,
     JobsReady,
     JobsRetried,
@@ -18,6 +22,7 @@ from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.records import fill_record, record_from_stored
 from jobline_server.storage.codec.shared import interned_options, payloads_of
+from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.options import serialized_options
 
 
@@ -157,3 +162,23 @@ def jobs_retried(at_ms: int, message: entry_pb2.JobsRetried) -> JobsRetried:
         jobs=list(map(record_from_stored, message.jobs)),
         states=[JobState(state) for state in message.states],
     )
+
+
+def _ready(fact: JobsReady) -> Iterator[Fact]:
+    for first_id in fact.lots:
+        yield replace(fact, ids=[], lots=[first_id])
+    for job_id in fact.ids:
+        yield replace(fact, ids=[job_id], lots=[])
+
+
+def _retried(fact: JobsRetried) -> Iterator[Fact]:
+    for job, state in zip(fact.jobs, fact.states, strict=True):
+        yield replace(fact, jobs=[job], states=[state])
+
+
+FACTS: FactTable = {
+    LotPushed: FactRow("lot_pushed", fill_lot_pushed, lot_pushed, whole),
+    JobsPushed: FactRow("jobs_pushed", fill_jobs_pushed, jobs_pushed, whole),
+    JobsReady: FactRow("jobs_ready", fill_jobs_ready, jobs_ready, _ready),
+    JobsRetried: FactRow("jobs_retried", fill_jobs_retried, jobs_retried, _retried),
+}

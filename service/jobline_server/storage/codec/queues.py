@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline.v1 import entry_pb2
 from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.settings import fill_settings, settings_from_message
 
 
@@ -60,3 +61,11 @@ def fill_queue_deleted(entry: entry_pb2.Entry, fact: QueueDeleted) -> None:
 def queue_deleted(at_ms: int, message: entry_pb2.QueueDeleted) -> QueueDeleted:
     """Reads it."""
     return QueueDeleted(at_ms=at_ms, queue=message.queue)
+
+
+FACTS: FactTable = {
+    QueueChanged: FactRow("queue_changed", fill_queue_changed, queue_changed, whole),
+    QueuePaused: FactRow("queue_paused", fill_queue_paused, queue_paused, whole),
+    QueueResumed: FactRow("queue_resumed", fill_queue_resumed, queue_resumed, whole),
+    QueueDeleted: FactRow("queue_deleted", fill_queue_deleted, queue_deleted, whole),
+}
