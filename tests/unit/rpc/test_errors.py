@@ -84,7 +84,7 @@ def test_messages_are_short() -> None:
 
 
 def test_a_bug_tells_only_its_number() -> None:
-    """The log says the rest."""
+    """The rest is in the log."""
     status = bug_status("abc-1")
 
     assert status.code is grpc.StatusCode.INTERNAL

@@ -21,7 +21,7 @@ def test_queue_names_of_the_allowed_shape(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "_a", ".a", "a b", "a/b", "é", "a\n", "x" * 257])
 def test_other_queue_names_are_refused_without_repeating_them(name: str) -> None:
-    """What was sent is never told back."""
+    """Messages never repeat the value."""
     with pytest.raises(Refused) as caught:
         fields.queue_name(name)
     assert len(name) < 2 or name not in caught.value.message
@@ -52,7 +52,7 @@ def test_many_words_find_the_one_at_fault() -> None:
     [("abc", 10, "abc"), ("abc", 2, "ab"), ("aé", 2, "a"), ("a\0b", 10, "a\ufffdb"), ("", 1, "")],
 )
 def test_free_text_is_cut_between_characters(value: str, bytes_max: int, cut: str) -> None:
-    """A job can always fail, whatever its error says."""
+    """A job can always fail, with any error."""
     assert fields.cut_text(value, bytes_max) == cut
 
 
@@ -103,7 +103,7 @@ def test_other_moments_are_refused(value: Timestamp) -> None:
 
 
 def test_members_are_known_or_unset() -> None:
-    """Zero is unset, and a number nobody knows is refused."""
+    """Zero is unset, and an unknown number is refused."""
     assert fields.enum_member(0, "level", AckLevel) is None
     assert fields.enum_member(3, "level", AckLevel) is AckLevel.FSYNCED
     with pytest.raises(Refused):
@@ -111,7 +111,7 @@ def test_members_are_known_or_unset() -> None:
 
 
 def test_unknown_fields_of_newer_clients_are_fine() -> None:
-    """A number that nobody knows yet is not a mistake."""
+    """An unknown field number is not a mistake."""
     check_all(job_service_pb2.PushRequest.FromString(b"\xa0\x06\x01"))
 
 

@@ -163,7 +163,7 @@ def test_confirms_come_with_the_first_message_of_a_long_delivery() -> None:
 
 
 def test_a_heartbeat_is_an_empty_message() -> None:
-    """No byte is sent that says nothing."""
+    """Unset fields take no bytes."""
     assert list(server_messages(ServerFrame())) == [b""]
 
 
@@ -192,7 +192,7 @@ def test_a_message_holds_a_bounded_number_of_jobs(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("one_by_one", [False, True], ids=["runs", "rows"])
 def test_a_reply_ends_where_the_caller_takes_no_more(one_by_one: bool) -> None:
-    """Trial C6: headers and checkpoints count too; what has no place is told, to be given back."""
+    """Trial C6: headers and checkpoints count too; jobs that do not fit are returned apart."""
     options = JobOptions(headers=(("x", "y" * 8_000),))
     job: dict[str, Any] = {
         "delivery": 7,

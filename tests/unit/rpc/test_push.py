@@ -107,7 +107,7 @@ def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushRe
 
 
 def test_the_same_options_are_one_object(reader: PushReader) -> None:
-    """Over calls, and whether the push or the job said them."""
+    """Over calls, and whether they came with the push or with the job."""
     first = reader.command(request(options={"name": "n"}, payloads=[b""]), NOW_MS)
     rows = [{"options": {"name": "n"}, "job_key": "a"}, {"options": {"name": "n"}, "job_key": "b"}]
     second = reader.command(request(jobs=rows), NOW_MS)
@@ -208,7 +208,7 @@ def test_a_repeated_request_has_the_same_digest_and_another_one_has_not(reader: 
 
 
 def test_a_repeated_call_of_a_producer_has_the_same_digest(reader: PushReader) -> None:
-    """Trial C1: whatever it says of other calls; it may stand beside job keys."""
+    """Trial C1: whatever its other fields; it may be combined with job keys."""
 
     def call_of(below: int, **fields: Any) -> Call:
         producer = {"id": b"p" * 16, "sequence": 9, "answered_below": below}

@@ -1,6 +1,6 @@
-"""Requests into commands, outcomes into messages.
+"""Converts requests into commands, and outcomes into messages.
 
-What a client sends many at a time is converted many at a time: columns as slices, rows in one loop
-without a call a row, shared options through one table. Every field that is taken goes through
-`validate`. Nothing here waits, and nothing here decides.
+Large requests are converted in bulk: columns as slices, rows in one loop without a call per row,
+shared options through one table. Every field that is used goes through `validate`. Nothing here
+waits, and nothing here decides.
 """

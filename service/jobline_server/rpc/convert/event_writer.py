@@ -1,7 +1,7 @@
-"""Events into bytes, once for all watchers who are told the same.
+"""Serialises events, once for all watchers that get the same.
 
-A run of events is written as columns, or one event after another for watchers who take no runs:
-those of a run differ in their ids, so the rest is written once and copied.
+A run of events is written as columns, or as single events for watchers that take no runs. The
+events of a run differ in their ids; the rest is serialised once and copied.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from jobline_server.wire.event_runs import EventRun
 from jobline_server.wire.events import fill_event, run_message
 from jobline_server.wire.times import fill_time
 
-# Bytes that are kept for other watchers: those who keep up are told the same within moments.
+# Bytes kept for other watchers: those that keep up get the same events within moments.
 KEPT_BYTES_MAX = 8 << 20
-# So many ids have all but the first byte of their varints in common.
+# The ids of an aligned block of this size share all but the first byte of their varints.
 _BLOCK = 128
 _LOW_BITS = [bytes([bits | 0x80]) for bits in range(_BLOCK)]
 
@@ -31,21 +31,21 @@ _ID_TAG = tag_of(event_pb2.Event.DESCRIPTOR, "job_id", VARINT)
 
 
 class EventWriter:
-    """Writes answers; one for all watchers of a server."""
+    """Serialises the replies to watchers; one writer for all watchers of a server."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, int, int], bytes] = OrderedDict()
         self._bytes = 0
 
     def response(self, answer: Answer, *, as_runs: bool) -> bytes:
-        """A `WatchResponse`."""
+        """Returns a serialised `WatchResponse`."""
         token = answer.token.encode()
         write = self._run_field if as_runs else self._event_fields
         fields = [write(part) for part in answer.parts]
         return b"".join((*fields, _TOKEN_TAG, varint(len(token)), token))
 
     def _run_field(self, part: Part) -> bytes:
-        """A run, and behind it where it begins: that may be another place for each watcher."""
+        """Returns a run, then the token of its start, which may differ from watcher to watcher."""
         run, begun = part.run, part.begun.encode()
         if part.count != run.total:
             body = run_message(run.part(part.skip, part.count)).SerializeToString()
@@ -59,7 +59,7 @@ class EventWriter:
     def _event_fields(self, part: Part) -> bytes:
         key = (*part.key, part.skip)
         if part.count == 1:
-            # A watcher of one job: nobody else is told this event alone.
+            # For a watcher of one job; no other watcher gets this event alone.
             return b"".join(_rows(part.run.part(part.skip, 1)))
         kept = self._find(key)
         if kept is not None:
@@ -79,7 +79,7 @@ class EventWriter:
 
 
 def _rows(run: EventRun) -> Iterator[bytes]:
-    """The fields of a run's events."""
+    """Yields the fields of a run's events."""
     message = event_pb2.Event()
     fill_event(message, run.shared)
     shared = message.SerializeToString()
@@ -88,7 +88,7 @@ def _rows(run: EventRun) -> Iterator[bytes]:
         return
     has_columns = any(run.columns)
     for index, (start, count) in enumerate(zip(run.starts, run.counts, strict=True)):
-        body = shared + _own(run, index) + _ID_TAG if has_columns else shared + _ID_TAG
+        body = shared + _column_fields(run, index) + _ID_TAG if has_columns else shared + _ID_TAG
         if count == 1:
             job_id = varint(start)
             yield b"".join((_EVENTS_TAG, varint(len(body) + len(job_id)), body, job_id))
@@ -96,8 +96,8 @@ def _rows(run: EventRun) -> Iterator[bytes]:
             yield from _neighbours(body, start, start + count)
 
 
-def _own(run: EventRun, index: int) -> bytes:
-    """What a run of ids has of its own; written behind the rest, it counts."""
+def _column_fields(run: EventRun, index: int) -> bytes:
+    """Returns the fields of one run of ids. Appended to the shared fields, they override them."""
     columns, message = run.columns, event_pb2.Event()
     if columns.names:
         message.name = columns.names[index]
@@ -113,7 +113,7 @@ def _own(run: EventRun, index: int) -> bytes:
 
 
 def _neighbours(body: bytes, start: int, end: int) -> Iterator[bytes]:
-    """Events with one id after the other, a block of ids at a time."""
+    """Yields events with consecutive ids, a block of ids at a time."""
     while start < end:
         stop = min(end, start + _BLOCK - start % _BLOCK)
         if start < _BLOCK:

@@ -1,4 +1,4 @@
-"""Waiting and watching: what is asked."""
+"""Converts the requests of Wait and Watch."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ KNOWN_KINDS = frozenset(event_pb2.EventKind.values()) - {event_pb2.EVENT_KIND_UN
 
 
 def waited_ids(request: job_service_pb2.WaitRequest) -> list[int]:
-    """The jobs to wait for, each once."""
+    """Returns the ids of the jobs to wait for, without repetitions."""
     fields.non_empty(request.ids, "ids")
     return list(dict.fromkeys(request.ids))
 
 
 def wait_timeout_ms(request: job_service_pb2.WaitRequest) -> int:
-    """How long to wait in all."""
+    """Returns how long to wait for all jobs together."""
     if not request.HasField("timeout"):
         return rpc_limits.WAIT_TIMEOUT_MS_DEFAULT
     return fields.duration_ms(request.timeout, "timeout", 0, rpc_limits.WAIT_TIMEOUT_MS_MAX)
 
 
 def watch_filter(request: job_service_pb2.WatchRequest) -> WatchFilter:
-    """Which events."""
+    """Returns the filter of a watch."""
     for index, queue in enumerate(request.queues):
         fields.queue_name(queue, f"queues[{index}]")
     for index, kind in enumerate(request.kinds):
@@ -38,7 +38,7 @@ def watch_filter(request: job_service_pb2.WatchRequest) -> WatchFilter:
 
 
 def resume_token(request: job_service_pb2.WatchRequest) -> str:
-    """The token of the last event seen; the runtime knows what it means."""
+    """Returns the token of the last event seen, which the runtime interprets."""
     if not request.resume_token.isascii():
         raise fields.invalid("resume_token", "is not one of this server's")
     return fields.single_line(request.resume_token, "resume_token", rpc_limits.TOKEN_CHARACTERS_MAX)

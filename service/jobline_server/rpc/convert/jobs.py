@@ -1,4 +1,4 @@
-"""Jobs as operators see them, and how jobs ended, into messages."""
+"""Converts jobs for operators, and the ends of jobs for waiters, into messages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jobline_server.wire.times import fill_time
 
 
 def fill_moment(message: Timestamp, milliseconds: int) -> None:
-    """Writes a moment; 0 stays unset."""
+    """Fills a timestamp; 0 stays unset."""
     if milliseconds:
         fill_time(message, milliseconds)
 
 
 def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None:
-    """Writes a job; lists leave out what is large."""
+    """Fills a Job message; lists leave out payload, checkpoint and result."""
     message.id = view.id
     message.queue = view.queue
     message.state = job_pb2.JobState.ValueType(view.state)
@@ -66,13 +66,13 @@ def fill_page(
     *,
     with_payload: bool,
 ) -> None:
-    """Writes a page of jobs."""
+    """Adds a page of jobs to a response."""
     for view in views:
         fill_job(response.jobs.add(), view, with_payload=with_payload)
 
 
 def wait_response(job_id: int, ended: Ended | None) -> job_service_pb2.WaitResponse:
-    """How one job ended or was deleted; None: there is no such job."""
+    """Returns the response for a job that ended or was deleted; None: there is no such job."""
     response = job_service_pb2.WaitResponse(id=job_id)
     if ended is None:
         response.not_found = True
@@ -90,7 +90,7 @@ def wait_response(job_id: int, ended: Ended | None) -> job_service_pb2.WaitRespo
 
 
 def fill_obstacle(message: job_admin_service_pb2.Obstacle, obstacle: Obstacle) -> None:
-    """Writes one thing that keeps a job."""
+    """Fills the message of one reason why a job is not running."""
     message.kind = job_admin_service_pb2.ObstacleKind.ValueType(obstacle.kind)
     message.message = obstacle.message
     message.count = obstacle.count
@@ -99,7 +99,7 @@ def fill_obstacle(message: job_admin_service_pb2.Obstacle, obstacle: Obstacle) -
 
 
 def fill_dead_count(message: dead_letter_service_pb2.DeadCount, count: DeadCount) -> None:
-    """Writes how many dead jobs have something in common."""
+    """Fills the message of one count of dead jobs."""
     message.queue = count.queue
     message.name = count.name
     message.reason = job_pb2.EndReason.ValueType(count.reason)

@@ -1,9 +1,9 @@
-"""Hand-outs into bytes, for `Pull` and for streams.
+"""Serialises leased jobs, for `Pull` and for streams.
 
-Rows are written as bytes rather than as a message of messages. Two facts about protobuf make it
-short: a field of a message is its tag, its length and its bytes; and one message written after
-another is both merged. So what neighbours share (queue, options, lease) is written once and
-copied behind what each has for itself, and a delivery is cut between any two fields.
+Jobs are written as bytes rather than as a message of messages. Two facts about protobuf make that
+short: a field of a message is its tag, its length and its bytes; and two messages written one after
+the other are read as their merge. So the fields that jobs share (queue, options, lease) are
+serialised once and appended to those of each job, and a delivery can be cut between any two fields.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET, DELIVERY_FIELDS_MAX
 from jobline_server.wire.options import shared_message
 from jobline_server.wire.times import fill_time
 
-# So many ids have all but the first byte of their varints in common.
+# The ids of an aligned block of this size share all but the first byte of their varints.
 _BLOCK = 128
-# Blocks up to this size are one field as far as messages are cut.
+# Blocks up to this size are not cut over two messages.
 _BLOCK_BYTES_MAX = 64 << 10
 
 
 _ID_TAG = tag_of(job_pb2.LeasedJob.DESCRIPTOR, "id", VARINT)
 _PAYLOAD_TAG = tag_of(job_pb2.LeasedJob.DESCRIPTOR, "payload")
-# The lowest seven bits of a varint, where more bytes follow and where none do.
+# The first byte of a varint, where more bytes follow and where none do.
 _FIRST_BYTES = [bytes([bits | 0x80]) for bits in range(_BLOCK)]
 _LAST_BYTES = [bytes([bits]) for bits in range(_BLOCK)]
 
 
 class LeaseWriter:
-    """Writes hand-outs as the fields `jobs` and `runs` of one kind of message."""
+    """Serialises leased jobs as the fields `jobs` and `runs` of one kind of message."""
 
     __slots__ = ("_jobs_tag", "_runs_tag")
 
@@ -43,10 +43,10 @@ class LeaseWriter:
         self._runs_tag = tag_of(message, "runs")
 
     def fields(self, leased: Leased) -> Iterator[bytes]:
-        """One field a job, and one or more a run: a long run is cut. In the order of hand-out; for
-        consumers that take no runs a run is fields of some jobs each.
+        """Yields fields in the order of hand-out: one per job, and one or more per run, as a long
+        run is cut. For consumers that take no runs, a run becomes fields of single jobs.
         """
-        run_fields = self._member_fields if leased.one_by_one else self._run_fields
+        run_fields = self._single_fields if leased.one_by_one else self._run_fields
         jobs: list[LeasedJob] = []
         for item in leased.items():
             if isinstance(item, LeasedJob):
@@ -60,16 +60,17 @@ class LeaseWriter:
             yield from self._job_fields(jobs)
 
     def is_run(self, field: bytes) -> bool:
-        """Whether a field is a run."""
+        """Returns whether a field is a run."""
         return field.startswith(self._runs_tag)
 
     def _run_fields(self, run: LeasedRun) -> Iterator[bytes]:
         for body in _run_bodies(run):
             yield b"".join((self._runs_tag, varint(len(body)), body))
 
-    def _member_fields(self, run: LeasedRun) -> Iterator[bytes]:
-        """The jobs of a run one by one. They differ in id and payload, and the ids of a block in
-        their lowest seven bits: the rest is written once a block, or once a length of payload.
+    def _single_fields(self, run: LeasedRun) -> Iterator[bytes]:
+        """Yields the jobs of a run one by one. They differ in id and payload, and the ids of a
+        block only in their lowest seven bits: the rest is written once per block and length of
+        payload.
         """
         shared = _bytes_shared_by(run)
         payloads, start = list(run.payloads), 0
@@ -92,7 +93,7 @@ class LeaseWriter:
                 yield from block
 
     def _around(self, job_id: int, payload: bytes, shared: bytes) -> tuple[bytes, bytes]:
-        """What stands before and behind the lowest seven bits of a job's id."""
+        """Returns the bytes before and after the lowest seven bits of a job's id."""
         before = varint(job_id | _BLOCK - 1)
         behind = before[1:] + _PAYLOAD_TAG + varint(len(payload))
         size = len(_ID_TAG) + 1 + len(behind) + len(payload) + len(shared)
@@ -101,22 +102,22 @@ class LeaseWriter:
     def _job_fields(self, jobs: list[LeasedJob]) -> Iterator[bytes]:
         tag, shared, pushed_ms, last = self._jobs_tag, b"", -1, None
         lengths: dict[int, bytes] = {}
-        own = job_pb2.LeasedJob()
+        message = job_pb2.LeasedJob()
         for job in jobs:
             if last is None or not _go_together(job, last):
                 shared, last = _shared_bytes(job), job
-            own.id = job.id
-            own.delivery = job.delivery
-            own.payload = job.payload
-            # The rest is written only where it differs from the job before: most often nowhere.
+            message.id = job.id
+            message.delivery = job.delivery
+            message.payload = job.payload
+            # The other fields are set only where they differ from the job before, which is rare.
             if job.pushed_ms != pushed_ms:
                 pushed_ms = job.pushed_ms
-                fill_time(own.pushed_at, pushed_ms)
-            if job.job_key or own.job_key:
-                own.job_key = job.job_key
-            if job.worker_checkpoint or own.checkpoint:
-                own.checkpoint = job.worker_checkpoint
-            body = own.SerializeToString() + shared
+                fill_time(message.pushed_at, pushed_ms)
+            if job.job_key or message.job_key:
+                message.job_key = job.job_key
+            if job.worker_checkpoint or message.checkpoint:
+                message.checkpoint = job.worker_checkpoint
+            body = message.SerializeToString() + shared
             length = lengths.get(len(body))
             if length is None:
                 length = lengths[len(body)] = varint(len(body))
@@ -128,8 +129,8 @@ STREAM_WRITER = LeaseWriter(job_service_pb2.StreamResponse.DESCRIPTOR)
 
 
 def pull_response(leased: Leased, bytes_max: int) -> tuple[bytes, list[tuple[int, int]]]:
-    """The reply to a pull, as bytes, and the leases, as (id, delivery), that have no place in it:
-    what jobs have beside their payloads (headers, checkpoints) was not counted before.
+    """Returns the serialised reply to a pull, and the leases, as (id, delivery), that do not fit:
+    the pull did not count what jobs have beside their payloads (headers, checkpoints).
     """
     fields = list(PULL_WRITER.fields(leased))
     size = 0
@@ -144,7 +145,7 @@ def pull_response(leased: Leased, bytes_max: int) -> tuple[bytes, list[tuple[int
 def leases_in(
     messages: Iterable[job_service_pb2.PullResponse | job_service_pb2.StreamResponse],
 ) -> Iterator[tuple[int, int]]:
-    """(id, delivery) of every job that these messages hand out."""
+    """Yields (id, delivery) of every job in these messages."""
     for message in messages:
         for run in message.runs:
             for job_id in range(run.first_id, run.first_id + len(run.payloads)):
@@ -154,11 +155,11 @@ def leases_in(
 
 
 def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:
-    """Messages that hold `first` and then the fields, each cut off when it is large: clients take
-    4 MiB by default, and the loop stands still while it is made. A single field larger than that
-    goes alone; and so that order is kept, a run never follows a job: a message says "runs, then
-    jobs". Each is made when it is asked for: a worker that does not read holds one, and not all
-    that it was handed."""
+    """Yields messages of `first` and then the fields, cut at a size: many clients take 4 MiB, and
+    making a message blocks the loop. A single field larger than that is a message of its own. To
+    keep the order of hand-out, no run follows a job in a message, as clients read runs first. Each
+    message is made when it is needed, so a worker that does not read costs the memory of one.
+    """
     parts, size, fields_held, has_jobs = [first], len(first), 0, False
     for field in fields:
         is_run = STREAM_WRITER.is_run(field)
@@ -176,7 +177,7 @@ def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _go_together(job: LeasedJob, other: LeasedJob) -> bool:
-    """Whether the shared part of both is the same."""
+    """Returns whether two jobs have the same shared fields."""
     return (
         job.options is other.options
         and job.attempt == other.attempt
@@ -199,7 +200,7 @@ def _shared_bytes(job: LeasedJob) -> bytes:
 
 
 def _bytes_shared_by(run: LeasedRun) -> bytes:
-    """What all jobs of a run have in common when they are told one by one."""
+    """Returns the fields that all jobs of a run share when sent as single jobs."""
     message = job_pb2.LeasedJob(
         delivery=run.delivery,
         queue=run.queue,
@@ -214,7 +215,7 @@ def _bytes_shared_by(run: LeasedRun) -> bytes:
 
 
 def _run_bodies(run: LeasedRun) -> Iterator[bytes]:
-    """Messages without payloads, and behind each its share of the block of payloads."""
+    """Yields serialised runs: each a message without payloads, then its part of the payloads."""
     message = job_pb2.LeasedRun(delivery=run.delivery, queue=run.queue, lease_ms=run.lease_ms)
     if run.options is not DEFAULT_OPTIONS:
         message.options.CopyFrom(shared_message(run.options))

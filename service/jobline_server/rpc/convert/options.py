@@ -1,8 +1,7 @@
-"""Options by their bytes: checked once, made once, shared by all jobs that carry them.
+"""Caches options by their bytes: checked once, made once, shared by all jobs that have them.
 
-Jobs of one kind come with the same options again and again. The table finds their one `JobOptions`
-object by the bytes of the message, so that looking at options costs a dictionary look-up a job and
-holding them costs a reference.
+Jobs of one kind come with the same options again and again. The table finds their `JobOptions`
+object by the bytes of the message, so options cost one dictionary look-up and one reference a job.
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ from jobline_server.rpc.validate.options import check_headers, check_job_options
 from jobline_server.wire.options import options_from_message
 
 ENTRIES_MAX = 16_384
-# Larger ones (long headers, mostly) are made anew each time rather than kept twice in memory.
+# Larger options (long headers, mostly) are not cached, as the cache would keep a copy of the bytes.
 KEPT_BYTES_MAX = 2_048
 
 
 class OptionsTable:
-    """The options of lately pushed jobs. Over its bound it forgets everything and starts again: an
-    object that is made twice costs memory, and nothing else."""
+    """The options of recently pushed jobs. At its limit the table drops all entries: an object that
+    is made twice costs memory and nothing else.
+    """
 
     __slots__ = ("_by_base", "_by_value", "_count")
 
@@ -31,13 +31,13 @@ class OptionsTable:
         self._count = 0
         self._by_base: dict[bytes, dict[bytes, JobOptions]] = {}
         self._by_value: dict[JobOptions, JobOptions] = {}
-        self._forget()
+        self._clear()
 
     def __len__(self) -> int:
         return self._count
 
     def shared(self, base: bytes) -> JobOptions:
-        """The options that a push shares, by the bytes of its message."""
+        """Returns the options that a push shares, by the bytes of their message."""
         family = self._by_base.get(base)
         found = family.get(b"") if family is not None else None
         if found is not None:
@@ -48,12 +48,12 @@ class OptionsTable:
             raise within("options", refused) from None
 
     def overridden(self, base: bytes, overrides: Sequence[bytes]) -> list[JobOptions]:
-        """The options of jobs that override, field by field, what their push shares."""
+        """Returns the options of jobs that override fields of the shared options of their push."""
         find = self._by_base.get(base, {}).get
         found = [find(override) for override in overrides]
         if all(found):
             return found  # type: ignore[return-value]  # mypy cannot see the line above
-        # Those that are too large to be kept are made once a push all the same.
+        # Options too large to be cached are still made only once per push.
         fresh: dict[bytes, JobOptions] = {}
         for index, override in enumerate(overrides):
             if found[index] is not None:
@@ -79,14 +79,14 @@ class OptionsTable:
         if len(base) + len(override) > KEPT_BYTES_MAX:
             return made
         if self._count >= ENTRIES_MAX:
-            self._forget()
-        # One set of headers has many orders of bytes, and so many keys here; the value finds them.
-        one = self._by_value.setdefault(made, made) if len(made.headers) > 1 else made
-        self._by_base.setdefault(base, {})[override] = one
+            self._clear()
+        # Equal headers may be serialised in different orders; the value finds the same object.
+        shared = self._by_value.setdefault(made, made) if len(made.headers) > 1 else made
+        self._by_base.setdefault(base, {})[override] = shared
         self._count += 1
-        return one
+        return shared
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._count = 0
         self._by_base = {b"": {b"": DEFAULT_OPTIONS}}
         self._by_value = {}

@@ -1,8 +1,8 @@
-"""Page tokens: where the next page of a list begins, bound to what was asked.
+"""Page tokens: where the next page of a list begins, bound to the request.
 
-A token holds a digest of the request without its page, so that it opens only the list it came
-from: the same method, the same filter. It is no secret and no signature; behind the digest stands
-the last entry of the page before, as the runtime wants it.
+A token is a digest of the request and the last entry of the page before: `<digest>.<cursor>`. The
+digest leaves out the page, so a token is valid only for the same method and filter. It is neither
+secret nor signed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ DIGEST_BYTES = 6
 
 
 def cursor_of(request: Any) -> str:
-    """The entry after which the page begins that a request asks for; "" for the first page. Raises
-    `Refused` with INVALID_PAGE_TOKEN for a token of another list."""
+    """Returns the entry after which the requested page begins; "" for the first page. Raises
+    `Refused` with INVALID_PAGE_TOKEN for a token of another list.
+    """
     token: str = request.page_token
     if not token:
         return ""
@@ -35,16 +36,16 @@ def cursor_of(request: Any) -> str:
 
 
 def token_of(request: Any, cursor: str) -> str:
-    """The token of the page after `cursor`; "" where there is none."""
+    """Returns the token of the page after `cursor`; "" where there is none."""
     return f"{_digest(request)}.{cursor}" if cursor else ""
 
 
 def _digest(request: Any) -> str:
-    """Of a request as it is but for its page: the size of pages may change on the way."""
-    asked = type(request)()
-    asked.CopyFrom(request)
-    asked.ClearField("page_token")
-    asked.ClearField("page_size")
-    content = asked.SerializeToString(deterministic=True)
+    """Returns the digest of a request without its page token and page size, which may change."""
+    copied = type(request)()
+    copied.CopyFrom(request)
+    copied.ClearField("page_token")
+    copied.ClearField("page_size")
+    content = copied.SerializeToString(deterministic=True)
     person = request.DESCRIPTOR.name.encode()[:16]
     return blake2b(content, digest_size=DIGEST_BYTES, person=person).hexdigest()

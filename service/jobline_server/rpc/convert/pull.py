@@ -1,4 +1,4 @@
-"""Pulls from messages."""
+"""Converts pulls from messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobline_server.rpc.validate.options import lease_ms
 
 
 def pull_command(request: job_service_pb2.PullRequest) -> Pull:
-    """A pull."""
+    """Returns the command of a pull."""
     wait = request.wait if request.HasField("wait") else None
     fields.single_lines(request.names, "names", limits.NAME_CHARACTERS_MAX)
     request_id = fields.key(request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX)
@@ -31,7 +31,7 @@ def pull_command(request: job_service_pb2.PullRequest) -> Pull:
 
 
 def pull_to_give_back(request: job_service_pb2.PullRequest) -> Pull:
-    """A pull whose caller has no use for its reply; it is known by its request id."""
+    """Returns the pull whose jobs a caller releases; it is identified by its request id."""
     try:
         check_all(request)
         if not request.request_id:

@@ -1,5 +1,6 @@
-"""Push, the hottest call: payloads are one block of bytes, rows are columns, no job costs its own
-call."""
+"""Converts pushes, the hottest call: payloads become one block of bytes, jobs become columns, and
+no Python call is made per job.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
 _options_of: Callable[[job_pb2.NewJob], job_pb2.JobOptions] = attrgetter("options")
-# The stub tells this method apart by the oneof that it is asked for.
+# The stub has an overload for each oneof.
 _which_of: Callable[[job_pb2.NewJob, str], str | None] = cast("Any", job_pb2.NewJob).WhichOneof
 _write_options = job_pb2.JobOptions.SerializeToString
 
 
 class PushReader:
-    """Makes commands of push requests; holds what all of them share."""
+    """Makes commands of push requests; holds the table of options and the limits."""
 
     __slots__ = ("_batch_bytes_max", "_default_level", "_options", "_payload_bytes_max")
 
@@ -46,7 +47,7 @@ class PushReader:
         self._batch_bytes_max = max(PUSH_BYTES_MAX, payload_bytes_max)
 
     def command(self, request: job_service_pb2.PushRequest, wall_ms: int) -> Push:
-        """The command of a request that came at `wall_ms`, which is used up by it."""
+        """Returns the command of a request that came at `wall_ms`; consumes the request."""
         queue = fields.queue_name(request.queue)
         if request.HasField("spread"):
             raise fields.not_served("spread")
@@ -75,20 +76,20 @@ class PushReader:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
         return command
 
-    def _check_sizes(self, payloads: Iterable[bytes], most: int, together: int, field: str) -> None:
-        """`most` is the length of the longest of these payloads, `together` that of all."""
-        if most > self._payload_bytes_max:
-            index = list(map(len, payloads)).index(most)
+    def _check_sizes(self, payloads: Iterable[bytes], longest: int, total: int, field: str) -> None:
+        """Checks the lengths of the longest payload and of all together."""
+        if longest > self._payload_bytes_max:
+            index = list(map(len, payloads)).index(longest)
             raise fields.too_large(
                 f"{field}[{index}]", f"must be at most {self._payload_bytes_max} bytes"
             )
-        if together > self._batch_bytes_max:
+        if total > self._batch_bytes_max:
             raise fields.too_large(field, f"at most {self._batch_bytes_max} bytes in one push")
 
     def _take_rows(
         self, command: Push, request: job_service_pb2.PushRequest, base: bytes, wall_ms: int
     ) -> None:
-        """Adds the rows, column by column. Rows with nothing of their own are plain payloads."""
+        """Adds the jobs as columns, or as plain payloads where they differ in nothing else."""
         rows = list(request.jobs)
         if any(map(len, map(UnknownFieldSet, rows))):
             _find_mistyped(rows)
@@ -97,7 +98,7 @@ class PushReader:
         for listed, field in ((payloads, "jobs"), (plain, "payloads")):
             sizes = list(map(len, listed))
             self._check_sizes(listed, max(sizes, default=0), sum(sizes), field)
-        # Options that a row has not are written as b"", so nobody needs to ask first.
+        # Unset options are serialised as b"", so no check for them is needed.
         overrides = list(map(_write_options, map(_options_of, rows)))
         options = self._options.overridden(base, overrides)
         keys = [row.job_key for row in rows]
@@ -124,16 +125,16 @@ def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
 
 
 def _go_together(options: list[JobOptions], others: JobOptions | None) -> bool:
-    """Whether rows share their options, with the plain payloads too if there are any. Those that
-    were written alike are mostly one object, which is quicker to see.
+    """Returns whether all options are equal, also to `others` if given. Equal ones are mostly one
+    object, so identity is compared first.
     """
     first = options[0] if others is None else others
-    return all(own is first or own == first for own in options)
+    return all(each is first or each == first for each in options)
 
 
 def _block_of(request: job_service_pb2.PushRequest) -> Payloads:
-    """The payloads of a request, of which nothing else is left: what protobuf writes of it then is
-    their block, and none of them becomes an object.
+    """Returns the payloads of a request. Clears all other fields, so that the serialised request is
+    the block of payloads, and no payload becomes a Python object.
     """
     request.DiscardUnknownFields()
     for field, _ in request.ListFields():
@@ -158,7 +159,7 @@ def _check_keys(keys: list[str]) -> None:
 def _moments(
     rows: list[job_pb2.NewJob], starts: Sequence[str | None], shared_ms: int, wall_ms: int
 ) -> list[int]:
-    """When each row becomes READY; a row that says nothing takes what the push says."""
+    """Returns when each job becomes READY; a job without a start takes that of the push."""
     moments = [shared_ms] * len(rows)
     for index, start in enumerate(starts):
         if start:
@@ -170,7 +171,7 @@ def _moments(
 
 
 def start_ms(message: job_service_pb2.PushRequest | job_pb2.NewJob, wall_ms: int) -> int:
-    """When the jobs of a message become READY, in wall time; 0: at once."""
+    """Returns when the jobs of a message become READY, in wall time; 0: at once."""
     start = message.WhichOneof("start")
     if start is None:
         return 0
@@ -184,7 +185,7 @@ def start_ms(message: job_service_pb2.PushRequest | job_pb2.NewJob, wall_ms: int
 
 
 def _take_request_id(command: Push, request: job_service_pb2.PushRequest) -> None:
-    """Adds the call's own id, with a digest of the call that tells a repeat from a mistake."""
+    """Adds the request id, and a digest that detects another call with the same id."""
     request_id = fields.key(request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX)
     if any(row.job_key for row in request.jobs):
         raise fields.invalid("request_id", "not together with job_key")
@@ -195,12 +196,12 @@ def _take_request_id(command: Push, request: job_service_pb2.PushRequest) -> Non
 def _digest_of(request: job_service_pb2.PushRequest) -> int:
     # Deterministic, because the order of a map's entries differs between two sends of one message.
     content = request.SerializeToString(deterministic=True)
-    # A checksum, not a hash: it tells mistakes apart, and every push of our clients pays for it.
+    # A checksum is enough to detect mistakes, and every push of our clients pays for it.
     return len(content) << 32 | crc32(content)
 
 
 def _call_of(request: job_service_pb2.PushRequest) -> Call:
-    """The producer's call that a request is; what is left of it a repeat has in common."""
+    """Returns the producer's call. Clears `producer`, which is not part of the digest."""
     producer = request.producer
     if request.request_id:
         raise fields.invalid("producer", "not together with request_id")
@@ -218,7 +219,7 @@ def _call_of(request: job_service_pb2.PushRequest) -> Call:
 def push_response(
     request: job_service_pb2.PushRequest, pushed: Pushed
 ) -> job_service_pb2.PushResponse:
-    """The reply; ids one by one only where jobs were sent as rows."""
+    """Returns the reply; it lists single ids only for jobs sent in `jobs`."""
     response = job_service_pb2.PushResponse(
         first_id=pushed.first_id,
         count=pushed.count,
@@ -235,7 +236,9 @@ def push_response(
 
 
 def ids_in_order(pushed: Pushed) -> list[int] | range:
-    """The ids of all jobs of the push: created ones in a row, the others as exceptions say."""
+    """Returns the ids of all jobs of a push in order: new ones in a row, the others from the
+    exceptions.
+    """
     created = range(pushed.first_id, pushed.first_id + pushed.count)
     if not pushed.exceptions:
         return created

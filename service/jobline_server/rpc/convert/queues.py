@@ -1,4 +1,4 @@
-"""Queues and their settings between messages and values."""
+"""Converts queues and their settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobline_server.rpc.validate.options import check_queue_settings
 from jobline_server.runtime.views import QueueView
 from jobline_server.wire.settings import fill_settings, settings_from_message
 
-# Fields of the message whose value goes by another name.
+# Fields of the message that the value names differently.
 RENAMED = {"lease": "lease_ms"}
 PATHS = {
     field.name: RENAMED.get(field.name, field.name)
@@ -25,7 +25,7 @@ PATHS = {
 def settings_change(
     request: queue_service_pb2.UpdateQueueRequest,
 ) -> tuple[QueueSettings, frozenset[str] | None]:
-    """The new settings, and which of them change; None: all."""
+    """Returns the new settings, and the names of those that change; None: all."""
     if not request.HasField("settings") and not request.update_mask.paths:
         raise fields.invalid("settings", "is required")
     try:
@@ -48,7 +48,7 @@ def _mask(request: queue_service_pb2.UpdateQueueRequest) -> frozenset[str] | Non
 
 
 def cleaned_states(request: queue_service_pb2.CleanQueueRequest) -> frozenset[JobState]:
-    """The ended states to clean; none leaves it to the runtime."""
+    """Returns the ended states to clean; empty: the runtime's default."""
     states = members(request.states, "states", JobState)
     if not states <= KEPT_STATES:
         raise fields.invalid("states", "only states of ended jobs")
@@ -56,14 +56,14 @@ def cleaned_states(request: queue_service_pb2.CleanQueueRequest) -> frozenset[Jo
 
 
 def older_than_ms(request: queue_service_pb2.CleanQueueRequest) -> int:
-    """How long ago a job to clean must have ended."""
+    """Returns how long ago a job to clean must have ended."""
     if not request.HasField("older_than"):
         return 0
     return fields.duration_ms(request.older_than, "older_than", 0, rpc_limits.RETENTION_AGE_MS_MAX)
 
 
 def confirmed_queue(request: queue_service_pb2.DeleteQueueRequest) -> str:
-    """The queue to delete, named twice against accidents."""
+    """Returns the queue to delete, which is named twice against accidents."""
     queue = fields.queue_name(request.queue)
     if request.confirm_queue != queue:
         raise fields.invalid("confirm_queue", "must repeat the queue's name")
@@ -71,12 +71,12 @@ def confirmed_queue(request: queue_service_pb2.DeleteQueueRequest) -> str:
 
 
 def name_prefix(value: str) -> str:
-    """The beginning of a queue's name."""
+    """Returns the prefix of queue names to list."""
     return fields.single_line(value, "name_prefix", limits.NAME_CHARACTERS_MAX)
 
 
 def fill_queue(message: queue_pb2.Queue, view: QueueView) -> None:
-    """Writes a queue."""
+    """Fills a Queue message."""
     message.name = view.name
     message.shard = view.shard
     fill_settings(message.settings, view.settings)

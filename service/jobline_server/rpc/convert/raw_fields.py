@@ -1,5 +1,7 @@
-"""Fields of messages as bytes: a field of a message is its tag, its length and its bytes, and one
-message written after another is both merged. So what neighbours share is written once.
+"""Serialises tags and varints, for messages that are written field by field.
+
+A field is its tag, its length and its bytes; two messages written one after the other are read as
+their merge. So fields that many messages share are serialised once.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ VARINT, LENGTH_DELIMITED = 0, 2
 
 
 def tag_of(message: Descriptor, field: str, wire_type: int = LENGTH_DELIMITED) -> bytes:
-    """What stands before a field of a message."""
+    """Returns the tag of a field."""
     return varint(message.fields_by_name[field].number << 3 | wire_type)
 
 
 def varint(value: int) -> bytes:
-    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    """Returns a number as protobuf writes it: seven bits per byte, the lowest first."""
     written = bytearray()
     while value > 0x7F:
         written.append(value & 0x7F | 0x80)

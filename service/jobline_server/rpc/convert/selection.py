@@ -1,4 +1,4 @@
-"""Which jobs an operator means: pages, filters, selections, who asks and why."""
+"""Converts what operators send: pages, filters, selections, and the reason for a change."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from jobline_server.runtime.views import Audit, JobFilter, Selection
 
 E = TypeVar("E", bound=IntEnum)
 
-# Who asks, until calls are authenticated.
+# The caller, until calls are authenticated.
 ANYBODY = "anonymous"
 
 
 def page_size(value: int) -> int:
-    """How many of a list; 0 takes the default."""
+    """Returns the size of a page; 0 takes the default."""
     if value == 0:
         return rpc_limits.PAGE_SIZE_DEFAULT
     return fields.integer(value, "page_size", 1, rpc_limits.PAGE_SIZE_MAX)
 
 
 def audit(reason: str) -> Audit:
-    """Who asks, and why."""
+    """Returns the caller and the reason of a change."""
     return Audit(ANYBODY, fields.single_line(reason, "reason", limits.REASON_CHARACTERS_MAX))
 
 
 def optional_queue(value: str, field: str = "queue") -> str:
-    """A queue's name, or nothing."""
+    """Returns a queue's name, or ""."""
     return fields.queue_name(value, field) if value else ""
 
 
 def members(values: Iterable[int], field: str, kinds: type[E]) -> frozenset[E]:
-    """A set of enum members; unset ones are refused too."""
+    """Returns a set of enum members; refuses unset ones too."""
     found = []
     for index, value in enumerate(values):
         known = fields.enum_member(value, f"{field}[{index}]", kinds)
@@ -50,7 +50,7 @@ def members(values: Iterable[int], field: str, kinds: type[E]) -> frozenset[E]:
 
 
 def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
-    """Which jobs."""
+    """Returns the value of a JobFilter."""
     try:
         _refuse_unserved(message)
         check_headers(message.headers, "headers")
@@ -65,15 +65,15 @@ def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
             if message.HasField("pushed_before")
             else None,
             headers=tuple(sorted(message.headers.items())),
-            error_type=_error_word(message.error_type, "error_type"),
-            error_contains=_error_word(message.error_contains, "error_contains"),
+            error_type=_error_text(message.error_type, "error_type"),
+            error_contains=_error_text(message.error_contains, "error_contains"),
         )
     except Refused as refused:
         raise fields.within("filter", refused) from None
 
 
 def dead_filter(message: dead_letter_service_pb2.DeadFilter) -> JobFilter:
-    """Which dead jobs."""
+    """Returns the value of a DeadFilter."""
     try:
         _refuse_unserved(message)
         return JobFilter(
@@ -87,15 +87,15 @@ def dead_filter(message: dead_letter_service_pb2.DeadFilter) -> JobFilter:
             ended_before_ms=fields.moment_ms(message.dead_before, "dead_before")
             if message.HasField("dead_before")
             else None,
-            error_type=_error_word(message.error_type, "error_type"),
-            error_contains=_error_word(message.error_contains, "error_contains"),
+            error_type=_error_text(message.error_type, "error_type"),
+            error_contains=_error_text(message.error_contains, "error_contains"),
         )
     except Refused as refused:
         raise fields.within("filter", refused) from None
 
 
 def dead_selection(request: dead_letter_service_pb2.PurgeDeadJobsRequest) -> Selection:
-    """Which dead jobs to delete; all of them only when that is said."""
+    """Returns the dead jobs to delete; all of them only with `all: true`."""
     chosen = dead_filter(request.filter)
     if chosen == ANY_DEAD and not request.all:
         raise fields.invalid("all", "a filter without conditions needs all: true")
@@ -106,7 +106,7 @@ ANY_DEAD = JobFilter(states=frozenset({JobState.DEAD}))
 
 
 def selection(message: job_admin_service_pb2.JobSelection) -> Selection:
-    """Jobs by id or by filter; all of them only when that is said."""
+    """Returns the selected jobs, by id or by filter; all of them only with `all: true`."""
     try:
         if message.ids:
             if message.HasField("filter") or message.all:
@@ -139,5 +139,5 @@ def _name(
     return fields.single_line(message.name, "name", limits.NAME_CHARACTERS_MAX)
 
 
-def _error_word(value: str, field: str) -> str:
+def _error_text(value: str, field: str) -> str:
     return fields.single_line(value, field, limits.REASON_CHARACTERS_MAX)

@@ -1,6 +1,6 @@
-"""Acks, fails, releases and extends: what workers say about jobs they hold.
+"""Converts acks, fails, releases and extends, for calls and for streams.
 
-Calls and streams share them; functions take the repeated field and the name it goes by there.
+The functions take a repeated field, and its name for error messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_ERROR = JobError()
 M = TypeVar("M")
 V = TypeVar("V")
 
-# What only the server itself says.
+# Reasons that only the server itself uses.
 _SERVERS = frozenset({ReleaseReason.UNDELIVERED})
 
 
@@ -44,7 +44,7 @@ def acks(
     deliveries_field: str = "deliveries",
     items_field: str = "items",
 ) -> dict[int, bytes]:
-    """Adds the rows to the columns, and gives back the results by id."""
+    """Appends the items to the columns `ids` and `deliveries`; returns the results by id."""
     if len(ids) != len(deliveries):
         raise fields.invalid(deliveries_field, "must be as many as the ids")
     if len(ids) + len(items) > limits.SETTLE_ITEMS_MAX:
@@ -65,13 +65,13 @@ def acks(
         if result:
             results[job_id] = result
     if results and len(set(ids)) != len(ids):
-        # A result belongs to one lease: of two acks of one job at most one can be it.
+        # A result belongs to one lease, and results are found by id.
         raise fields.invalid(items_field, "a job may stand in one ack only once")
     return results
 
 
 def fails(items: Sequence[job_service_pb2.FailItem], field: str = "items") -> list[FailItem]:
-    """Failed jobs."""
+    """Returns the values of fails."""
     return _each(items, field, _fail)
 
 
@@ -87,7 +87,7 @@ def _fail(item: job_service_pb2.FailItem) -> FailItem:
 
 
 def job_error(message: job_pb2.JobError) -> JobError:
-    """An error; what is long is cut, so that a job can always fail."""
+    """Returns the value of an error. Long texts are cut, so that a job can always fail."""
     try:
         check_own_fields(message)
         return JobError(
@@ -103,7 +103,7 @@ def job_error(message: job_pb2.JobError) -> JobError:
 def releases(
     items: Sequence[job_service_pb2.ReleaseItem], field: str = "items"
 ) -> list[ReleaseItem]:
-    """Jobs given back."""
+    """Returns the values of releases."""
     return _each(items, field, _release)
 
 
@@ -125,7 +125,7 @@ def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
 
 
 def extends(items: Sequence[job_service_pb2.ExtendItem], field: str = "items") -> list[ExtendItem]:
-    """Leases kept alive."""
+    """Returns the values of extends."""
     return _each(items, field, _extend)
 
 
@@ -176,7 +176,7 @@ def fill_exceptions(
     | job_service_pb2.StreamConfirm,
     exceptions: NotDone,
 ) -> None:
-    """Writes the outcomes that are not DONE."""
+    """Adds the outcomes that are not DONE to a response."""
     add = message.exceptions.add
     for index, outcome in exceptions:
         row = add()
@@ -185,7 +185,7 @@ def fill_exceptions(
 
 
 def fail_response(results: list[FailResult]) -> job_service_pb2.FailResponse:
-    """What became of each failed job."""
+    """Returns the response with the new state of each failed job."""
     response = job_service_pb2.FailResponse()
     for result in results:
         row = response.results.add()

@@ -1,4 +1,4 @@
-"""The server itself: counts, health, workers."""
+"""Converts the statistics of the server, and its workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobline_server.runtime.views import ServerView, WorkerView
 def statistics_response(
     view: ServerView, *, version: str, transport: str
 ) -> admin_service_pb2.GetStatsResponse:
-    """Counts and health."""
+    """Returns the response with counts and health."""
     response = admin_service_pb2.GetStatsResponse(
         version=version,
         transport=transport,
@@ -45,7 +45,7 @@ def statistics_response(
 
 
 def fill_worker(message: admin_service_pb2.Worker, view: WorkerView) -> None:
-    """Writes a worker."""
+    """Fills a Worker message."""
     message.session = view.session
     description = message.description
     description.id = view.worker.id

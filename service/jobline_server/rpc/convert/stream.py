@@ -1,4 +1,4 @@
-"""Stream frames between messages and values."""
+"""Converts the frames of worker streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jobline_server.wire.times import fill_time
 
 
 def worker_frame(request: job_service_pb2.StreamRequest) -> WorkerFrame:
-    """A frame from a worker."""
+    """Returns the value of a frame from a worker."""
     if request.logs:
         raise fields.not_served("logs")
     _check_counts(request)
@@ -41,7 +41,7 @@ def worker_frame(request: job_service_pb2.StreamRequest) -> WorkerFrame:
 
 
 def _check_counts(request: job_service_pb2.StreamRequest) -> None:
-    """Refuse a frame that would be long work, before any of it is read."""
+    """Refuses a frame with too many items, before any of it is converted."""
     fields.at_most(request.settles, "settles", rpc_limits.FRAME_SETTLES_MAX)
     count = len(request.extends)
     for settle in request.settles:
@@ -106,13 +106,13 @@ def _open(message: job_service_pb2.StreamOpen) -> Open:
 
 
 def message_bytes_max(value: int) -> int:
-    """The largest message that a caller takes."""
+    """Returns the size of the largest message that a caller takes."""
     default = limits.MESSAGE_BYTES_DEFAULT
     return fields.integer(value or default, "max_message_bytes", default, limits.MESSAGE_BYTES_MAX)
 
 
 def queue_weights(messages: Sequence[job_service_pb2.QueueWeight]) -> tuple[tuple[str, int], ...]:
-    """Queues to take from, each with its share."""
+    """Returns the queues to take from, as (name, weight)."""
     fields.non_empty(messages, "queues")
     found: dict[str, int] = {}
     for index, message in enumerate(messages):
@@ -170,8 +170,9 @@ def _schema(value: str, field: str) -> str:
 
 
 def server_messages(frame: ServerFrame) -> Iterator[bytes]:
-    """The messages of a frame to a worker: one, or more where the delivery is large. What is beside
-    the delivery is written down at once, the rest as it is asked for."""
+    """Yields the serialised messages of a frame to a worker: one, or several if it has many jobs.
+    Jobs are serialised when their message is asked for, everything else at once.
+    """
     message = job_service_pb2.StreamResponse()
     if frame.opened is not None:
         _fill_opened(message.opened, frame)

@@ -1,6 +1,6 @@
-"""Checks of what callers send, by hand, each naming the field at fault.
+"""Checks the fields of requests by hand; each refusal names the wrong field.
 
-A check takes a raw field and gives back the value that commands carry, or raises `Refused`: so that
-whoever converts a field has checked it. Paths of fields are relative; who walks a list puts its
-place before them (`within`). Messages say what is allowed and never repeat what was sent.
+A check takes a raw field and returns the value that commands carry, or raises `Refused`, so a field
+that was converted was checked. Field paths are relative; a caller that iterates over a list adds
+the entry as prefix (`within`). Messages name what is allowed and never repeat the value.
 """

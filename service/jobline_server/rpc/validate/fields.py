@@ -1,6 +1,6 @@
-"""The leaves: one field each, checked and made plain.
+"""Checks single fields, and returns their plain values.
 
-Nothing here knows which message a field stands in, or what its value will do.
+`field` is the name used in error messages. Nothing here knows the message of a field, or its use.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ NANOS_MAX = 999_999_999
 
 
 def invalid(field: str, message: str) -> Refused:
-    """The refusal of a field."""
+    """Returns the refusal of a field."""
     return Refused(RefusalKind.INVALID_FIELD, message, field=field)
 
 
 def too_large(field: str, message: str) -> Refused:
-    """The refusal of a list or a value that is too large."""
+    """Returns the refusal of a list or a value that is too large."""
     return Refused(RefusalKind.TOO_LARGE, message, field=field)
 
 
 def not_served(field: str, message: str = "this field is not served yet") -> Refused:
-    """The refusal of a field that stands in the protocol and is not served."""
+    """Returns the refusal of a field of the protocol that is not served yet."""
     return Refused(RefusalKind.NOT_SERVED, message, field=field)
 
 
 def within(place: str, refused: Refused) -> Refused:
-    """The same refusal, its path seen from outside `place`."""
+    """Returns the same refusal, with its field prefixed: `worker` and `id` become `worker.id`."""
     refused.field = f"{place}.{refused.field}" if refused.field else place
     return refused
 
 
 def queue_name(value: str, field: str = "queue") -> str:
-    """A queue's name; names that start with `_` are the system's."""
+    """Checks a queue's name; names that start with `_` are reserved."""
     if QUEUE_NAME.fullmatch(value):
         return value
     if not value:
@@ -61,7 +61,7 @@ def queue_name(value: str, field: str = "queue") -> str:
 
 
 def single_line(value: str, field: str, characters_max: int) -> str:
-    """A text in one line, empty or not."""
+    """Checks a text of one line, which may be empty."""
     if len(value) > characters_max:
         raise invalid(field, f"must be at most {characters_max} characters")
     if not value.isprintable() and CONTROL.search(value):
@@ -70,7 +70,7 @@ def single_line(value: str, field: str, characters_max: int) -> str:
 
 
 def single_lines(values: Iterable[str], field: str, characters_max: int) -> None:
-    """Many texts of one line at once; the field at fault is found only if there is one."""
+    """Checks many texts of one line at once; finds the wrong one only if there is one."""
     values = list(values)
     if max(map(len, values), default=0) <= characters_max and "".join(values).isprintable():
         return
@@ -79,14 +79,14 @@ def single_lines(values: Iterable[str], field: str, characters_max: int) -> None
 
 
 def required_line(value: str, field: str, characters_max: int) -> str:
-    """A text in one line that must be there."""
+    """Checks a text of one line, which must not be empty."""
     if not value:
         raise invalid(field, "is required")
     return single_line(value, field, characters_max)
 
 
 def key(value: str, field: str, bytes_max: int) -> str:
-    """A key: one line, counted in bytes; empty means none."""
+    """Checks a key: one line, measured in bytes; empty means none."""
     single_line(value, field, bytes_max)
     if not value.isascii() and len(value.encode()) > bytes_max:
         raise invalid(field, f"must be at most {bytes_max} bytes")
@@ -94,8 +94,9 @@ def key(value: str, field: str, bytes_max: int) -> str:
 
 
 def cut_text(value: str, bytes_max: int) -> str:
-    """Free text of a worker, cut rather than refused: a job must always be able to fail. NUL, which
-    some databases cannot hold, is replaced."""
+    """Returns free text of a worker, cut rather than refused: a job must always be able to fail.
+    Replaces NUL, which some databases cannot hold.
+    """
     if "\0" in value:
         value = value.replace("\0", "\ufffd")
     if len(value) * 4 <= bytes_max:
@@ -104,22 +105,22 @@ def cut_text(value: str, bytes_max: int) -> str:
     return value if len(encoded) <= bytes_max else encoded[:bytes_max].decode(errors="ignore")
 
 
-def integer(value: int, field: str, least: int, most: int) -> int:
-    """A whole number within a range."""
-    if not least <= value <= most:
-        raise invalid(field, f"must be {least} to {most}")
+def integer(value: int, field: str, minimum: int, maximum: int) -> int:
+    """Checks a whole number within a range."""
+    if not minimum <= value <= maximum:
+        raise invalid(field, f"must be {minimum} to {maximum}")
     return value
 
 
-def real(value: float, field: str, least: float, most: float) -> float:
-    """A finite number within a range."""
-    if not math.isfinite(value) or not least <= value <= most:
-        raise invalid(field, f"must be a number from {least:g} to {most:g}")
+def real(value: float, field: str, minimum: float, maximum: float) -> float:
+    """Checks a finite number within a range."""
+    if not math.isfinite(value) or not minimum <= value <= maximum:
+        raise invalid(field, f"must be a number from {minimum:g} to {maximum:g}")
     return value
 
 
 def enum_member(value: int, field: str, kinds: type[E], *, but: Container[int] = ()) -> E | None:
-    """A member of an enum, or None where it is unset; an unknown number is refused."""
+    """Returns a member of an enum, or None where it is unset; refuses an unknown number."""
     if value == 0:
         return None
     try:
@@ -131,20 +132,20 @@ def enum_member(value: int, field: str, kinds: type[E], *, but: Container[int] =
     return known
 
 
-def at_most(values: Sized, field: str, most: int) -> None:
-    """A list of bounded length."""
-    if len(values) > most:
-        raise too_large(field, f"must be at most {most} entries")
+def at_most(values: Sized, field: str, limit: int) -> None:
+    """Refuses a list of more than `limit` entries."""
+    if len(values) > limit:
+        raise too_large(field, f"must be at most {limit} entries")
 
 
 def non_empty(values: Sized, field: str) -> None:
-    """A list that is not empty."""
+    """Refuses an empty list."""
     if not values:
         raise invalid(field, "must not be empty")
 
 
-def duration_ms(value: Duration, field: str, least_ms: int, most_ms: int) -> int:
-    """A length of time in milliseconds."""
+def duration_ms(value: Duration, field: str, minimum_ms: int, maximum_ms: int) -> int:
+    """Returns the milliseconds of a duration within a range."""
     _check_types(value, field)
     seconds, nanos = value.seconds, value.nanos
     if seconds < 0 or nanos < 0:
@@ -152,18 +153,19 @@ def duration_ms(value: Duration, field: str, least_ms: int, most_ms: int) -> int
     if nanos > NANOS_MAX:
         raise invalid(field, "nanos must be below a second")
     milliseconds = milliseconds_of(value)
-    if not least_ms <= milliseconds <= most_ms:
-        raise invalid(field, f"must be {_shown_seconds(least_ms)} s to {_shown_seconds(most_ms)} s")
+    if not minimum_ms <= milliseconds <= maximum_ms:
+        shortest, longest = _shown_seconds(minimum_ms), _shown_seconds(maximum_ms)
+        raise invalid(field, f"must be {shortest} s to {longest} s")
     return milliseconds
 
 
 def _shown_seconds(milliseconds: int) -> str:
-    """Seconds as a person writes them: 400 days are `34,560,000`, and no power of ten."""
+    """Returns seconds for a message: 400 days are `34,560,000`, without an exponent."""
     return f"{milliseconds / 1_000:,.15g}"
 
 
 def moment_ms(value: Timestamp, field: str) -> int:
-    """A moment in milliseconds since 1970."""
+    """Returns the milliseconds of a timestamp since 1970."""
     _check_types(value, field)
     if not MOMENT_SECONDS_MIN <= value.seconds <= MOMENT_SECONDS_MAX:
         raise invalid(field, "must be in the years 0001 to 9999")

@@ -1,8 +1,8 @@
 """How many entries each list and map of a request may have: one table, by full name.
 
-A list is counted before it is walked, because walking is what costs: a message of 16 MiB may hold
-sixteen million entries. `check_all` does it for a message and all that is in it; the conversions
-of the hot calls (`guard.HOT_METHODS`) count their own lists, by the same numbers.
+A list is counted before it is iterated, because iteration is expensive: a message of 16 MiB may
+have sixteen million entries. `check_all` checks a message and all messages in it; the conversions
+of the hot calls (`guard.HOT_METHODS`) check their own lists, by the same numbers.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
-# A field that is part of the protocol and not served yet: one entry is refused already.
+# A field of the protocol that is not served yet: any entry is refused.
 NOT_SERVED = 0
-# A set of members of an enum; each may be named once, and nobody needs to name one twice.
+# A set of enum members: each may be named once.
 STATES = len(job_pb2.JobState.values())
 REASONS = len(job_pb2.EndReason.values())
 KINDS = len(event_pb2.EventKind.values())
@@ -76,15 +76,16 @@ LIST_LIMITS: dict[str, int] = {
 
 
 def check_all(message: Message) -> None:
-    """Refuse a message with a list that is too long, or with a mistyped field, in it or in any that
-    it holds; for calls that are not hot."""
+    """Refuses a message if it, or a message in it, has a list that is too long or a mistyped field.
+    For calls that are not hot.
+    """
     check_own_fields(message)
     for descriptor, value in message.ListFields():
         if descriptor.is_repeated:
-            most = LIST_LIMITS.get(descriptor.full_name, NOT_SERVED)
-            if most == NOT_SERVED:
+            limit = LIST_LIMITS.get(descriptor.full_name, NOT_SERVED)
+            if limit == NOT_SERVED:
                 raise fields.not_served(descriptor.name)
-            fields.at_most(value, descriptor.name, most)
+            fields.at_most(value, descriptor.name, limit)
         inner = descriptor.message_type
         if inner is None or inner.GetOptions().map_entry:
             continue

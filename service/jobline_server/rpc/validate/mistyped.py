@@ -1,8 +1,8 @@
-"""Fields sent with the wrong wire type.
+"""Refuses fields sent with the wrong wire type.
 
-protobuf keeps what it does not know apart and goes on: a field with a known number and a wrong type
-is taken for an unknown one, so its value would be lost in silence. Unknown numbers are fine (a
-newer client); known numbers among the unknown are a mistake, and are refused.
+protobuf treats a field with a known number and a wrong type as an unknown field, so its value would
+be lost in silence. Unknown numbers are fine (a newer client); known numbers among the unknown
+fields are refused.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from jobline_server.engine.commands import RefusalKind, Refused
 
-# What a newer client adds to one message, entries of a list each by itself. Looking at one costs
-# about as much as serving a field, and a message of 16 MiB has room for eight million.
+# Unknown fields in one message, as a newer client may send; each entry of a list counts. Checking
+# one costs about as much as serving a field, and a message of 16 MiB has room for eight million.
 UNKNOWN_FIELDS_MAX = 100
 
 
 def check_own_fields(message: Message) -> None:
-    """Refuse a message with a field of a wrong wire type; sub-messages are not looked at."""
+    """Refuses a message with a field of a wrong wire type; does not check messages in it."""
     unknown = UnknownFieldSet(message)
     count = len(unknown)
     if not count:

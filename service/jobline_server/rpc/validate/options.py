@@ -1,7 +1,7 @@
-"""Checks of what a job wants: options, backoff, retention; and of a queue's settings.
+"""Checks the options of jobs (with backoff and retention), and the settings of queues.
 
-Only fields that are set are looked at, through tables by name; a field that a table does not hold
-is part of the protocol and not served yet.
+Tables by name hold the check of each field, and only fields that are set are checked. A field that
+is in no table is part of the protocol and not served yet.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Check = Callable[[Any, str], object]
 
 
 def check_job_options(message: job_pb2.JobOptions) -> None:
-    """Refuse options that no job may have, or that are not served yet."""
+    """Refuses options that are not allowed or not served yet."""
     _check_set_fields(message, OPTION_CHECKS)
 
 
 def check_queue_settings(message: queue_pb2.QueueSettings) -> None:
-    """Refuse settings that no queue may have, or that are not served yet."""
+    """Refuses settings that are not allowed or not served yet."""
     _check_set_fields(message, SETTING_CHECKS)
 
 
 def check_headers(headers: Mapping[str, str], field: str) -> None:
-    """At most 64 headers, 8 KiB together; a name is needed."""
+    """Refuses more than 64 headers, more than 8 KiB together, or a header without a name."""
     fields.at_most(headers, field, limits.HEADERS_MAX)
     size = 0
     for name, value in headers.items():
@@ -47,12 +47,12 @@ def check_headers(headers: Mapping[str, str], field: str) -> None:
 
 
 def lease_ms(value: Any, field: str) -> int:
-    """The length of a lease."""
+    """Returns the length of a lease in milliseconds."""
     return fields.duration_ms(value, field, limits.LEASE_MS_MIN, limits.LEASE_MS_MAX)
 
 
 def backoff_ms(value: Any, field: str) -> int:
-    """A pause between attempts."""
+    """Returns a delay between attempts in milliseconds."""
     return fields.duration_ms(value, field, 0, limits.BACKOFF_MAX_DELAY_MS_MAX)
 
 
@@ -70,7 +70,7 @@ def _name(value: str, field: str) -> None:
 
 
 def _anything(value: object, field: str) -> None:
-    """Any value of its type will do."""
+    """Accepts any value of the field's type."""
 
 
 def _max_attempts(value: int, field: str) -> None:
