@@ -1,4 +1,4 @@
-"""Calling any RPC on bytes, and reading what an error says, without knowing message classes."""
+"""Calls any RPC on bytes and reads its error, without message classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVICES = ("JobService", "JobAdminService", "QueueService", "DeadLetterService"
 
 @dataclass(frozen=True)
 class Refusal:
-    """What an error said."""
+    """The code, reason and details of an error."""
 
     code: str
     message: str
@@ -111,7 +111,7 @@ async def _stream(stream: Any, requests: Sequence[bytes]) -> None:
 
 
 def refusal_of(error: aio.AioRpcError) -> Refusal:
-    """What an error says, details included."""
+    """Returns the parts of an error, details included."""
     metadata = dict(error.trailing_metadata() or ())
     status = status_pb2.Status.FromString(metadata.get("grpc-status-details-bin", b""))
     info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()

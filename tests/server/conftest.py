@@ -62,7 +62,7 @@ def connect(address: str) -> aio.Channel:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Lets the loop run until something is so that nobody tells."""
+    """Lets the loop run until a condition holds that has no signal."""
     async with asyncio.timeout(50):
         while not condition():  # noqa: ASYNC110  # a counter has no event
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Directories that no server can start on: said in a line, and nothing in them is changed."""
+"""Directories on which no server can start: logged in one line, and nothing in them is changed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def start(data: Path, capfd: pytest.CaptureFixture[str]) -> str:
-    """Why a server cannot start, which is all that it says."""
+    """Returns why a server cannot start, the only line of its log."""
     settings = load_settings({**FOR_TESTS, "data": data, "log_format": "json"})
     assert run(settings, lambda _: None) == EXIT_CANNOT_START
     out, said = capfd.readouterr()

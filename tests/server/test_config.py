@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 def test_flags_win_over_the_environment_over_the_file_over_defaults(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each source says one thing that the stronger ones leave open."""
+    """Each source sets one value that the stronger ones leave unset."""
     monkeypatch.setenv("JOBLINE_SHARDS", "2")
     monkeypatch.setenv("JOBLINE_DATA", "/from/environment")
 
@@ -85,7 +85,7 @@ def test_a_flag_that_was_not_given_says_nothing(file: Path) -> None:
     ],
 )
 def test_what_cannot_be_applied_stops_the_start(flags: dict[str, object], said: str) -> None:
-    """And says which setting, and what is wrong with it (G22)."""
+    """The error names the setting and what is wrong with it (G22)."""
     with pytest.raises(ConfigurationError) as caught:
         load_settings(flags)
     assert str(caught.value).startswith(said)
@@ -166,7 +166,7 @@ def test_a_variable_like_no_setting_names_none(monkeypatch: pytest.MonkeyPatch) 
 def test_variables_of_kubernetes_are_left_alone(
     service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial D2: a pod beside a Service called `jobline` has these, whoever runs in it."""
+    """Trial D2: every pod beside a Service called `jobline` has these."""
     port = f"{service}_PORT_7070_TCP"
     for name, value in {
         f"{service}_SERVICE_HOST": "10.0.0.11",
@@ -221,7 +221,7 @@ def test_a_file_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(FIELDS))
 def test_every_setting_is_described_and_has_a_default(name: str) -> None:
-    """`--help` tells all there is."""
+    """`--help` lists all settings."""
     field = FIELDS[name]
 
     assert field.description

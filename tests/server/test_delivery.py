@@ -1,4 +1,4 @@
-"""Replies that nobody takes: what they handed out is not lost for the length of a lease."""
+"""Replies that cannot be written: their jobs are released at once, not after a lease."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_a_call_that_breaks_during_its_first_write_ends_without_a_word(
         writer.write(reset(1) + reset(3))
         await writer.drain()
         await until(lambda: sum(meter.ended.values()) == 2)
-    # What the transport has to say of them it says before it serves another one.
+    # The transport reports cancelled calls before it serves the next one.
     await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
 
     assert not [record for record in caplog.records if record.levelno >= WARNING]

@@ -1,4 +1,4 @@
-"""`jobline dev`: a server of one's own, which heeds what somebody has set."""
+"""`jobline dev`: a server to try things, which uses the settings it is given."""
 
 from __future__ import annotations
 

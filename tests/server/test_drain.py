@@ -1,4 +1,4 @@
-"""Stopping: who is told what, in which order, and that a polite stop loses nothing."""
+"""Stopping: what is notified in which order, and that a polite stop loses nothing."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_a_server_that_stopped_starts_with_what_it_had(
 async def test_sigterm_stops_politely_and_a_second_one_hastens(
     transport: str, tmp_path: Path
 ) -> None:
-    """A worker that never goes holds the server for its drain time, or until somebody insists."""
+    """A worker that stays delays the stop for the drain time, or until a second signal."""
     process = ServerProcess(tmp_path / "data", transport=transport, drain_seconds=600)
     async with process, connect(process.address) as channel:
         stub = JobServiceStub(channel)
@@ -201,7 +201,7 @@ async def test_two_servers_never_have_one_directory(tmp_path: Path) -> None:
 async def test_a_step_of_the_stop_that_fails_keeps_no_other_from_being_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files are closed, so that the next server can have them; and the failure is told."""
+    """The files are closed, so that the next server can have them; and the failure is raised."""
 
     async def fail() -> None:
         raise OSError("the port cannot be closed")

@@ -1,4 +1,4 @@
-"""What strangers send to the port: it goes on, and its stderr has only lines of its log."""
+"""Garbage sent to the port: the server goes on, and its stderr has only lines of its log."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def test_a_ready_server_is_serving(filled: aio.Channel, service: str) -> N
 
 
 async def test_a_service_that_is_not_there_is_not_found(filled: aio.Channel) -> None:
-    """As the health protocol says."""
+    """As the health protocol requires."""
     with pytest.raises(aio.AioRpcError) as caught:
         await HealthStub(filled).Check(asked("jobline.v1.Nothing"))
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
@@ -79,7 +79,7 @@ async def test_a_watcher_hears_that_the_server_stops(transport: str) -> None:
 
 
 async def test_a_watcher_of_an_unknown_service_stays(filled: aio.Channel) -> None:
-    """It may come later, says the protocol."""
+    """By the protocol, the service may come later."""
     watch = HealthStub(filled).Watch(asked("jobline.v1.Nothing"))
 
     assert (await watch.read()).status == UNKNOWN

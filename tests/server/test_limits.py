@@ -36,7 +36,7 @@ async def ready(channel: aio.Channel) -> int:
 async def test_a_full_server_refuses_whole_batches(
     transport: str, settings: dict[str, Any], reason: str
 ) -> None:
-    """RESOURCE_EXHAUSTED says nothing was stored, and when to come back; pulls go on."""
+    """RESOURCE_EXHAUSTED means nothing was stored, and has a retry delay; pulls go on."""
     payload = bytes(300_000)
     async with (
         running_server(transport=transport, **settings) as server,
@@ -104,7 +104,7 @@ async def test_the_payload_limit_is_a_setting(transport: str) -> None:
 
 @pytest.mark.parametrize("level", ["buffered", "memory", "fsynced"])
 async def test_the_default_ack_level_is_a_setting(transport: str, level: str) -> None:
-    """The reply says which level was reached."""
+    """The reply has the level that was reached."""
     options: dict[str, Any] = {"transport": transport, "default_ack_level": level}
     async with running_server(**options) as server, connect(server.address) as channel:
         stub = JobServiceStub(channel)

@@ -132,7 +132,7 @@ def overlong(rpc: str, path: Path) -> list[bytes]:
 
 
 def test_every_list_of_every_request_has_a_limit() -> None:
-    """Trial E2: whoever adds a list to a request gives it a limit in the table."""
+    """Trial E2: each list that is added to a request needs a limit in the table."""
     known = {path[-1].full_name for _, path in CASES}
 
     assert known == set(LIST_LIMITS)

@@ -1,4 +1,4 @@
-"""What operators do is said in the log."""
+"""The audit log: changes by operators are logged."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ async def test_health_pages(server: RunningServer) -> None:
 
 
 async def test_the_landing_page_says_where_things_are(server: RunningServer) -> None:
-    """For a person who found the port."""
+    """The page for a person who opens the port."""
     page = await fetch(server, "/")
 
     assert "/metrics" in page.text
@@ -108,7 +108,7 @@ async def test_the_landing_page_says_where_things_are(server: RunningServer) -> 
 
 
 async def test_the_port_can_be_left_out(transport: str) -> None:
-    """An empty address is no port."""
+    """An empty address opens no port."""
     async with running_server(transport=transport, http="") as server:
         assert server.http == ""
 

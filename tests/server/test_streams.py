@@ -18,7 +18,7 @@ from tests.server.calling import refusal_of
 from tests.server.conftest import connect, until
 from tests.server.world import make
 
-# What clients take unless they are told otherwise.
+# The default of clients.
 DEFAULT_MESSAGE_BYTES = 4 << 20
 
 
@@ -80,7 +80,7 @@ async def test_a_stream_whose_first_frame_does_not_come_ends(
 async def test_a_goodbye_gives_the_jobs_back_at_once(
     server: RunningServer, channel: aio.Channel
 ) -> None:
-    """Half-close with jobs in hand: somebody else has them without waiting."""
+    """After a half-close with leased jobs, another worker gets them at once."""
     stub = JobServiceStub(channel)
     stream, _ = await opened(stub)
     await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
@@ -200,7 +200,7 @@ async def test_streams_are_bounded(transport: str) -> None:
 
 
 async def test_both_sides_hear_heartbeats(transport: str) -> None:
-    """An idle stream sends empty frames, and says how often."""
+    """An idle stream sends empty frames at the announced interval."""
     options: dict[str, Any] = {"transport": transport, "heartbeat_seconds": 0.05}
     clock = ManualClock()
     async with (
@@ -238,7 +238,7 @@ async def test_a_worker_that_falls_silent_is_cut_off(transport: str) -> None:
 
 
 async def test_an_old_stream_is_asked_to_move(server: RunningServer, channel: aio.Channel) -> None:
-    """So that load spreads over servers; it says when it will be ended."""
+    """So that load spreads over servers; the goaway has the time of the end."""
     stream, _ = await opened(JobServiceStub(channel))
 
     await until(lambda: server.runtime.streams.send_away_old(0) == 1)

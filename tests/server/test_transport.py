@@ -52,7 +52,7 @@ async def test_a_unix_socket_serves_beside_the_port(transport: str, tmp_path: Pa
 
 
 async def test_a_port_that_is_taken_stops_the_start(transport: str) -> None:
-    """Two servers never share a port unseen."""
+    """Two servers never share a port by accident."""
     async with running_server(transport=transport) as server:
         with pytest.raises(CannotServe, match="cannot listen"):
             async with running_server(transport=transport, listen=server.address):
@@ -117,7 +117,7 @@ def test_sockets_that_cannot_be_made_are_refused(tmp_path: Path) -> None:
 async def test_a_folder_for_temporary_files_that_is_too_long_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The native transport keeps a socket there; the refusal says what to set, and leaves none."""
+    """The native transport has a socket there; the refusal names TMPDIR, and leaves no socket."""
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -150,7 +150,7 @@ async def test_a_method_that_is_not_there_is_unimplemented(channel: aio.Channel)
 
 
 async def test_the_largest_payload_comes_back(channel: aio.Channel) -> None:
-    """10 MiB, there and back, to a worker that says how much it takes."""
+    """10 MiB, pushed and then sent to a worker that accepts this much."""
     payload = bytes(range(256)) * (40 << 10)
     stub = JobServiceStub(channel)
 

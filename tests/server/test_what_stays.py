@@ -1,4 +1,4 @@
-"""What a call leaves behind: nothing of one that was refused; replies that nobody reads count."""
+"""Memory after a call: nothing of a refused one stays, and unread replies are counted."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def test_what_open_calls_keep_is_bounded_together(
 ) -> None:
     """Trial E6: schemas of workers, and the ids of those who wait."""
     gate = getattr(server.server.admission, kind)
-    gate.most_held = 1_000
+    gate.max_held = 1_000
     handlers = [{"queue": "q", "name": "n", "payload_schema": "x" * 2_000}]
     opening = {"queues": [{"queue": "q"}], "handlers": handlers}
     frame = make(job_service_pb2.StreamRequest, open=opening)
@@ -186,7 +186,7 @@ def unread(admission: Admission) -> int:
 
 
 async def test_replies_that_nobody_reads_are_counted_and_bounded(transport: str) -> None:
-    """Trial E6: over the bound, calls are refused until somebody reads or goes."""
+    """Trial E6: over the bound, calls are refused until a caller reads or disconnects."""
     payload = bytes(1 << 20)
     async with running_server(transport=transport) as server:
         admission = server.server.admission
@@ -228,7 +228,7 @@ async def test_pulls_that_nobody_reads_lease_no_more_than_fits(transport: str) -
             )
 
         await until(lambda: not unread(admission))
-        if transport == "grpcio":  # which says that they were not written
+        if transport == "grpcio":  # which reports that they were not written
             await until(lambda: server.runtime.queues.get_queue("q").counts[JobState.READY] == 500)
 
 

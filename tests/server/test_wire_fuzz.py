@@ -45,7 +45,7 @@ AT_ONCE_WAITING = 100
 ANSWER_SECONDS = 30.0
 STEP_SECONDS_MAX = 0.25
 LATE = {"DEADLINE_EXCEEDED", "CANCELLED"}
-# What grpc.aio's client says of its own write that met the end of the call.
+# The errors of grpc.aio's client for a write after the end of the call.
 CLIENTS_OWN = "Internal error from Core"
 BUGS = {"UNKNOWN", "INTERNAL", "DATA_LOSS", "UNAVAILABLE"}
 
@@ -169,10 +169,10 @@ async def code_of(channel: BytesChannel, rpc: str, message: bytes) -> str:
             seconds = SECONDS if rpc in WAITING else ANSWER_SECONDS
             await channel.unary_unary(path)(message, timeout=seconds)
     except aio.AioRpcError as error:
-        # A write that met the call's deadline; the status that came is not told any more.
+        # A write that met the call's deadline; the status that came is not reported any more.
         return "OK" if error.details() == CLIENTS_OWN else str(error.code().name)
     except (asyncio.InvalidStateError, aio.InternalError):
-        # The stream had ended before the write: its status is not told by that.
+        # The stream had ended before the write: this error does not have its status.
         return "OK"
     return "OK"
 
@@ -230,7 +230,7 @@ async def test_no_frames_crash_a_stream(fuzzed: aio.Channel, seed: int, watched:
 
 
 async def code_of_frames(channel: BytesChannel, frames: list[bytes]) -> str:
-    """How a stream ends that sends these, or OK where that is not told."""
+    """How a stream ends that sends these, or OK where that is not known."""
     stream = channel.stream_stream(f"/{PACKAGE}.JobService/Stream")(timeout=ANSWER_SECONDS)
     try:
         for frame in frames:

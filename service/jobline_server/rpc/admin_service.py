@@ -11,7 +11,7 @@ from jobline_server.runtime.runtime import Runtime
 
 
 class AdminService:
-    """Asks the runtime; version and transport are what the server was started with."""
+    """Serves counts and workers from the runtime; version and transport are those of the server."""
 
     def __init__(self, runtime: Runtime, *, version: str, transport: str) -> None:
         self._runtime = runtime
@@ -19,14 +19,14 @@ class AdminService:
         self._transport = transport
 
     async def GetStats(self, request: pb.GetStatsRequest, _context: Context) -> pb.GetStatsResponse:
-        """Gets counts and health."""
+        """Returns counts and health."""
         view = await self._runtime.statistics.of_server()
         return statistics_response(view, version=self._version, transport=self._transport)
 
     async def ListWorkers(
         self, request: pb.ListWorkersRequest, _context: Context
     ) -> pb.ListWorkersResponse:
-        """Lists connected workers, and lost ones whose leases are held."""
+        """Lists connected workers, and lost ones that still hold leases."""
         views, token = self._runtime.statistics.list_workers(
             page_size=selection.page_size(request.page_size),
             page_token=cursor_of(request),

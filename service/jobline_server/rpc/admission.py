@@ -1,11 +1,11 @@
-"""How many calls may be open at once: all, their bytes, streams, long polls, waiters, watchers.
+"""Admission: bounds on open calls, their bytes, streams, long polls, waiters and watchers.
 
-gRPC's own bound counts streams as calls and knows no kinds. Over a bound a call is refused with
-TOO_MANY_CALLS, which is definite: nothing of it happened.
+gRPC's own bound counts streams as calls and knows no kinds. A call over a bound is refused with
+TOO_MANY_CALLS, which is definite: nothing was done.
 
-A unary call is open until gRPC has written its reply, which it does as the caller reads: replies
-that nobody reads hold their places and bytes. The native transport takes a reply and does not say
-when it was written: there it counts as unread from then on, until a count tells otherwise.
+A unary call is open until gRPC has written its reply, which it does as the caller reads: unread
+replies keep counting. The native transport takes a reply and does not report when it was written;
+there a reply counts as unread until a recount shows otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from jobline_server.engine.commands import RefusalKind, Refused
 
 RETRY_AFTER_MS = 1_000
-# Unread replies are counted again where a bound is reached, after so long or so many more of them.
+# Unread replies are recounted where a bound is reached, after this long or this many more replies.
 RECOUNT_SECONDS = 0.05
 RECOUNT_REPLIES = 16
 
@@ -31,36 +31,37 @@ class CallLimits:
     calls: int = 20_000
     # Requests of calls that are open.
     call_bytes: int = 1 << 30
-    # Replies that are not written yet; gRPC has a copy of each, so memory is twice this.
+    # Replies not written yet. gRPC has a copy of each, so they take twice this memory.
     reply_bytes: int = 512 << 20
     streams: int = 10_000
     pulls: int = 10_000
     waiters: int = 10_000
     watchers: int = 1_000
-    # What streams say of themselves when they open, schemas mostly, is kept until they end.
+    # The first frames of open streams, schemas mostly, which are kept until the streams end.
     stream_bytes: int = 512 << 20
     # Ids of all waiters together, about 100 bytes of memory each.
     waited_ids: int = 10_000_000
 
 
 class Gate:
-    """Lets in so many at once, and knows the tasks that are in. What they keep for as long as their
-    calls are open is bounded together, by `most_held`."""
+    """Admits up to `limit` tasks at once. What their calls keep while they are open, ids or bytes,
+    is bounded by `max_held` together.
+    """
 
-    __slots__ = ("_inside", "held", "most", "most_held", "name")
+    __slots__ = ("_inside", "held", "limit", "max_held", "name")
 
-    def __init__(self, name: str, most: int, most_held: int = 0) -> None:
+    def __init__(self, name: str, limit: int, max_held: int = 0) -> None:
         self.name = name
-        self.most = most
-        self.most_held = most_held
+        self.limit = limit
+        self.max_held = max_held
         self.held = 0
         self._inside: set[asyncio.Task[Any]] = set()
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Holds a place for the running task, for as long as its call is open."""
+    def admitted(self) -> Iterator[None]:
+        """Admits the running task for the length of the block, or refuses it."""
         task = asyncio.current_task()
-        if task is None or len(self._inside) >= self.most:
+        if task is None or len(self._inside) >= self.limit:
             raise too_many(self.name)
         self._inside.add(task)
         try:
@@ -70,8 +71,8 @@ class Gate:
 
     @contextmanager
     def holding(self, amount: int) -> Iterator[None]:
-        """Counts what a call that is in keeps."""
-        if self.held + amount > self.most_held:
+        """Counts what an admitted call keeps, for the length of the block."""
+        if self.held + amount > self.max_held:
             raise too_many(self.name)
         self.held += amount
         try:
@@ -83,15 +84,15 @@ class Gate:
         return len(self._inside)
 
     def cancel_all(self, but: set[asyncio.Task[Any]]) -> None:
-        """Ends the calls that are in, except some."""
+        """Cancels all admitted tasks, except `but`."""
         for task in self._inside - but:
             task.cancel()
 
 
 class OpenCall:
-    """A unary call whose transport's task ends when the reply was written, or the caller is gone,
-    and the bytes it holds until then. (A callback of grpc.aio's context would hold the context, and
-    be held by it.)
+    """Counts a unary call, with the bytes of its request and reply, until the transport's task
+    ends: the reply was written, or the caller is gone. (A callback of grpc.aio's context would make
+    a cycle of references.)
     """
 
     __slots__ = ("_admission", "_reply_bytes", "_request_bytes")
@@ -107,7 +108,7 @@ class OpenCall:
             task.add_done_callback(self._close)
 
     def answer(self, reply_bytes: int) -> None:
-        """Its reply is there."""
+        """Counts the bytes of its reply."""
         self._reply_bytes = reply_bytes
         self._admission.reply_bytes += reply_bytes
 
@@ -119,8 +120,9 @@ class OpenCall:
 
 
 class Admission:
-    """All gates of a server. Calls and their bytes are counted by the guard itself, without a
-    context manager, because that is on the way of every call."""
+    """All gates of a server. The guard counts calls and their bytes itself, without a context
+    manager: this is on the path of every call.
+    """
 
     __slots__ = (
         "call_bytes",
@@ -146,7 +148,7 @@ class Admission:
         self.calls = 0
         self.call_bytes = 0
         self.reply_bytes = 0
-        # Replies that a transport has taken, and how to count those again.
+        # Replies that a transport has taken, and the functions that recount them.
         self.unread_calls = 0
         self.unread_bytes = 0
         self.recounts: list[Callable[[], None]] = []
@@ -159,13 +161,14 @@ class Admission:
         self._writing: set[asyncio.Task[Any]] = set()
 
     def check_reply(self, reply_bytes: int) -> None:
-        """Refuses a reply that there is no room for, and that can be asked for again."""
+        """Refuses a reply over the bound, for calls that can be repeated."""
         if self.is_over_with(reply_bytes) and self.waiting_bytes:
             raise too_many("replies")
 
     def check_room(self, reply_bytes: int = 0) -> None:
-        """Refuse a call where too many are open. `reply_bytes`: what it may have to say, if that
-        cannot be dropped once it is there."""
+        """Refuses a call where too many are open. `reply_bytes`: the largest reply of a call whose
+        reply cannot be dropped.
+        """
         if self.call_bytes > self.limits.call_bytes or self._has_too_many_calls():
             raise too_many("calls")
         if self.is_over_with(reply_bytes):
@@ -173,28 +176,28 @@ class Admission:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of replies that nobody has read."""
+        """Returns the bytes of unread replies."""
         return self.reply_bytes + self.unread_bytes
 
     def is_over_with(self, reply_bytes: int) -> bool:
-        """Whether replies are more than their bound with one more."""
+        """Returns whether one more reply of this size would be over the bound."""
         room = self.limits.reply_bytes - reply_bytes
         return self.waiting_bytes > room and (not self._recount() or self.waiting_bytes > room)
 
     def add_unread(self, calls: int, reply_bytes: int) -> None:
-        """A transport has so many more replies that are not read."""
+        """Adds replies that a transport has taken and that are not read; counts may be negative."""
         self.unread_calls += calls
         self.unread_bytes += reply_bytes
         self._uncounted += calls
 
     def _has_too_many_calls(self) -> bool:
-        most = self.limits.calls
-        if self.calls + self.unread_calls <= most:
+        limit = self.limits.calls
+        if self.calls + self.unread_calls <= limit:
             return False
-        return not self._recount() or self.calls + self.unread_calls > most
+        return not self._recount() or self.calls + self.unread_calls > limit
 
     def _recount(self) -> bool:
-        """Counts unread replies again, if that may show fewer; returns whether it did."""
+        """Recounts unread replies, unless that was just done; returns whether it did."""
         if not self.recounts:
             return False
         now = asyncio.get_running_loop().time()
@@ -207,8 +210,9 @@ class Admission:
 
     @contextmanager
     def writing(self, message_bytes: int) -> Iterator[None]:
-        """Around a write of a stream of replies: a call is not cancelled in the middle of one,
-        because gRPC cannot send a status then. It ends right behind it."""
+        """Wraps the write of one message of a server stream. A call is not cancelled during a
+        write, because gRPC could send no status then; it ends right after.
+        """
         if self.is_over_with(0):
             raise too_many("replies")
         task = asyncio.current_task()
@@ -224,20 +228,21 @@ class Admission:
             raise ending()
 
     def end_waiting_calls(self) -> None:
-        """Ends the calls that only wait, with DRAINING. Streams are ended by the runtime, and calls
-        that change something end by themselves."""
+        """Ends calls that only wait, with DRAINING. The runtime ends streams, and calls that change
+        something end by themselves.
+        """
         self.ending = True
         for gate in (self.pulls, self.waiters, self.watchers):
             gate.cancel_all(but=self._writing)
 
 
 def ending() -> Refused:
-    """What a call is told that waits when the server stops."""
+    """Returns the refusal of a call that waits when the server stops."""
     return Refused(RefusalKind.DRAINING, "the server stops; ask again later")
 
 
 def too_many(what: str) -> Refused:
-    """The refusal of one more."""
+    """Returns the refusal of one call or reply too many."""
     return Refused(
         RefusalKind.TOO_MANY_CALLS,
         f"the server has as many {what} open as it serves",

@@ -1,5 +1,5 @@
-"""Operations: what people change by hand is said in the log, a line a call, with the reason that
-they gave. A trial (`dry_run`) changes nothing and is not said.
+"""The audit log: one line for each call by which an operator changed something, with the reason
+given. A trial (`dry_run`) changes nothing and is not logged.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from jobline_server.telemetry.log import logger
 LOG = logger("operations")
 
 Unary = Callable[[Any, Any], Awaitable[Any]]
-# What a line says of the request and of its answer, where they have it; and what it calls that.
+# The fields of request and response that a line has, and their names in it.
 _ASKED = ("queue", "reason")
 _DONE = {"count": "count", "requested": "active_told_to_stop", "operation_id": "operation_id"}
 
 
 def is_operation(method: MethodDescriptor) -> bool:
-    """Whether a method takes a reason, as all do by which people change something."""
+    """Returns whether a method takes a reason, as all methods do by which operators change jobs."""
     return "reason" in method.input_type.fields_by_name
 
 
 def logged(method: MethodDescriptor, function: Unary) -> Unary:
-    """The method, which says in the log what it did."""
-    asked, done = _had(method.input_type, _ASKED), _had(method.output_type, tuple(_DONE))
+    """Returns the method, wrapped to log what it did."""
+    asked = _fields_of(method.input_type, _ASKED)
+    done = _fields_of(method.output_type, tuple(_DONE))
     by_selection = "jobs" in method.input_type.fields_by_name
     by_filter = "filter" in method.input_type.fields_by_name
 
@@ -45,12 +46,12 @@ def logged(method: MethodDescriptor, function: Unary) -> Unary:
 
 
 def _chosen(selection: Any) -> Any:
-    """Which jobs were meant: how many ids, or the conditions of a filter, or all."""
+    """Returns which jobs were meant: the number of ids, the conditions of a filter, or "all"."""
     ids = len(getattr(selection, "ids", ()))
     if ids:
         return f"{ids} ids"
     return MessageToDict(selection.filter, preserving_proto_field_name=True) or "all"
 
 
-def _had(message: Any, names: tuple[str, ...]) -> list[str]:
+def _fields_of(message: Any, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if name in message.fields_by_name]

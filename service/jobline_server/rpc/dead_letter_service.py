@@ -1,4 +1,4 @@
-"""DeadLetterService: jobs that could not be done, in state DEAD, listed and deleted as such."""
+"""DeadLetterService: lists, counts and deletes jobs in state DEAD."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COUNTS_MAX = 1_000
 
 
 class DeadLetterService:
-    """Asks the runtime."""
+    """Serves dead jobs from the runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -36,7 +36,7 @@ class DeadLetterService:
     async def GetDeadLetterStats(
         self, request: pb.GetDeadLetterStatsRequest, _context: Context
     ) -> pb.GetDeadLetterStatsResponse:
-        """Counts dead jobs by queue, name, reason and error type, most first."""
+        """Counts dead jobs by queue, name, reason and error type, largest counts first."""
         queue = selection.optional_queue(request.queue)
         counts = await self._runtime.statistics.of_dead_letters(queue)
         response = pb.GetDeadLetterStatsResponse(total=sum(count.count for count in counts))

@@ -1,9 +1,8 @@
-"""Delivery: whether a reply was taken, as far as a transport knows.
+"""Delivery: what to do when a reply could not be written.
 
-A handler that must know says `when_untaken` what is to be done if its call was over before the
-reply could be written. A native port is told by the layer below; grpc.aio drops what that says of a
-reply's end. A caller that goes after its reply was written, and before it has read it, is beyond
-any server.
+A handler calls `when_untaken` with a callback, which runs if the call was over before its reply
+could be written. The native transport reports that; grpc.aio drops it. No server can know whether a
+caller read a reply that was written.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from grpc import aio
 
 from jobline_server.rpc.guard import Context, Handler
 
-# Methods whose handlers must know: what they hand out goes back if nobody takes it.
+# Methods that lease jobs: the jobs are released if the reply is not written.
 MUST_KNOW = frozenset({"/jobline.v1.JobService/Pull"})
 
-# Each call has a task of the transport's, and this in the context of that.
+# Each call runs in a task of the transport, with a context of its own.
 _untaken: ContextVar[Callable[[], None] | None] = ContextVar("untaken", default=None)
 
 
 def when_untaken(callback: Callable[[], None]) -> None:
-    """Has `callback` called if the reply of the running call cannot be written."""
+    """Registers a callback for the case that the reply of the running call cannot be written."""
     _untaken.set(callback)
 
 
 def handle_untaken() -> None:
-    """The reply of the running call was not written."""
+    """Runs the callback of the running call, whose reply was not written."""
     callback = _untaken.get()
     if callback is not None:
         _untaken.set(None)
@@ -39,9 +38,9 @@ def handle_untaken() -> None:
 
 
 def with_written_replies(handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-    """For grpcio: a handler that must know writes its reply itself, which tells whether it could be
-    written; to the caller a stream of one message is the same. grpc.aio would write it after the
-    handler, and swallow the failure.
+    """Returns handlers for grpcio: those in `MUST_KNOW` write their replies themselves, as a stream
+    of one message, and so notice a failure. grpc.aio would write the reply after the handler and
+    swallow the failure. On the wire both are the same.
     """
     return {
         path: _writing(handler) if path in MUST_KNOW else handler
@@ -59,8 +58,8 @@ def _writing(handler: Handler) -> Handler:
             return
         try:
             await context.write(reply)
-            # A cancellation that has arrived is seen in an iteration of the loop, and until the
-            # status is sent no caller has its reply.
+            # A cancellation that has arrived is raised in the next iteration of the loop. The
+            # caller has no reply before the status is sent.
             await asyncio.sleep(0)  # noqa: TID251  # it does not wait
         except asyncio.CancelledError:
             handle_untaken()

@@ -1,8 +1,8 @@
-"""What the caller is told: one table from refusals to gRPC statuses with `google.rpc` details.
+"""One table from refusals to gRPC statuses with `google.rpc` details.
 
 The codes are those of guarantee G5. Definite ones mean that nothing was stored; `UNAVAILABLE`,
-`DATA_LOSS` and `INTERNAL` leave the outcome unknown. Nothing but the message of a `Refused` ever
-reaches a caller: no text of other exceptions, no payload, no path, no stack.
+`DATA_LOSS` and `INTERNAL` leave the outcome unknown. Only the message of a
+`Refused` reaches a caller: no text of other exceptions, no payload, no path, no stack.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.STORAGE_FAILED: grpc.StatusCode.UNAVAILABLE,
 }
 
-# Refusals that a full bucket of something causes: their details name the bucket.
+# Refusals because a quota is used up: their details name the quota.
 QUOTAS = frozenset(
     {
         RefusalKind.QUEUE_FULL,
@@ -64,7 +64,7 @@ QUOTAS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What ends a call other than well: code, message and trailing metadata."""
+    """The status of a failed call: code, message and trailing metadata."""
 
     code: grpc.StatusCode
     message: str
@@ -72,7 +72,7 @@ class Status:
 
 
 class StatusError(Exception):
-    """Ends a call of a service that is not ours, with a status of its own protocol."""
+    """Ends a call of another protocol (health) with one of its statuses."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
@@ -80,7 +80,7 @@ class StatusError(Exception):
 
 
 def status_of(refused: Refused) -> Status:
-    """The status of a refusal."""
+    """Returns the status of a refusal."""
     details: list[Message] = []
     if refused.field:
         details.append(_bad_request(refused.field, refused.message))
@@ -93,14 +93,14 @@ def status_of(refused: Refused) -> Status:
 
 
 def malformed_status() -> Status:
-    """The status of a message that could not be decoded."""
+    """Returns the status for a message that could not be decoded."""
     return make_status(
         grpc.StatusCode.INVALID_ARGUMENT, "MALFORMED_MESSAGE", "the message could not be decoded"
     )
 
 
 def bug_status(incident: str) -> Status:
-    """The status of a bug; `incident` finds the log line that says more."""
+    """Returns the status for a bug; `incident` identifies the log line with the stack."""
     return make_status(
         grpc.StatusCode.INTERNAL, "BUG", f"a bug in the server, logged as {incident}"
     )
@@ -109,7 +109,7 @@ def bug_status(incident: str) -> Status:
 def make_status(
     code: grpc.StatusCode, reason: str, message: str, details: list[Message] | None = None
 ) -> Status:
-    """A status with an ErrorInfo, if it has a reason, and more details."""
+    """Returns a status with these details, and an ErrorInfo if it has a reason."""
     message = message[:MESSAGE_CHARACTERS_MAX]
     if not reason:
         return Status(code, message, ())

@@ -1,15 +1,15 @@
-"""The guard: what stands around every handler, put there once when the table of handlers is made.
+"""The guard: wraps every handler, once, when the table of handlers is made.
 
-Handlers are registered on bytes, so decoding and encoding are ours: bytes that are no message are
-INVALID_ARGUMENT and not gRPC's UNKNOWN, and a handler may answer with bytes it wrote itself.
-Whatever a handler raises becomes a status by the table in `errors`; an unexpected exception goes to
-the log under an incident number, and only the number to the caller. `CancelledError` passes
-through: gRPC leaks the call's native memory otherwise.
+Handlers are registered on bytes, so decoding and encoding are done here: malformed bytes become
+INVALID_ARGUMENT instead of gRPC's UNKNOWN, and a handler may reply with bytes it wrote itself. Each
+exception of a handler becomes a status by the table in `errors`; an unexpected one is logged under
+an incident number, and the caller gets only the number. `CancelledError` passes through, because
+gRPC would leak the call's native memory otherwise.
 
 Nothing of a call outlives it. A status is sent outside of every `except`, because grpc.aio keeps
 the exception that ends a call, and an exception keeps the one before it with all its frames.
 
-Interceptors of grpc.aio would do the same for several awaits a call.
+Interceptors of grpc.aio would do the same, but cost several awaits per call.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ Unary = Callable[[Any, Context], Awaitable[Reply]]
 ServerStream = Callable[[Any, Context], AsyncGenerator[Reply, None]]
 Decode = Callable[[bytes], Any]
 UnaryAnswer = Callable[[bytes, Any], Awaitable[bytes]]
-"""A unary call under guard: from its bytes, and gRPC's context, to the bytes of its reply."""
+"""A guarded unary handler: from the bytes of a request and gRPC's context to the reply's bytes."""
 
-# Their conversion counts lists and looks for mistyped fields itself, in the loop that reads the
-# rows anyway.
+# The conversions of these methods check the lengths of lists and the types of fields themselves, in
+# the loop that reads the items anyway.
 HOT_METHODS = frozenset({"Push", "Ack", "Fail", "Release", "Extend", "Stream"})
 
 
-# What a call is told that waits when the server ends it.
+# The status of a waiting call that the server ends.
 ENDING_STATUS = status_of(ending())
 
 
 class Malformed(Exception):
-    """Bytes that are not the message they should be."""
+    """The bytes of a request are not its message."""
 
 
 class Frames:
-    """Both directions of a bidirectional call: one task may read, and one may write."""
+    """The messages of a bidirectional call; one task may read, and one may write."""
 
     __slots__ = ("_context", "_decode")
 
@@ -70,12 +70,12 @@ class Frames:
         self._decode = decode
 
     async def read(self) -> Any:
-        """The next message; None when the caller has half-closed or is gone."""
+        """Returns the next message; None when the caller has half-closed or is gone."""
         raw = await self._context.read()
         return None if raw is aio.EOF else self._decode(raw)
 
     async def write(self, message: bytes) -> None:
-        """Sends a message, waiting while the caller takes no more."""
+        """Sends a message; waits while the caller does not read."""
         await self._context.write(message)
 
 
@@ -84,9 +84,9 @@ Bidi = Callable[[Frames], Awaitable[None]]
 
 @dataclass(slots=True)
 class Guard:
-    """Makes handlers of servicers' methods. `clock` counts seconds and never goes back; `name` is
-    part of incident numbers, and tells processes apart. `replies_outlive`: whether the transport's
-    task of a call lasts until its reply was written; else a call is over when its reply is there.
+    """Makes handlers of servicers' methods. `clock` returns seconds and never goes back. `name`, of
+    the process, is part of incident numbers. `replies_outlive`: whether the transport's task of a
+    call lasts until its reply is written; if not, a call is over when the reply is made.
     """
 
     clock: Callable[[], float]
@@ -99,7 +99,7 @@ class Guard:
     def handlers(
         self, service: ServiceDescriptor, servicer: object, name: str | None = None
     ) -> dict[str, Handler]:
-        """The handlers of a service by method; `name` is the service's if not the descriptor's."""
+        """Returns the handlers of a service by method; `name` replaces the descriptor's name."""
         return {
             method.name: self._handler(
                 method,
@@ -125,7 +125,7 @@ class Guard:
     def _unary(
         self, function: Unary, decode: Decode, meter: CallMeter, *, is_droppable: bool
     ) -> Any:
-        """The hot one: no context manager, no second coroutine."""
+        """Wraps a unary method. This is the hot path: no context manager, no second coroutine."""
         clock, admission, replies_outlive = self.clock, self.admission, self.replies_outlive
 
         async def call(raw: bytes, context: Context) -> bytes:
@@ -195,9 +195,9 @@ class Guard:
                 raise
             status = ENDING_STATUS
         except (aio.UsageError, aio.InternalError):
-            # A write met a call that had ended a moment before: nobody is there to be told. If the
-            # handler returned, grpc.aio would send a status, with the headers again where it was
-            # the first write, and log a stack (TOO_MANY_OPERATIONS).
+            # The call had ended just before a write, and its caller is gone. If the handler
+            # returned, grpc.aio would send a status, with the headers again where it was the first
+            # write, and log a stack (TOO_MANY_OPERATIONS).
             code = "CANCELLED"
             raise asyncio.CancelledError from None
         except Exception as error:  # noqa: BLE001  # the last place before gRPC's UNKNOWN
@@ -209,7 +209,7 @@ class Guard:
             await end_call(context, status)
 
     def _status(self, error: Exception, meter: CallMeter) -> Status:
-        """What the caller is told of an exception."""
+        """Returns the status for an exception; logs it if it is a bug."""
         if isinstance(error, Refused):
             return status_of(error)
         if isinstance(error, Malformed):
@@ -223,7 +223,7 @@ class Guard:
 
 
 def decoder(method: MethodDescriptor) -> Decode:
-    """From bytes to the message that a method takes, refusing what is not one."""
+    """Returns the function that decodes and checks requests of a method."""
     parse = GetMessageClass(method.input_type).FromString
     check = check_own_fields if method.name in HOT_METHODS else check_all
 
@@ -239,16 +239,16 @@ def decoder(method: MethodDescriptor) -> Decode:
 
 
 def only_reads(method: MethodDescriptor) -> bool:
-    """Whether a method changes nothing, so that its reply may be dropped and asked for again."""
+    """Returns whether a method changes nothing, so that its reply may be dropped."""
     return method.name.startswith(("Get", "List", "Explain", "Check"))
 
 
 async def end_call(context: Context, status: Status) -> None:
-    """Ends a call with a status; its handler returns then. Call it outside of any `except`.
+    """Ends a call with a status; the handler must return then. Call it outside of any `except`.
 
-    grpc.aio holds the exception that `abort` raises for as long as the call's state, raises it
-    again itself, and is held by it in turn: with its traceback it would hold the handler's frames,
-    and the request in them, until the garbage collector comes by.
+    grpc.aio and the exception that `abort` raises hold each other. With its traceback the exception
+    would also hold the handler's frames, and the request in them, until the next garbage
+    collection.
     """
     try:
         await context.abort(status.code, status.message, status.metadata)

@@ -1,6 +1,6 @@
-"""grpc.health.v1, written here because the library's asyncio servicer has no `List`.
+"""grpc.health.v1. The library's asyncio servicer has no `List`, so this is our own.
 
-All services of this server are well or unwell together.
+All services of a server have the same status.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jobline_server.rpc.guard import Context
 
 
 class HealthService:
-    """Whether the server takes work; not before `set_serving`."""
+    """Reports whether the server takes work; NOT_SERVING before `set_serving`."""
 
     def __init__(self, services: Iterable[str], admission: Admission) -> None:
         self._names = frozenset({"", *services})
@@ -27,11 +27,11 @@ class HealthService:
 
     @property
     def serving(self) -> bool:
-        """Whether it does now."""
+        """Returns whether the status is SERVING."""
         return bool(self._status == health_pb2.HealthCheckResponse.SERVING)
 
     def set_serving(self, serving: bool) -> None:
-        """Tells everybody who asks or watches."""
+        """Sets the status, and notifies all watchers."""
         known = health_pb2.HealthCheckResponse
         self._status = known.SERVING if serving else known.NOT_SERVING
         changed, self._changed = self._changed, asyncio.Event()
@@ -40,7 +40,7 @@ class HealthService:
     async def Check(
         self, request: health_pb2.HealthCheckRequest, _context: Context
     ) -> health_pb2.HealthCheckResponse:
-        """The status of a service."""
+        """Returns the status of a service."""
         if request.service not in self._names:
             raise StatusError(make_status(grpc.StatusCode.NOT_FOUND, "", "no such service"))
         return health_pb2.HealthCheckResponse(status=self._status)
@@ -48,7 +48,7 @@ class HealthService:
     async def List(
         self, request: health_pb2.HealthListRequest, _context: Context
     ) -> health_pb2.HealthListResponse:
-        """The status of all services."""
+        """Returns the status of all services."""
         response = health_pb2.HealthListResponse()
         for name in sorted(self._names):
             response.statuses[name].status = self._status
@@ -57,9 +57,9 @@ class HealthService:
     async def Watch(
         self, request: health_pb2.HealthCheckRequest, _context: Context
     ) -> AsyncGenerator[health_pb2.HealthCheckResponse, None]:
-        """The status of a service, now and whenever it changes."""
-        with self._admission.watchers.entered():
-            told = None
+        """Yields the status of a service, now and at each change."""
+        with self._admission.watchers.admitted():
+            sent = None
             while True:
                 changed = self._changed
                 status = (
@@ -67,7 +67,7 @@ class HealthService:
                     if request.service in self._names
                     else health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
                 )
-                if status != told:
-                    told = status
+                if status != sent:
+                    sent = status
                     yield health_pb2.HealthCheckResponse(status=status)
                 await changed.wait()

@@ -1,4 +1,4 @@
-"""JobAdminService: what operators do with jobs."""
+"""JobAdminService: the calls by which operators read and change jobs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jobline_server.runtime.views import JobView
 
 
 class JobAdminService:
-    """Asks the runtime."""
+    """Serves jobs from the runtime, and changes them through it."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
     async def GetJob(self, request: pb.GetJobRequest, _context: Context) -> pb.GetJobResponse:
-        """Gets one job, by id or by key."""
+        """Returns one job, by id or by key."""
         response = pb.GetJobResponse()
         fill_job(response.job, await self._job(request), with_payload=True)
         return response
@@ -56,7 +56,7 @@ class JobAdminService:
     async def ExplainJob(
         self, request: pb.ExplainJobRequest, _context: Context
     ) -> pb.ExplainJobResponse:
-        """Tells why a job is not running."""
+        """Explains why a job is not running."""
         if not request.id:
             raise fields.invalid("id", "is required")
         state, obstacles = await self._runtime.explainer.explain_job(request.id)
@@ -101,7 +101,7 @@ class JobAdminService:
     async def RetryJobs(
         self, request: pb.RetryJobsRequest, _context: Context
     ) -> pb.RetryJobsResponse:
-        """Puts ended jobs back."""
+        """Retries ended jobs: they become READY again."""
         done = await self._runtime.bulk.retry_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
@@ -117,7 +117,7 @@ class JobAdminService:
     async def DeleteJobs(
         self, request: pb.DeleteJobsRequest, _context: Context
     ) -> pb.DeleteJobsResponse:
-        """Deletes jobs that wait or have ended."""
+        """Deletes jobs that are waiting or ended."""
         done = await self._runtime.bulk.delete_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,

@@ -1,4 +1,6 @@
-"""JobService: what producers and workers use. Each method checks, converts, asks, converts."""
+"""JobService: the calls of producers and workers. Each method checks and converts its request,
+calls the runtime, and converts the outcome.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from jobline_server.runtime.watch.feed_reader import Room
 
 
 class JobService:
-    """Asks the runtime."""
+    """Serves producers and workers through the runtime."""
 
     def __init__(self, runtime: Runtime, reader: PushReader, admission: Admission) -> None:
         self._runtime = runtime
@@ -36,20 +38,20 @@ class JobService:
     async def Push(
         self, request: job_service_pb2.PushRequest, _context: Context
     ) -> job_service_pb2.PushResponse:
-        """Stores jobs; answers when the ack level is reached."""
+        """Stores jobs; replies when the ack level is reached."""
         runtime = self._runtime
         command = self._reader.command(request, runtime.core.now().wall_ms)
         return push_response(request, await runtime.pushes.push(command))
 
     async def Pull(self, request: job_service_pb2.PullRequest, _context: Context) -> bytes:
-        """Leases jobs; one that waits holds a place among the long polls."""
+        """Leases jobs; a pull that may wait counts as a long poll."""
         pull = pull_command(request)
-        # Before anything is leased: to give jobs back counts against them.
+        # Before anything is leased: a release would count against the jobs.
         self._admission.check_room(PULL_BYTES_MAX)
         if not pull.wait_ms:
             leased = await self._runtime.pulls.pull(pull)
         else:
-            with self._admission.pulls.entered():
+            with self._admission.pulls.admitted():
                 leased = await self._runtime.pulls.pull(pull)
         if leased.count():
             when_untaken(partial(self._runtime.pulls.untaken, pull, leased))
@@ -86,7 +88,7 @@ class JobService:
     async def Release(
         self, request: job_service_pb2.ReleaseRequest, _context: Context
     ) -> job_service_pb2.ReleaseResponse:
-        """Gives jobs back: those it names, and what a pull leased."""
+        """Releases the jobs that it names, and the jobs that a pull leased."""
         if not request.HasField("pull"):
             fields.non_empty(request.items, "items")
         items = settles.releases(request.items)
@@ -100,7 +102,7 @@ class JobService:
     async def Extend(
         self, request: job_service_pb2.ExtendRequest, _context: Context
     ) -> job_service_pb2.ExtendResponse:
-        """Keeps leases alive."""
+        """Extends leases."""
         fields.non_empty(request.items, "items")
         response = job_service_pb2.ExtendResponse()
         exceptions = await self._runtime.settle_calls.extend(settles.extends(request.items))
@@ -108,21 +110,21 @@ class JobService:
         return response
 
     async def Stream(self, frames: Frames) -> None:
-        """A worker pool on one call."""
-        with self._admission.streams.entered():
+        """Serves a worker stream."""
+        with self._admission.streams.admitted():
             await serve_stream(self._runtime, frames, self._admission.streams)
 
     async def Wait(
         self, request: job_service_pb2.WaitRequest, _context: Context
     ) -> AsyncGenerator[job_service_pb2.WaitResponse, None]:
-        """Tells how jobs ended, as each one ends."""
+        """Yields how jobs ended, as each one ends."""
         timeout_ms = events.wait_timeout_ms(request)
         ids = events.waited_ids(request)
         count, waits = len(ids), self._runtime.waits.wait(ids, timeout_ms)
-        # Ten thousand ids, and as long as an hour.
+        # Not kept for the wait: ten thousand ids, up to an hour.
         del request, ids
         waiters = self._admission.waiters
-        with waiters.entered(), waiters.holding(count):
+        with waiters.admitted(), waiters.holding(count):
             async with aclosing(waits) as waiting:
                 async for ended in waiting:
                     for job_id, end in ended:
@@ -131,12 +133,12 @@ class JobService:
     async def Watch(
         self, request: job_service_pb2.WatchRequest, _context: Context
     ) -> AsyncGenerator[bytes, None]:
-        """Tells what happens; a message without events is a heartbeat."""
+        """Yields events; a message without events is a heartbeat."""
         chosen = events.watch_filter(request)
         token = events.resume_token(request)
         as_runs = request.accepts_runs
         room = Room.RUNS if as_runs else Room.EVENTS
-        with self._admission.watchers.entered():
+        with self._admission.watchers.admitted():
             async with aclosing(self._runtime.feed.watch(chosen, token, room=room)) as watching:
                 async for answer in watching:
                     yield self._events.response(answer, as_runs=as_runs)

@@ -1,14 +1,14 @@
-"""The shell of a worker stream: one task reads, one writes, and neither knows what frames mean.
+"""The gRPC side of a worker stream: one task reads, one writes, and neither interprets frames.
 
-    reader: message → frame → port.receive        writer: port.next_frame → messages → write
+    reader: message → frame → stream.receive      writer: stream.next_frame → messages → write
 
-The task of the call is the writer, and it is never cancelled by us: gRPC cannot send a status while
-a write is under way. A reader that found a mistake ends the port instead, the writer runs out of
-frames, and then the mistake is told.
+The writer is the task of the call. It is never cancelled here, because gRPC cannot send a status
+during a write. A reader that meets an error ends the stream instead; the writer runs out of frames,
+and the call ends with that error.
 
-grpc.aio tells a broken connection twice, first as an end of the messages and a moment later as a
-cancellation. So an end of the messages is believed only when that moment has passed: a half-close
-says goodbye, but a worker whose connection broke keeps its leases until it is back.
+grpc.aio reports a broken connection twice: first as the end of the messages, a moment later as a
+cancellation. So the end of the messages counts as a half-close only after that moment: after a
+half-close the leases are released, but a worker whose connection broke keeps them until it is back.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from jobline_server.rpc.guard import Frames
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.runtime import Runtime
 
-# How long the first frame may take to come.
+# The time limit for the first frame.
 OPEN_SECONDS = 10.0
 # How long after the end of the messages a cancellation may still arrive.
 BROKEN_SECONDS = 0.1
 
 
 async def serve_stream(runtime: Runtime, frames: Frames, streams: Gate) -> None:
-    """Serves one stream, from its first frame to its end; returns when it has ended well."""
+    """Serves one stream from its first frame to its end; returns when it ended without an error."""
     first = await _first_frame(frames)
     size, frame = first.ByteSize(), worker_frame(first)
-    # It may be as large as a message can be, and the stream as long as a day.
+    # Not kept: it may be as large as a message can be, and a stream may last for a day.
     del first
     if frame.open is None:
         raise mistake("a stream begins with open")
@@ -46,34 +46,34 @@ async def serve_stream(runtime: Runtime, frames: Frames, streams: Gate) -> None:
         await _serve(runtime.streams.open_stream(opening), frame, frames)
 
 
-async def _serve(port: WorkerStream, frame: WorkerFrame, frames: Frames) -> None:
+async def _serve(stream: WorkerStream, frame: WorkerFrame, frames: Frames) -> None:
     try:
-        port.receive(frame)
-        await _read_and_write(frames, port)
+        stream.receive(frame)
+        await _read_and_write(frames, stream)
     except BaseException:
-        port.disconnect()
+        stream.disconnect()
         raise
 
 
-async def _read_and_write(frames: Frames, port: WorkerStream) -> None:
-    reader = _Reader(frames, port)
+async def _read_and_write(frames: Frames, stream: WorkerStream) -> None:
+    reader = _Reader(frames, stream)
     task = asyncio.create_task(reader.run())
     try:
-        await _write(frames, port)
+        await _write(frames, stream)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    found, reader.mistake = reader.mistake, None
+    found, reader.error = reader.error, None
     try:
         if found is not None:
             raise found
     finally:
-        # It holds this frame, and what was read: nothing of it is to stay.
+        # Its traceback holds this frame and the requests; release them.
         del found
 
 
-async def _write(frames: Frames, port: WorkerStream) -> None:
-    while (frame := await port.next_frame()) is not None:
+async def _write(frames: Frames, stream: WorkerStream) -> None:
+    while (frame := await stream.next_frame()) is not None:
         messages = server_messages(frame)
         unsent = next(messages, None)
         try:
@@ -81,40 +81,40 @@ async def _write(frames: Frames, port: WorkerStream) -> None:
                 await frames.write(unsent)
                 unsent = next(messages, None)
                 if unsent is not None:
-                    # The transport may take a message without a wait.
+                    # The transport may take a message without waiting.
                     await _let_others_run()
         finally:
-            # A write that fails, or is cancelled, had not been taken by the transport.
+            # A message whose write fails or is cancelled was not taken by the transport.
             if unsent is not None:
                 left = map(job_service_pb2.StreamResponse.FromString, chain([unsent], messages))
-                port.handle_unsent(leases_in(left))
+                stream.handle_unsent(leases_in(left))
 
 
 class _Reader:
-    """Takes what the worker sends. `mistake` is why it stopped, if it stopped early."""
+    """Reads the frames of the worker. `error`: why it stopped, if it stopped early."""
 
-    def __init__(self, frames: Frames, port: WorkerStream) -> None:
+    def __init__(self, frames: Frames, stream: WorkerStream) -> None:
         self._frames = frames
-        self._port = port
-        self.mistake: Exception | None = None
+        self._stream = stream
+        self.error: Exception | None = None
 
     async def run(self) -> None:
-        """Reads to the end."""
+        """Reads until the worker half-closes, or an error."""
         try:
             while (message := await self._frames.read()) is not None:
-                for _ in self._port.receive_slices(worker_frame(message)):
+                for _ in self._stream.receive_slices(worker_frame(message)):
                     await _let_others_run()
-                await self._port.wait_room()
+                await self._stream.wait_room()
             await _pause(BROKEN_SECONDS)
-            self._port.half_close()
+            self._stream.half_close()
         except Exception as error:  # noqa: BLE001  # the writer's task raises it
-            self.mistake = error
-            self._port.disconnect()
-            self._port.end()
+            self.error = error
+            self._stream.disconnect()
+            self._stream.end()
 
 
 async def _first_frame(frames: Frames) -> Any:
-    """The first message, which has to come within a time."""
+    """Returns the first message; refuses the stream if it does not come in time."""
     try:
         async with asyncio.timeout(OPEN_SECONDS):
             first = await frames.read()
@@ -126,12 +126,12 @@ async def _first_frame(frames: Frames) -> Any:
 
 
 def mistake(message: str) -> Refused:
-    """The refusal of a stream that does not begin as it must."""
+    """Returns the refusal of a stream that does not begin with `open`."""
     return Refused(RefusalKind.PROTOCOL_MISTAKE, message, field="open")
 
 
 async def _let_others_run() -> None:
-    """Comes back in the next iteration of the loop."""
+    """Continues in the next iteration of the loop."""
     await asyncio.sleep(0)  # noqa: TID251  # it does not wait
 
 

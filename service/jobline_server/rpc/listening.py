@@ -1,4 +1,4 @@
-"""Where a server may listen: addresses that mean something, ports and sockets that can be had."""
+"""Checks addresses to listen at: their form, and whether the port or socket is free."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ UNIX_PATH_BYTES_MAX = 107
 
 
 class CannotServe(Exception):
-    """The server cannot be reached in the way it was told to; it does not start."""
+    """The server cannot listen as its settings say; it does not start."""
 
 
 def check_address(address: str) -> None:
-    """Refuse an address that cannot be listened at."""
+    """Refuses an address that cannot be listened at."""
     if address.startswith(UNIX):
         path = Path(address.removeprefix(UNIX))
         if len(str(path).encode()) > UNIX_PATH_BYTES_MAX:
@@ -27,7 +27,7 @@ def check_address(address: str) -> None:
             raise CannotServe(f"{address}: there is no folder {path.parent}")
         if path.exists() and not path.is_socket():
             raise CannotServe(f"{address}: there is a file that is not a socket")
-        if somebody_listens(path):
+        if has_listener(path):
             raise CannotServe(f"{address}: another server listens there")
         return
     try:
@@ -36,9 +36,9 @@ def check_address(address: str) -> None:
         raise CannotServe(f"{address}: {error}; or unix:PATH") from None
 
 
-def somebody_listens(path: Path) -> bool:
-    """Whether a socket belongs to a live server. Both transports would put one of their own in its
-    place, and nobody would reach that server any more; what a killed one left may be replaced.
+def has_listener(path: Path) -> bool:
+    """Returns whether a live server listens at a socket. Both transports would replace the socket,
+    and that server would be unreachable; the socket of a killed server may be replaced.
     """
     with socket.socket(socket.AF_UNIX) as probe:
         probe.setblocking(False)
@@ -52,8 +52,8 @@ def somebody_listens(path: Path) -> bool:
 
 
 def check_can_listen(address: str) -> None:
-    """Refuses a port that cannot be had, with the system's reason. gRPC would write lines of its
-    own to stderr, past the log, and tell no reason.
+    """Refuses a port that is not free, with the system's reason. gRPC would give no reason, and
+    write lines to stderr instead of the log.
     """
     host, port = split_address(address)
     failure: OSError | None = None

@@ -1,8 +1,8 @@
 """The native transport: unary calls through HTTP/2 in Rust, by pygrpc-native's `NativeGrpcFront`.
 
-Streams go through a grpc.aio server that stands behind the ports, on a socket in a folder of its
-own. pygrpc-native can serve any handler of grpc.aio's; what is here serves ours alone, which are
-coroutines from bytes to bytes and want nothing of a call but to end it: a call costs one task.
+Streams go through a grpc.aio server behind the ports, on a socket in a folder of its own.
+pygrpc-native could serve any handler of grpc.aio. This module serves only ours, which are
+coroutines from bytes to bytes and need nothing of a call but to end it: a call costs one task.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.guard import UnaryAnswer
-from jobline_server.rpc.listening import UNIX, CannotServe, check_address, somebody_listens
+from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
 from jobline_server.rpc.unread import UnreadReplies
 
-# Calls that are taken from the front at once.
+# Calls taken from the front in one batch.
 TAKEN_AT_ONCE = 64
 FOLDER = "jobline-native-"
 SOCKET = "streams.sock"
 LEFTOVER_SECONDS = 60.0
-# At a stop: how long callers have to read what they were answered, and how often that is counted.
+# At a stop: how long callers have to read their replies, and how often the unread are counted.
 READING_SECONDS_MAX = 1.0
 COUNT_SECONDS = 0.005
-# Nobody counts what is passed on from the server of streams; its threads need less than this.
+# The bytes passed on from the server of streams are not counted; its threads need less than this.
 PASSING_ON_SECONDS = 0.1
 
 
 class NativeCall:
-    """A unary call in hand; its handler sees it in the place of gRPC's context."""
+    """A unary call that is not answered yet; its handler gets it in place of gRPC's context."""
 
     __slots__ = ("has_begun", "is_cancelled", "path", "status", "task")
 
@@ -47,7 +47,7 @@ class NativeCall:
         self.path = path
         self.task: asyncio.Task[None] | None = None
         self.has_begun = False
-        # Its caller left, or its deadline has passed.
+        # Its caller is gone, or its deadline has passed.
         self.is_cancelled = False
         self.status: tuple[int, str, list[tuple[str, str | bytes]]] | None = None
 
@@ -63,7 +63,7 @@ class NativeCall:
 
 
 class NativePort:
-    """One address. Raises OSError where it cannot be listened at."""
+    """Listens at one address. Raises OSError where it cannot."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ class NativePort:
         self._front = NativeGrpcFront(
             address,
             [],
-            call_details=True,  # or it would not tell of calls that were cancelled
-            metrics=True,  # `unread` asks for them
+            call_details=True,  # else it does not report cancelled calls
+            metrics=True,  # for `UnreadReplies`
             keepalive_time_ms=options["grpc.keepalive_time_ms"],
             keepalive_timeout_ms=options["grpc.keepalive_timeout_ms"],
             keepalive_permit_without_calls=bool(options["grpc.keepalive_permit_without_calls"]),
@@ -89,17 +89,17 @@ class NativePort:
         self._loop = asyncio.get_running_loop()
         self._is_ending = False
         self.number: int = self._front.bound_port
-        """Of the port; 0 of a socket."""
+        """The number of the port; 0 for a socket."""
 
     def start(self, streams: Path) -> None:
-        """Takes calls; those that are no unary ones go to the socket `streams`."""
+        """Starts taking calls; all but unary ones go to the socket `streams`."""
         self._front.set_fallback(str(streams))
         self._front.add_methods([(path, False) for path, _ in self._answers])
         self._front.start()
         threading.Thread(target=self._receive, name="jobline-native", daemon=True).start()
 
     def _receive(self) -> None:
-        """In a thread: hands calls to the loop."""
+        """Passes calls to the loop; runs in a thread."""
         while (events := self._front.recv_batch(TAKEN_AT_ONCE)) is not None:
             try:
                 self._loop.call_soon_threadsafe(self._take, events)
@@ -121,8 +121,8 @@ class NativePort:
             elif self._is_ending:
                 self._fail(number, grpc.StatusCode.UNAVAILABLE, "the server stops")
             elif len(raw) > self._message_bytes_max:
-                said = f"a message has at most {self._message_bytes_max} bytes, not {len(raw)}"
-                self._fail(number, grpc.StatusCode.RESOURCE_EXHAUSTED, said)
+                message = f"a message has at most {self._message_bytes_max} bytes, not {len(raw)}"
+                self._fail(number, grpc.StatusCode.RESOURCE_EXHAUSTED, message)
             else:
                 path, answer = answers[method]
                 calls[number] = call = NativeCall(path)
@@ -144,11 +144,11 @@ class NativePort:
         finally:
             del self._calls[number]
 
-    def _fail(self, number: int, code: grpc.StatusCode, said: str) -> None:
-        self._front.fail(number, code.value[0], said)
+    def _fail(self, number: int, code: grpc.StatusCode, message: str) -> None:
+        self._front.fail(number, code.value[0], message)
 
     async def end_calls(self, grace_seconds: float) -> None:
-        """Takes no more calls, gives those in hand so long, then cancels them."""
+        """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them."""
         self._is_ending = True
         tasks = [call.task for call in self._calls.values() if call.task is not None]
         if tasks:
@@ -158,16 +158,17 @@ class NativePort:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Its connections end, when callers have read what they were answered, or had the time:
-        the front drops what it has not sent."""
+        """Closes the connections, once callers have read their replies or the time is up: the front
+        drops replies that are not sent.
+        """
         deadline = self._loop.time() + READING_SECONDS_MAX
         while self._unread.count() and self._loop.time() < deadline:  # noqa: ASYNC110  # as below
-            await asyncio.sleep(COUNT_SECONDS)  # noqa: TID251  # nobody tells of it
+            await asyncio.sleep(COUNT_SECONDS)  # noqa: TID251  # there is no signal
         await self._loop.run_in_executor(None, self._front.close)
 
 
 class NativeServer:
-    """Ports, and the server of streams behind them; `had_streams`: whether that was ever called."""
+    """The ports, and the server of streams behind them. `had_streams`: whether it had a call."""
 
     def __init__(
         self,
@@ -181,7 +182,7 @@ class NativeServer:
         self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
 
     async def start(self) -> None:
-        """Serves. Raises `CannotServe` where no socket can be had."""
+        """Starts serving. Raises `CannotServe` where the socket cannot be made."""
         path = self._folder / SOCKET
         try:
             check_address(f"{UNIX}{path}")
@@ -195,25 +196,26 @@ class NativeServer:
         clear_leftovers(self._folder.parent)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Takes no more calls, gives those in flight so long, then cancels them. Callers get what
-        they were answered before the connections end."""
+        """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them.
+        Callers get their replies before the connections end.
+        """
         ending = [port.end_calls(grace_seconds) for port in self._ports]
         await asyncio.gather(self._streams.stop(grace_seconds), *ending)
         if self._had_streams():
-            await asyncio.sleep(PASSING_ON_SECONDS)  # noqa: TID251  # nobody tells of it
+            await asyncio.sleep(PASSING_ON_SECONDS)  # noqa: TID251  # there is no signal
         await asyncio.gather(*(port.close() for port in self._ports))
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def clear_leftovers(directory: Path) -> None:
-    """Removes the sockets that servers which were killed have left, each in a folder of its own:
-    where nobody listens, and long enough for somebody who has only just begun.
+    """Removes the sockets and folders that killed servers left. Skips those with a listener, and
+    new ones, whose server may just be starting.
     """
     with suppress(OSError):
         made_at = {path: path.stat().st_mtime for path in directory.glob(f"{FOLDER}*/{SOCKET}")}
         newest = max(made_at.values(), default=0.0)
         for path, at in made_at.items():
-            if at < newest - LEFTOVER_SECONDS and path.is_socket() and not somebody_listens(path):
+            if at < newest - LEFTOVER_SECONDS and path.is_socket() and not has_listener(path):
                 with suppress(OSError):
                     path.unlink()
                     path.parent.rmdir()

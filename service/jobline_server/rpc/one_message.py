@@ -1,9 +1,9 @@
-"""Calls that take one message, on grpc.aio: the message is read here.
+"""Reads the message of calls that take one message, on grpc.aio.
 
-grpc.aio reads it by itself for handlers of one message, and gives up in silence when the caller
-ends its side without one: such a call is never answered, and stays open for as long as its
-connection. It would also hold the request until the reply was written. So handlers of one message
-are registered as handlers of many, which makes no difference on the wire.
+grpc.aio would read it by itself, but gives up in silence when the caller half-closes without one:
+such a call is never answered, and stays open as long as its connection. It would also keep the
+request until the reply is written. So handlers of one message are registered as handlers of a
+stream, which is the same on the wire.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NO_MESSAGE = make_status(
 
 
 def reading(handler: Handler) -> Handler:
-    """The same handler, reading the one message that it takes."""
+    """Returns the handler, wrapped to read its one message."""
     if handler.request_streaming:
         return handler
     serve: Any = handler.unary_stream if handler.response_streaming else handler.unary_unary
 
     async def call(_messages: object, context: Context) -> Any:
-        # Nothing here keeps the message: this coroutine is there until the reply is made.
+        # The message is popped, so that this coroutine does not keep it until the reply is made.
         raw = [await context.read()]
         if raw[0] is not aio.EOF:
             return await serve(raw.pop(), context)

@@ -1,4 +1,4 @@
-"""QueueService: what operators do with queues."""
+"""QueueService: the calls by which operators read and change queues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobline_server.runtime.runtime import Runtime
 
 
 class QueueService:
-    """Asks the runtime."""
+    """Serves queues from the runtime, and changes them through it."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -31,7 +31,7 @@ class QueueService:
         return response
 
     async def GetQueue(self, request: pb.GetQueueRequest, _context: Context) -> pb.GetQueueResponse:
-        """Gets one queue."""
+        """Returns one queue."""
         response = pb.GetQueueResponse()
         view = self._runtime.queues.get_queue(fields.queue_name(request.queue))
         queues.fill_queue(response.queue, view)
@@ -40,7 +40,7 @@ class QueueService:
     async def UpdateQueue(
         self, request: pb.UpdateQueueRequest, _context: Context
     ) -> pb.UpdateQueueResponse:
-        """Changes settings; creates the queue if need be."""
+        """Changes settings; creates the queue if there is none."""
         queue = fields.queue_name(request.queue)
         settings, mask = queues.settings_change(request)
         audit = selection.audit(request.reason)
@@ -52,7 +52,7 @@ class QueueService:
     async def PauseQueue(
         self, request: pb.PauseQueueRequest, _context: Context
     ) -> pb.PauseQueueResponse:
-        """Stops handing out."""
+        """Stops dispatching jobs of a queue."""
         queue = fields.queue_name(request.queue)
         response = pb.PauseQueueResponse()
         view = await self._runtime.queues.pause_queue(queue, selection.audit(request.reason))
@@ -62,7 +62,7 @@ class QueueService:
     async def ResumeQueue(
         self, request: pb.ResumeQueueRequest, _context: Context
     ) -> pb.ResumeQueueResponse:
-        """Hands out again."""
+        """Resumes dispatching jobs of a queue."""
         queue = fields.queue_name(request.queue)
         response = pb.ResumeQueueResponse()
         view = await self._runtime.queues.resume_queue(queue, selection.audit(request.reason))
@@ -72,7 +72,7 @@ class QueueService:
     async def DrainQueue(
         self, request: pb.DrainQueueRequest, _context: Context
     ) -> pb.DrainQueueResponse:
-        """Deletes the jobs that wait."""
+        """Deletes the waiting jobs of a queue."""
         done = await self._runtime.queues.drain_queue(
             fields.queue_name(request.queue),
             dry_run=request.dry_run,
@@ -83,7 +83,7 @@ class QueueService:
     async def CleanQueue(
         self, request: pb.CleanQueueRequest, _context: Context
     ) -> pb.CleanQueueResponse:
-        """Deletes ended jobs."""
+        """Deletes ended jobs of a queue."""
         done = await self._runtime.queues.clean_queue(
             fields.queue_name(request.queue),
             states=queues.cleaned_states(request),

@@ -1,9 +1,8 @@
 """Server reflection, v1 and v1alpha, with comments.
 
 The descriptors that generated Python code holds have lost their comments, so `grpcurl describe`
-would show none. `descriptors.binpb` is the protocol as the compiler saw it, comments and all (`make
-gen` writes it), and is served as it stands. What it does not hold, health and reflection itself,
-comes from the pool of descriptors.
+would show none. `descriptors.binpb` (written by `make gen`) is the protocol with its comments, and
+is served as it is. Health and reflection are not in it; they come from the pool of descriptors.
 
 Both versions of the protocol are the same messages under two names.
 """
@@ -30,7 +29,7 @@ V1ALPHA = "grpc.reflection.v1alpha.ServerReflection"
 
 
 class ReflectionService:
-    """Answers what files and symbols there are; extensions there are none."""
+    """Serves files and symbols; there are no extensions."""
 
     def __init__(self, services: Iterable[str]) -> None:
         self._services = sorted(services)
@@ -45,7 +44,7 @@ class ReflectionService:
             await frames.write(self.answer(request).SerializeToString())
 
     def answer(self, request: pb.ServerReflectionRequest) -> pb.ServerReflectionResponse:
-        """One answer."""
+        """Returns the response to a request."""
         response = pb.ServerReflectionResponse(original_request=request)
         response.valid_host = request.host
         kind = request.WhichOneof("message_request")
@@ -70,7 +69,7 @@ class ReflectionService:
         return response
 
     def _fill_files(self, response: pb.ServerReflectionResponse, name: str) -> None:
-        """Writes a file and all that it imports."""
+        """Fills in a file and all files that it imports."""
         if name not in self._files:
             _fill_error(response, grpc.StatusCode.NOT_FOUND)
             return
@@ -89,7 +88,7 @@ def _fill_error(response: pb.ServerReflectionResponse, code: grpc.StatusCode) ->
 
 
 def known_files() -> dict[str, File]:
-    """Every file that is served, by name. What the server writes to its disk is not part of it."""
+    """Returns all files that are served, by name; those of the disk format are not."""
     packaged = files("jobline_server.rpc").joinpath("descriptors.binpb").read_bytes()
     found = {
         file.name: file
@@ -97,7 +96,7 @@ def known_files() -> dict[str, File]:
         if file.name not in NOT_SERVED
     }
     alpha = _from_pool(pb.DESCRIPTOR.name)
-    # The details of errors are looked up by their names when somebody is shown one.
+    # Clients look up the details of errors by name to show them.
     others = (health_pb2, error_details_pb2, status_pb2)
     for file in (*(_from_pool(other.DESCRIPTOR.name) for other in others), alpha, as_v1(alpha)):
         found.setdefault(file.name, file)
@@ -114,7 +113,7 @@ def _from_pool(name: str) -> File:
 
 
 def as_v1(alpha: File) -> File:
-    """The reflection protocol under its final name."""
+    """Returns the reflection protocol under its final name, v1."""
     file = File()
     text = alpha.SerializeToString()
     file.ParseFromString(text)
@@ -132,7 +131,7 @@ def as_v1(alpha: File) -> File:
 
 
 def symbols_of(file: File) -> list[str]:
-    """The full names of all that a file declares: messages, enums, services, methods, fields."""
+    """Returns the full names of a file's messages, enums, services, methods and fields."""
     prefix = f"{file.package}." if file.package else ""
     found = [f"{prefix}{enum.name}" for enum in file.enum_type]
     for service in file.service:

@@ -1,4 +1,4 @@
-"""All services of the server, put together: servicers, the guard around them, one table by path."""
+"""Puts all services together: servicers, the guard around them, one table by path."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from jobline_server.runtime.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a transport serves: handlers by path, `/package.Service/Method`, and its health."""
+    """Handlers by path, `/package.Service/Method`, and the health service."""
 
     handlers: dict[str, Handler]
     health: HealthService
@@ -46,7 +46,7 @@ def make_services(
     transport: str,
     default_level: AckLevel | None = None,
 ) -> Services:
-    """All services over one runtime."""
+    """Returns all services over one runtime."""
     reader = PushReader(
         OptionsTable(), payload_bytes_max=payload_bytes_max, default_level=default_level
     )
@@ -77,6 +77,6 @@ def make_services(
 
 
 def _service(module: object) -> ServiceDescriptor:
-    """The one service of a generated module."""
+    """Returns the only service of a generated module."""
     (service,) = module.DESCRIPTOR.services_by_name.values()  # type: ignore[attr-defined]  # a module
     return service  # type: ignore[no-any-return]  # of untyped packages too

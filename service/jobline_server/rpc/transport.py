@@ -1,8 +1,8 @@
 """The two transports under the same handlers.
 
 `grpcio` is the reference. `native` (the extra `jobline-server[native]`) serves unary calls through
-HTTP/2 in Rust, several times faster; streams go through a grpcio server that stands behind it.
-Handlers know neither. What a transport cannot do is said at the start, and never later.
+HTTP/2 in Rust, several times faster; streams go through a grpcio server behind it. Handlers know
+neither. A transport that cannot serve as configured fails at the start, never later.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ NATIVE_MODULE = "pygrpc_native"
 
 
 class Server(Protocol):
-    """What serves, on one address or several."""
+    """A started server, on one address or several."""
 
     async def stop(self, grace_seconds: float, /) -> None:
-        """Takes no more calls, gives those in flight so long, then cancels them."""
+        """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Servers that were started, and the addresses they are reached at."""
+    """A started transport, and its addresses."""
 
     transport: TransportName
     addresses: list[str]
     server: Server = field(repr=False)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Takes no more calls, gives those in flight so long, then cancels them."""
+        """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them."""
         await self.server.stop(grace_seconds)
 
 
 def choose_transport(wanted: Literal["grpcio", "native", "auto"]) -> TransportName:
-    """What `auto` means here, and whether `native` is there."""
+    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed."""
     installed = find_spec(NATIVE_MODULE) is not None
     if wanted == "auto":
         return "native" if installed else "grpcio"
@@ -74,7 +74,7 @@ async def serve(
     payload_bytes_max: int,
     admission: Admission,
 ) -> Serving:
-    """Starts serving on all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks one."""
+    """Starts serving at all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks a free one."""
     for address in listen:
         check_address(address)
     options = channel_options(payload_bytes_max)
@@ -86,7 +86,7 @@ async def serve(
 async def serve_grpcio(
     handlers: Mapping[str, Handler], listen: Sequence[str], options: list[tuple[str, int]]
 ) -> Serving:
-    """One grpc.aio server for all addresses."""
+    """Starts one grpc.aio server for all addresses."""
     server = aio.server(options=[*options, ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX)])
     server.add_generic_rpc_handlers([HandlerTable(with_written_replies(handlers))])
     addresses = [_bound(address, server.add_insecure_port) for address in listen]
@@ -100,7 +100,7 @@ async def serve_native(
     options: list[tuple[str, int]],
     admission: Admission,
 ) -> Serving:
-    """A native port for each address, and one grpc.aio server for the streams of all."""
+    """Starts a native port per address, and one grpc.aio server for the streams of all."""
     # Imported here because it is an extra.
     from jobline_server.rpc.native import NativePort, NativeServer  # noqa: PLC0415
 
@@ -121,15 +121,16 @@ async def serve_native(
 
 
 class HandlerTable(grpc.GenericRpcHandler):
-    """Handlers by path. Not registered method by method: the accept loop of grpc.aio waits on one
-    task for each of those."""
+    """Handlers by path. They are not registered one by one, because the accept loop of grpc.aio
+    waits on one task per registered method.
+    """
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = {path: reading(handler) for path, handler in handlers.items()}
         self.was_used = False
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
-        """The handler of a call, or None for a method that is not there."""
+        """Returns the handler of a call; None for an unknown method."""
         self.was_used = True
         return self._handlers.get(handler_call_details.method)
 
@@ -137,8 +138,9 @@ class HandlerTable(grpc.GenericRpcHandler):
 def split(
     handlers: Mapping[str, Handler],
 ) -> tuple[dict[str, UnaryAnswer], dict[str, Handler]]:
-    """What answers unary calls, by path, and all other handlers. Server streams are among the
-    others: on a native port a caller that does not read would hold a thread."""
+    """Returns the functions of unary calls, by path, and all other handlers. Server streams are
+    among the others: on a native port, a caller that does not read would hold a thread.
+    """
     unary: dict[str, UnaryAnswer] = {}
     streams: dict[str, Handler] = {}
     for path, handler in handlers.items():
@@ -150,11 +152,11 @@ def split(
 
 
 def channel_options(payload_bytes_max: int) -> list[tuple[str, int]]:
-    """Options of both transports."""
+    """Returns the options of both transports."""
     return [
         ("grpc.max_receive_message_length", message_bytes_max(payload_bytes_max)),
         ("grpc.max_send_message_length", -1),
-        # Two servers must never share a port unseen.
+        # Two servers must never share a port by accident.
         ("grpc.so_reuseport", 0),
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
@@ -162,7 +164,7 @@ def channel_options(payload_bytes_max: int) -> list[tuple[str, int]]:
         # Go clients ping more often than grpc-core likes by default, and die of too_many_pings.
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         # grpc-core ends calls that the loop has not taken yet as CANCELLED, an indefinite code: at
-        # random from 1,000 on by default, and after 30 s. Our own bound on calls is to be met.
+        # random from 1,000 on by default, and after 30 s. Our own bound must be hit first.
         ("grpc.server.max_pending_requests", UNTAKEN_CALLS_MAX),
         ("grpc.server.max_pending_requests_hard_limit", UNTAKEN_CALLS_MAX),
         ("grpc.server_max_unrequested_time_in_server", UNTAKEN_SECONDS_MAX),
@@ -170,12 +172,12 @@ def channel_options(payload_bytes_max: int) -> list[tuple[str, int]]:
 
 
 def message_bytes_max(payload_bytes_max: int) -> int:
-    """The largest message that is taken."""
+    """Returns the size of the largest request."""
     return max(PUSH_BYTES_MAX, payload_bytes_max) + MESSAGE_SLACK_BYTES
 
 
 def _bound(address: str, listen: Callable[[str], int]) -> str:
-    """The address that `listen` was had at; it returns the port."""
+    """Returns the address with the port that `listen` got."""
     if not address.startswith(UNIX):
         check_can_listen(address)
     port = 0
