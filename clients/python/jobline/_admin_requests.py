@@ -28,7 +28,7 @@ def selection(
     everything: bool,
     function: str,
 ) -> JobSelection:
-    """Jobs by id or by filter; `everything` allows a filter without conditions."""
+    """Returns jobs chosen by id or by filter; `everything` allows a filter without conditions."""
     ids = [one for one in which if isinstance(one, int)]
     wheres = [one for one in which if not isinstance(one, int)]
     given: Sequence[object] = wheres
@@ -49,8 +49,8 @@ def selection(
 
 
 def _said_or_all(where: F | None, any_of_them: F, everything: bool, takes: str) -> F:
-    """The filter of a call that changes many jobs: one that says nothing needs `everything`. The
-    server refuses it too, in the words of the protocol.
+    """Returns the filter of a call that changes many jobs. Without conditions it needs
+    `everything`. The server refuses it too, in the words of the protocol.
     """
     if where is None or where == any_of_them:
         if not everything:
@@ -60,17 +60,17 @@ def _said_or_all(where: F | None, any_of_them: F, everything: bool, takes: str) 
 
 
 def get_job(id_: int) -> job_admin_service_pb2.GetJobRequest:
-    """Asks for a job by id."""
+    """Returns the request for a job by id."""
     return message_of(job_admin_service_pb2.GetJobRequest, id=id_)
 
 
 def explain_job(id_: int) -> job_admin_service_pb2.ExplainJobRequest:
-    """Asks why a job is not running."""
+    """Returns the request for why a job is not running."""
     return message_of(job_admin_service_pb2.ExplainJobRequest, id=id_)
 
 
 def get_job_by_key(queue: str, job_key: str) -> job_admin_service_pb2.GetJobRequest:
-    """Asks for a job by its idempotency key."""
+    """Returns the request for a job by its idempotency key."""
     key = message_of(job_admin_service_pb2.JobKey, queue=queue, key=job_key)
     return message_of(job_admin_service_pb2.GetJobRequest, job_key=key)
 
@@ -78,7 +78,7 @@ def get_job_by_key(queue: str, job_key: str) -> job_admin_service_pb2.GetJobRequ
 def list_jobs(
     where: JobFilter | None, *, page_size: int, page_token: str, include_payloads: bool
 ) -> job_admin_service_pb2.ListJobsRequest:
-    """Asks for a page of jobs."""
+    """Returns the request for a page of jobs."""
     return message_of(
         job_admin_service_pb2.ListJobsRequest,
         filter=None if where is None else where.to_message(),
@@ -91,7 +91,7 @@ def list_jobs(
 def list_dead_jobs(
     where: DeadFilter | None, *, page_size: int, page_token: str, include_payloads: bool
 ) -> dead_letter_service_pb2.ListDeadJobsRequest:
-    """Asks for a page of dead jobs."""
+    """Returns the request for a page of dead jobs."""
     return message_of(
         dead_letter_service_pb2.ListDeadJobsRequest,
         filter=None if where is None else where.to_message(),
@@ -104,7 +104,9 @@ def list_dead_jobs(
 def purge_dead_jobs(
     where: DeadFilter | None, *, everything: bool, dry_run: bool, reason: str
 ) -> dead_letter_service_pb2.PurgeDeadJobsRequest:
-    """Asks to delete dead jobs. Raises InvalidArgument for all of them without `everything`."""
+    """Returns the request to delete dead jobs. Raises InvalidArgument for all of them without
+    `everything`.
+    """
     where = _said_or_all(where, DeadFilter(), everything, "purge() takes a filter")
     return message_of(
         dead_letter_service_pb2.PurgeDeadJobsRequest,
@@ -118,7 +120,7 @@ def purge_dead_jobs(
 def update_queue(
     queue: str, settings: QueueSettings | None, changes: SettingsHow, *, reason: str
 ) -> queues.UpdateQueueRequest:
-    """Asks to change settings: all of them, or those that are among `changes`."""
+    """Returns the request to change settings: all of them, or those in `changes`."""
     refuse_unknown(changes, SettingsHow.__annotations__, "update")
     if (settings is None) is not bool(changes):
         raise InvalidArgument("update() takes a QueueSettings, or settings as keywords")
@@ -137,7 +139,7 @@ def clean_queue(
     dry_run: bool,
     reason: str,
 ) -> queues.CleanQueueRequest:
-    """Asks to delete ended jobs."""
+    """Returns the request to delete ended jobs."""
     return message_of(
         queues.CleanQueueRequest,
         queue=queue,
@@ -151,7 +153,7 @@ def clean_queue(
 def delete_queue(
     queue: str, *, force: bool, dry_run: bool, reason: str
 ) -> queues.DeleteQueueRequest:
-    """Asks to delete a queue; the client has its name twice, because the caller has said it."""
+    """Returns the request to delete a queue; it has the name twice, as its confirmation."""
     return message_of(
         queues.DeleteQueueRequest,
         queue=queue,

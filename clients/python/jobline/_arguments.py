@@ -34,7 +34,7 @@ def refuse(field: str, why: str) -> NoReturn:
 
 
 def span_given(field: str, span: Seconds, *, minimum: float = 0.0, maximum: float = inf) -> float:
-    """A setting that is a span of time, in seconds."""
+    """Returns a setting that is a span of time, in seconds. Raises InvalidArgument."""
     try:
         seconds = seconds_of(span)
     except InvalidArgument as error:
@@ -48,14 +48,14 @@ def span_given(field: str, span: Seconds, *, minimum: float = 0.0, maximum: floa
 
 
 def timeout_given(timeout: Seconds) -> float:
-    """How long a call may take, in seconds: gRPC ends a call at once that may take none, or that
-    may take for ever.
+    """Returns how long a call may take, in seconds: gRPC ends a call at once that may take none, or
+    that may take for ever.
     """
     return span_given("timeout", timeout, minimum=0.001, maximum=TIMEOUT_SECONDS_MAX)
 
 
 def number_given(field: str, number: int, *, minimum: int, maximum: float = inf) -> int:
-    """A setting that is a whole number."""
+    """Returns a setting that is a whole number. Raises InvalidArgument."""
     try:
         whole = index(number)
     except TypeError:
@@ -67,29 +67,31 @@ def number_given(field: str, number: int, *, minimum: int, maximum: float = inf)
 
 
 def text_given(field: str, text: str) -> str:
-    """What must be text."""
+    """Returns what must be text. Raises InvalidArgument."""
     if not isinstance(text, str):
         refuse(field, f"must be {TEXT}, {_not(text, TEXT)}")
     return text
 
 
 def value_given(field: str, value: T, kind: type[T]) -> T:
-    """What must be one of the client's own values."""
+    """Returns what must be one of the client's own values. Raises InvalidArgument."""
     if not isinstance(value, kind):
         refuse(field, f"must be a {kind.__name__}, not {value!r}")
     return value
 
 
 def list_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
-    """A setting that is a list: one alone is none, and text would be taken letter by letter."""
+    """Returns a setting that is a list: a single value is none, and text would be taken letter by
+    letter.
+    """
     if isinstance(entries, (str, bytes)) or not isinstance(entries, Iterable):
         refuse(field, f"must be a list, not {entries!r}: write [{_written(entries)}]")
     return tuple(entries)
 
 
 def middleware_given(entries: Iterable[T], kind: type[T]) -> tuple[T, ...]:
-    """A setting that is a list of middleware of one kind: that of a worker has methods of the same
-    names as that of a client, and other arguments.
+    """Returns a list of middleware of one kind: that of a worker has methods of the same names as
+    that of a client, and other arguments.
     """
     layers = list_given("middleware", entries)
     for layer in layers:
@@ -140,7 +142,9 @@ def _wanted(field: FieldDescriptor) -> str:
 
 
 def _not(value: Any, wanted: str) -> str:
-    """What was given instead; and what was meant, where that is plain."""
+    """Returns the part of a message that names what was given instead, and what was meant if that
+    is plain.
+    """
     if wanted == WHOLE_NUMBER and isinstance(value, int):
         return f"not {value:,}, which is out of all bounds"
     meant: object = None
@@ -156,5 +160,5 @@ def _not(value: Any, wanted: str) -> str:
 
 
 def _written(value: Any) -> str:
-    """A value as it stands in a program, where `repr` is that."""
+    """Returns a value as it is written in a program, if `repr` is that."""
     return repr(value) if isinstance(value, (str, bytes, int, float)) else "…"

@@ -18,7 +18,7 @@ class Pauses:
     longest: float
 
     def after(self, tries: int, chance: Callable[[], float]) -> float:
-        """The pause after this many tries, 1 …; `chance` gives a number in 0 … 1."""
+        """Returns the pause after this many tries, 1 …; `chance` returns a number in 0 … 1."""
         doublings = min(max(tries - 1, 0), _DOUBLINGS_MAX)
         whole = min(self.longest, self.first * 2.0**doublings)
         return whole * (0.5 + 0.5 * chance())

@@ -15,7 +15,7 @@ E = TypeVar("E", bound=BaseException)
 
 @dataclass(frozen=True, slots=True)
 class ErrorFacts:
-    """What a server says beside the message of an error; all of it is optional."""
+    """What a server sends beside the message of an error; all of it is optional."""
 
     reason: str = ""
     code: str = ""
@@ -69,7 +69,9 @@ class JoblineError(Exception):
         return self.facts.retry_after
 
     def twin(self) -> Self:
-        """An equal error for one more caller: raised in two places, one would mix their traces."""
+        """Returns an equal error for one more caller: raised in two places, one would mix their
+        traces.
+        """
         twin: Self = copy(self)
         twin.__cause__ = self.__cause__
         return twin
@@ -80,7 +82,7 @@ class JoblineError(Exception):
 
 
 def remade(kind: type[E], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> E:
-    """An exception as it was when it was copied or pickled."""
+    """Returns an exception as it was when it was copied or pickled."""
     error = kind.__new__(kind, *arguments)
     error.__dict__.update(attributes)
     return error

@@ -91,8 +91,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _options(*more: tuple[str, str | int]) -> list[tuple[str, str | int]]:
-    """Channels with the same options share a connection: one option names the process, so that a
-    child never shares one with its parent.
+    """Returns the options of a channel. Channels with the same options share a connection: one
+    option names the process, so that a child never shares one with its parent.
     """
     return [*OPTIONS, *more, ("jobline.process", os.getpid())]
 
@@ -100,7 +100,7 @@ def _options(*more: tuple[str, str | int]) -> list[tuple[str, str | int]]:
 def open_channel(
     target: str, credentials: grpc.ChannelCredentials | None, *, own_connection: bool = False
 ) -> grpc.Channel:
-    """A channel for blocking calls; plaintext without credentials."""
+    """Opens a channel for blocking calls; plaintext without credentials."""
     options = _options(OWN_CONNECTION) if own_connection else _options()
     if credentials is None:
         channel = grpc.insecure_channel(target, options=options)
@@ -111,7 +111,7 @@ def open_channel(
 
 
 def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -> aio.Channel:
-    """A channel for the running event loop; plaintext without credentials.
+    """Opens a channel for the running event loop; plaintext without credentials.
 
     Raises FailedPrecondition in a child whose parent had one at the fork: the thread that serves
     gRPC's asyncio side did not come along, and every call would wait for ever.
@@ -130,7 +130,7 @@ def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -
 
 
 def target_of(target: str | None) -> str:
-    """A target as gRPC wants it; without one that of JOBLINE_SERVER, else `localhost:7070`.
+    """Returns a target as gRPC needs it; by default that of JOBLINE_SERVER, else `localhost:7070`.
 
     Raises InvalidArgument for what is not HOST:PORT. gRPC itself would look for it at port 443, or
     say with each call that there is no such host. Targets of other kinds (`unix:/path`,
@@ -147,7 +147,7 @@ def target_of(target: str | None) -> str:
 
 
 def _misfit(target: Any) -> str:
-    """What is wrong with a server's address, and what to write instead; "" if nothing is."""
+    """Returns what is wrong with an address, and what to write instead; "" if nothing is."""
     if not isinstance(target, str):
         kind = type(target).__name__
         return f"the server's address is text, as in '{DEFAULT_TARGET}', and not of type {kind}"
@@ -176,7 +176,7 @@ def _misfit(target: Any) -> str:
 
 
 def _is_ipv6(host: str) -> bool:
-    """Whether a host is an IPv6 address in its brackets."""
+    """Returns whether a host is an IPv6 address in its brackets."""
     try:
         IPv6Address(host[1:-1])
     except AddressValueError:
@@ -187,7 +187,7 @@ def _is_ipv6(host: str) -> bool:
 def credentials_of(
     credentials: grpc.ChannelCredentials | None,
 ) -> grpc.ChannelCredentials | None:
-    """Credentials as gRPC wants them. Raises InvalidArgument for anything else, such as a token."""
+    """Returns the credentials. Raises InvalidArgument for anything else, such as a token."""
     given: object = credentials
     if given is not None and not isinstance(given, grpc.ChannelCredentials):
         kind = type(given).__name__  # not the value, which may be a secret
@@ -200,7 +200,7 @@ def credentials_of(
 
 
 def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Metadata as gRPC wants it; keys are lower case on the wire.
+    """Returns metadata as gRPC needs it; keys are lower case on the wire.
 
     Raises InvalidArgument for what does not fit into a header: gRPC itself would say so with each
     call, in words that name neither the key nor the value.

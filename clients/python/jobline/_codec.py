@@ -25,7 +25,7 @@ JSON = "application/json"
 
 
 def encode(value: Any) -> tuple[bytes, str]:
-    """The bytes of a value, and their content type ("" for bytes). Raises CodecError."""
+    """Returns the bytes of a value and their content type ("" for bytes). Raises CodecError."""
     if isinstance(value, bytes):
         return value, ""
     if isinstance(value, (bytearray, memoryview)):
@@ -34,7 +34,7 @@ def encode(value: Any) -> tuple[bytes, str]:
 
 
 def encode_json(value: Any) -> bytes:
-    """The JSON of a value. Raises CodecError, which names the type that has no JSON."""
+    """Returns the JSON of a value. Raises CodecError, which names the type that has no JSON."""
     try:
         return _ENCODER.encode(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -42,12 +42,12 @@ def encode_json(value: Any) -> bytes:
 
 
 def decode(data: bytes, content_type: str) -> Any:
-    """The JSON value if the content type says JSON, the bytes themselves if it does not."""
+    """Returns the JSON value if the content type is JSON, else the bytes themselves."""
     return decode_json(data) if content_type.partition(";")[0].strip() == JSON else data
 
 
 def decode_json(data: bytes) -> Any:
-    """The value of some JSON. Raises CodecError."""
+    """Returns the value of some JSON. Raises CodecError."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -55,7 +55,7 @@ def decode_json(data: bytes) -> Any:
 
 
 def _spell(value: Any) -> Any:
-    """What stands in JSON for a value that is not JSON by itself."""
+    """Returns the JSON form of a value that is not JSON by itself."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if hasattr(value, "model_dump"):  # pydantic, if the user has it

@@ -41,7 +41,7 @@ class CancelReason(Enum):
 
 
 class Reporting(Protocol):
-    """Where a context's words go."""
+    """Sends the reports of a context."""
 
     def report(
         self,
@@ -51,11 +51,11 @@ class Reporting(Protocol):
         message: str | None = None,
         checkpoint: bytes | None = None,
     ) -> bool:
-        """Sends a report of a job; false if its lease is lost."""
+        """Sends a report of a job; returns False if its lease is lost."""
 
 
 class Context:
-    """One hand-out of one job, for its handler. Safe to use from any thread.
+    """One delivery of one job, for its handler. Safe to use from any thread.
 
     - `job`: everything the server said; the properties below are short ways to it.
     - `state`: what the worker's lifespan yielded.
@@ -94,19 +94,19 @@ class Context:
 
     @property
     def delivery(self) -> int:
-        """The lease's counter. It only grows with each hand-out of the job, so it serves as a
+        """The lease's counter. It only grows with each delivery of the job, so it serves as a
         fencing token: what this handler writes to may refuse an older one.
         """
         return self.job.delivery
 
     @property
     def attempt(self) -> int:
-        """Number of this attempt, from 1; a job that was given back or lost has the same again."""
+        """Number of this attempt, from 1; a job that was released or lost has the same again."""
         return self.job.attempt
 
     @property
     def reason(self) -> LeaseReason:
-        """Why the job is here: for the first time, or again."""
+        """Why the job was leased: for the first time, or again."""
         return self.job.reason
 
     @property
@@ -132,7 +132,8 @@ class Context:
     # ------------------------------------------------------------------ what the handler says
 
     def progress(self, percent: float, message: str | None = None) -> None:
-        """Tells how far it is, 0 … 100, and what it is doing, in one sentence that is cut at 4 KiB.
+        """Reports progress, 0 … 100, and what the handler is doing, in one sentence that is cut at
+        4 KiB.
 
         Returns at once; what is said faster than it can be sent is said once. Raises
         InvalidArgument for a number that is not within 0 … 100.
@@ -143,7 +144,7 @@ class Context:
         self._reporting.report(self.job, progress=percent, message=said)
 
     def save_checkpoint(self, value: Any) -> None:
-        """Leaves bytes or a JSON value, ≤ 64 KiB, for a later attempt, and for `checkpoint` here.
+        """Saves bytes or a JSON value, ≤ 64 KiB, for a later attempt, and for `checkpoint` here.
 
         It returns at once and travels with the next frame, always before this job's own outcome.
         Where it must be on disk before the handler goes on, use `client.extend(context.job,
@@ -156,26 +157,28 @@ class Context:
         self._reporting.report(self.job, checkpoint=data)
 
     def checkpoint_value(self, kind: Any = Any) -> Any:
-        """The checkpoint as a type (default: JSON); None if there is none. Raises CodecError."""
+        """Returns the checkpoint as a type (default: JSON); None if there is none. Raises
+        CodecError.
+        """
         return typed_json.decode_as(kind, self.checkpoint, codec.JSON) if self.checkpoint else None
 
     # ------------------------------------------------------------------ what ends it early
 
     @property
     def cancelled(self) -> bool:
-        """The handler should stop; `cancel_reason` says why."""
+        """Whether the handler should stop; `cancel_reason` is why."""
         return self.cancel_reason is not None
 
     def raise_if_cancelled(self) -> None:
         """For plain handlers that stop early: raises Stopped if the handler should stop. A handler
-        that just returns is taken to be done.
+        that just returns counts as done.
         """
         if self.cancel_reason is not None:
             raise Stopped(self.cancel_reason.value)
 
     def wait_cancelled(self, timeout: float | None = None) -> bool:
-        """For plain handlers: waits up to `timeout` seconds for the call to stop; true if it
-        came.
+        """For plain handlers: waits up to `timeout` seconds for a cancellation; returns whether
+        there is one.
         """
         with _EVENTS:  # threads of one handler share one event
             event = self._event = self._event or threading.Event()
@@ -194,7 +197,7 @@ class Context:
             self._stop()
 
     def on_cancel(self, stop: Callable[[], object] | None) -> None:
-        """Who runs the handler says how to stop it; called on any thread, perhaps at once."""
+        """Sets how to stop the handler; called on any thread, perhaps at once."""
         self._stop = stop
         if stop is not None and self.cancel_reason is not None:
             stop()

@@ -12,7 +12,7 @@ E = TypeVar("E", bound=IntEnum)
 
 
 class AckLevel(IntEnum):
-    """When a push is answered. The answer says which level was reached, never less than asked."""
+    """When a push is answered. The reply has the level that was reached, never less than asked."""
 
     UNSPECIFIED = 0
     MEMORY = 1
@@ -36,7 +36,7 @@ BackoffKindName = BackoffKind | Literal["fixed", "exponential"]
 
 
 class PushOutcome(IntEnum):
-    """What became of one pushed job. `UNSPECIFIED` stands for one this client does not know."""
+    """The outcome of one pushed job. `UNSPECIFIED` is one that this client does not know."""
 
     UNSPECIFIED = 0
     CREATED = 1
@@ -50,7 +50,7 @@ class PushOutcome(IntEnum):
 
 
 class SettleOutcome(IntEnum):
-    """What became of an ack, fail, release or extend."""
+    """The outcome of an ack, fail, release or extend."""
 
     UNSPECIFIED = 0
     DONE = 1
@@ -73,7 +73,7 @@ FailActionName = FailAction | Literal["retry", "dead", "cancel"]
 
 
 class ReleaseReason(IntEnum):
-    """Why a job is given back."""
+    """Why a job is released."""
 
     SNOOZE = 1
     INTERRUPTED = 2
@@ -86,7 +86,7 @@ ReleaseReasonName = ReleaseReason | Literal["snooze", "interrupted", "unhandled"
 
 
 class JobState(IntEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
     UNSPECIFIED = 0
     SCHEDULED = 1
@@ -118,7 +118,7 @@ JobStateName = (
 
 
 class AttemptOutcome(IntEnum):
-    """How one attempt went."""
+    """The outcome of one attempt."""
 
     UNSPECIFIED = 0
     FAILED = 1
@@ -145,7 +145,7 @@ class ObstacleKind(IntEnum):
 
 
 class LeaseReason(IntEnum):
-    """Why a job is handed out."""
+    """Why a job is leased."""
 
     UNSPECIFIED = 0
     FIRST = 1
@@ -202,7 +202,7 @@ class RevokeReason(IntEnum):
 
 
 class EventKind(IntEnum):
-    """What happened, for watchers. `UNSPECIFIED` stands for one this client does not know."""
+    """The kind of an event, for watchers. `UNSPECIFIED` is one that this client does not know."""
 
     UNSPECIFIED = 0
     PUSHED = 1
@@ -257,7 +257,7 @@ EventKindName = (
 
 
 def known(kind: type[E], number: int) -> E:
-    """The enum's member, or its `UNSPECIFIED` for a number that a newer server made up."""
+    """Returns the enum's member, or its `UNSPECIFIED` for a number that a newer server added."""
     try:
         return kind(number)
     except ValueError:
@@ -265,8 +265,8 @@ def known(kind: type[E], number: int) -> E:
 
 
 def named(kind: type[E], value: E | int | str) -> E:
-    """The member that a value is, or is the name of, in any case. Raises InvalidArgument, which
-    names all of them.
+    """Returns the member that a value is or names, in any case. Raises InvalidArgument, which names
+    all of them.
     """
     if isinstance(value, kind):
         return value
@@ -280,6 +280,6 @@ def named(kind: type[E], value: E | int | str) -> E:
 
 
 def all_named(kind: type[E], values: Iterable[E | int | str] | E | int | str) -> tuple[E, ...]:
-    """The members that one value or several are, or are the names of. Raises InvalidArgument."""
+    """Returns the members that one value or several are or name. Raises InvalidArgument."""
     several = [values] if isinstance(values, (str, int)) else values
     return tuple(named(kind, value) for value in several)

@@ -28,8 +28,8 @@ reason:stalled (dead jobs only)"""
 
 
 def parse(words: Iterable[str], now: datetime) -> Conditions:
-    """What some words say; each argument may hold several. Raises InvalidArgument, which says which
-    word is not understood, and what is.
+    """Returns the conditions of some words; each argument may hold several. Raises InvalidArgument,
+    which names the word that is not understood, and those that are.
     """
     found: Conditions = {}
     for word in _split(words):
@@ -41,14 +41,16 @@ def parse(words: Iterable[str], now: datetime) -> Conditions:
 
 
 def of_jobs(said: Conditions) -> Conditions:
-    """The keywords of a `JobFilter`. Raises InvalidArgument for what only dead jobs have."""
+    """Returns the keywords of a `JobFilter`. Raises InvalidArgument for those of dead jobs."""
     if "end_reason" in said:
         raise InvalidArgument("reason: is a word for dead jobs: `client.dead`, `jobline dead …`")
     return said
 
 
 def of_dead(said: Conditions) -> Conditions:
-    """The keywords of a `DeadFilter`. Raises InvalidArgument for what does not fit dead jobs."""
+    """Returns the keywords of a `DeadFilter`. Raises InvalidArgument for what does not fit dead
+    jobs.
+    """
     if "headers" in said:
         raise InvalidArgument("header.…: is not a word for dead jobs")
     if set(said.get("state", ())) - {JobState.DEAD}:

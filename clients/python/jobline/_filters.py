@@ -62,7 +62,7 @@ class DeadConditions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs. All that is said must hold; a filter that says nothing means all jobs.
+    """Chooses jobs. All conditions must hold; a filter without conditions means all jobs.
 
     - `queue`; `name`: "" means jobs without one, None any.
     - `state`: one or several, as members or names: `state=["dead", "cancelled"]`.
@@ -89,13 +89,13 @@ class JobFilter:
 
     @classmethod
     def parse(cls, words: str, now: datetime | None = None) -> Self:
-        """The filter of some words, as the command line takes them: `queue:mail state:dead`.
-        Raises InvalidArgument, which says what is understood.
+        """Returns the filter of some words, as the command line takes them: `queue:mail
+        state:dead`. Raises InvalidArgument, which names what is understood.
         """
         return cls(**filter_words.of_jobs(filter_words.parse([words], now or datetime.now(UTC))))
 
     def to_message(self) -> job_admin_service_pb2.JobFilter:
-        """The message of the protocol."""
+        """Returns the message of the protocol."""
         states = all_named(JobState, self.state)
         return message_of(
             job_admin_service_pb2.JobFilter,
@@ -112,7 +112,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadFilter:
-    """Which dead jobs. All that is said must hold; a filter that says nothing means all of them.
+    """Chooses dead jobs. All conditions must hold; a filter without conditions means all of them.
 
     - `queue`; `name`: "" means jobs without one, None any.
     - `end_reason`: why they died, one or several: `end_reason="stalled"`.
@@ -137,13 +137,13 @@ class DeadFilter:
 
     @classmethod
     def parse(cls, words: str, now: datetime | None = None) -> Self:
-        """The filter of some words, as `jobline dead` takes them: `queue:mail reason:stalled`.
-        Raises InvalidArgument, which says what is understood.
+        """Returns the filter of some words, as `jobline dead` takes them: `queue:mail
+        reason:stalled`. Raises InvalidArgument, which names what is understood.
         """
         return cls(**filter_words.of_dead(filter_words.parse([words], now or datetime.now(UTC))))
 
     def to_message(self) -> dead_letter_service_pb2.DeadFilter:
-        """The message of the protocol."""
+        """Returns the message of the protocol."""
         reasons = all_named(EndReason, self.end_reason)
         return message_of(
             dead_letter_service_pb2.DeadFilter,
@@ -160,7 +160,7 @@ class DeadFilter:
 def _settle_moments(
     made: JobFilter | DeadFilter, newer: Seconds | None, older: Seconds | None
 ) -> None:
-    """Moments as datetimes, whichever way they were said."""
+    """Converts moments to datetimes, however they were given."""
     for name, span_name, span in (("after", "newer", newer), ("before", "older", older)):
         moment = getattr(made, name)
         if moment is not None and span is not None:
@@ -173,8 +173,8 @@ def _settle_moments(
 def chosen(
     kind: type[F], where: str | F | None, conditions: Mapping[str, Any], function: str
 ) -> F | None:
-    """The filter of a call that was given words or a filter, and keywords, which override it; None
-    if it was given nothing. Raises TypeError for a keyword that is no field.
+    """Returns the filter of a call that was given words or a filter, and keywords, which override
+    it; None without any. Raises TypeError for a keyword that is no field.
     """
     if conditions:
         # With its InitVars, unlike dataclasses.fields.

@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 class Forks:
-    """How many forks lie between this process and the first: for what is asked too often to ask
-    the system for the process id each time.
+    """Counts the forks between this process and the first, where asking the system for the process
+    id each time would cost too much.
     """
 
     count = 0
 
     @classmethod
     def count_one(cls) -> None:
-        """This process is the child of a fork."""
+        """Counts a fork, in its child."""
         cls.count += 1
 
 
@@ -32,7 +32,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class PerProcess(Generic[T]):
-    """A value that is made once in each process, when it is first asked for there.
+    """A value that is made once in each process, at its first use there.
 
     The process id is compared with each use, as `os.register_at_fork` does not hear of forks that a
     server written in C makes. What a parent made stays referenced: to destroy it here would close
@@ -46,7 +46,7 @@ class PerProcess(Generic[T]):
         self._made: dict[int, T] = {}
 
     def __call__(self) -> T:
-        """This process's value."""
+        """Returns this process's value."""
         made = self._made.get(os.getpid())
         if made is None:
             # Without a lock, which might be held at a fork: of two threads one's value is taken.
@@ -54,13 +54,13 @@ class PerProcess(Generic[T]):
         return made
 
     def made(self) -> T | None:
-        """This process's value if it was made already."""
+        """Returns this process's value if it was made already."""
         return self._made.get(os.getpid())
 
 
 class NeverPickled:
-    """What is not sent to another process: connections, threads and handlers stay where they are.
-    `multiprocessing` pickles what it gives to processes that it starts without a fork.
+    """Base of what is never sent to another process: connections, threads and handlers.
+    `multiprocessing` pickles what it passes to processes that it starts without a fork.
     """
 
     def __reduce__(self) -> NoReturn:

@@ -16,7 +16,7 @@ from jobline.errors import InvalidArgument
 
 
 class _Unsaid:
-    """Stands for a type that nobody gave."""
+    """Marks a type that was not given."""
 
     def __repr__(self) -> str:
         return "(the annotation)"
@@ -32,8 +32,8 @@ _ADVICE = (
 
 
 def wants_context(function: Callable[..., Any]) -> bool:
-    """Whether a handler takes the context beside the payload. Raises InvalidArgument for a function
-    that cannot be called with one of both.
+    """Returns whether a handler takes the context beside the payload. Raises InvalidArgument for a
+    function that cannot be called with one of both.
     """
     first, *more = _parameters(function)
     if first.kind is first.VAR_POSITIONAL:
@@ -66,8 +66,8 @@ def refuse_more_than_items(function: Callable[..., Any]) -> None:
 
 
 def payload_hint(function: Callable[..., Any]) -> Any:
-    """The annotation of a handler's payload, `Any` without one. Raises InvalidArgument if it cannot
-    be looked up.
+    """Returns the annotation of a handler's payload, `Any` without one. Raises InvalidArgument if
+    it cannot be resolved.
     """
     first = _parameters(function)[0]
     if first.annotation is first.empty or first.kind is first.VAR_POSITIONAL:
@@ -77,7 +77,7 @@ def payload_hint(function: Callable[..., Any]) -> Any:
 
 
 def items_hint(function: Callable[..., Any]) -> Any:
-    """The annotation of the payloads of a batch handler's items, such as `int` for
+    """Returns the annotation of the payloads of a batch handler's items, such as `int` for
     `list[BatchItem[int]]`; `Any` without one. Raises InvalidArgument for items of another class.
     """
     hint = payload_hint(function)
@@ -94,15 +94,15 @@ def items_hint(function: Callable[..., Any]) -> Any:
 
 
 def result_hint(function: Callable[..., Any]) -> Any:
-    """The annotation of what a handler returns, `Any` without one. Raises InvalidArgument if it
-    cannot be looked up.
+    """Returns the annotation of what a handler returns, `Any` without one. Raises InvalidArgument
+    if it cannot be resolved.
     """
     said = inspect.signature(function).return_annotation
     return Any if said is inspect.Signature.empty else _looked_up(function, said)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """What a handler takes by position, at least one."""
+    """Returns what a handler takes by position, at least one."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -121,7 +121,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _is_context(parameter: inspect.Parameter) -> bool:
-    """By its name, or by its annotation, which need not be looked up for that."""
+    """Returns whether a parameter is the context, by its name or by its unresolved annotation."""
     if parameter.annotation is not parameter.empty:
         said = parameter.annotation
         text = said if isinstance(said, str) else getattr(said, "__name__", "")
@@ -132,8 +132,8 @@ def _is_context(parameter: inspect.Parameter) -> bool:
 
 
 def _looked_up(function: Callable[..., Any], annotation: Any) -> Any:
-    """An annotation as a type: that one alone, so that those of other arguments may be names which
-    only type checkers know.
+    """Returns an annotation as a type: that one alone, so that those of other arguments may be
+    names that only type checkers know.
     """
     target = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(target):
@@ -155,8 +155,8 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def refuse_bare(queue: Any, decorator: str) -> None:
-    """Raises InvalidArgument where a decorator got a function, or anything else that is no name of
-    a queue: `@worker.handler` alone would declare nothing, without a word.
+    """Raises InvalidArgument if a decorator got a function, or anything else that is no name of a
+    queue: `@worker.handler` alone would silently declare nothing.
     """
     if not isinstance(queue, str):
         given = f"not {_name(queue) if callable(queue) else repr(queue)}"

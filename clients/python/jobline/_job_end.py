@@ -19,7 +19,7 @@ from jobline.v1 import job_service_pb2
 
 
 class JobNotDone(JoblineError):
-    """A job that somebody waited for ended other than well; `end` has reason and error."""
+    """A job that was waited for ended other than well; `end` has reason and error."""
 
     def __init__(self, message: str, end: JobEnd) -> None:
         super().__init__(message, ErrorFacts(reason=end.reason.name, metadata={"id": str(end.id)}))
@@ -41,7 +41,7 @@ class JobExpired(JobNotDone):
 @dataclass(frozen=True, slots=True)
 class JobEnd:
     """How one job ended. `state` is COMPLETED, DEAD, CANCELLED or EXPIRED; UNSPECIFIED if
-    `not_found`, with a `reason` if it was deleted while somebody waited.
+    `not_found`, with a `reason` if it was deleted during the wait.
     """
 
     id: int
@@ -54,7 +54,7 @@ class JobEnd:
 
     @classmethod
     def from_message(cls, message: job_service_pb2.WaitResponse) -> Self:
-        """The value of the protocol's message."""
+        """Returns the value of the protocol's message."""
         return cls(
             id=message.id,
             state=known(JobState, message.state),
@@ -67,12 +67,12 @@ class JobEnd:
 
     @property
     def ok(self) -> bool:
-        """It completed."""
+        """Whether it completed."""
         return self.state is JobState.COMPLETED
 
     def value(self, kind: Any = Any) -> Any:
-        """The result: as the given type, or as JSON if it is JSON, else bytes; None if there is
-        none.
+        """Returns the result: as the given type, or as JSON if it is JSON, else bytes; None if
+        there is none.
 
         Raises JobDead, JobCancelled, JobExpired or JobNotFound if the job did not complete, and
         CodecError if its result is not of that type.
@@ -90,7 +90,7 @@ class JobEnd:
             return self.result
 
     def exception(self) -> JobNotDone | JobNotFound:
-        """The error that says how it ended other than well."""
+        """Returns the error of a job that did not complete."""
         if self.not_found:
             if self.reason is EndReason.DELETED:
                 return JobNotFound(f"job {self.id} was deleted before it ended")

@@ -126,20 +126,20 @@ class JobType(Generic[P, R]):
 
     @cached_property
     def payload(self) -> Any:
-        """The type of the payload; `Any` where the function does not say."""
+        """The type of the payload; `Any` if the function has no annotation."""
         if self._payload is not UNSAID:
             return self._payload
         return Any if self.function is None else payload_hint(self.function)
 
     @cached_property
     def result(self) -> Any:
-        """The type of the result; `Any` where the function does not say."""
+        """The type of the result; `Any` if the function has no annotation."""
         if self._result is not UNSAID:
             return self._result
         return Any if self.function is None else result_hint(self.function)
 
     def encode(self, payload: P) -> tuple[bytes, JobOptions]:
-        """A payload's bytes, and the options that say what they are. Raises CodecError."""
+        """Returns a payload's bytes, and the options with their content type. Raises CodecError."""
         if self.payload is bytes or (self.payload is Any and isinstance(payload, bytes)):
             if not isinstance(payload, (bytes, bytearray, memoryview)):
                 raise CodecError(f"{self!r} takes bytes, not {type(payload).__name__}")
@@ -162,7 +162,7 @@ class JobType(Generic[P, R]):
     def push(
         self, client: Client | AsyncClient, payload: P, **how: Unpack[PushHow]
     ) -> Pushed | Coroutine[Any, Any, Pushed]:
-        """Pushes one; the keywords, those of `Client.push`, override what was declared."""
+        """Pushes one job; the keywords, those of `Client.push`, override what was declared."""
         data, options = self.encode(payload)
         how["options"] = options.merged(how.get("options"))
         return client.push(self.queue, data, **how)
@@ -225,7 +225,7 @@ class JobType(Generic[P, R]):
         timeout: Seconds = 60,
         **how: Unpack[PushHow],
     ) -> R | Coroutine[Any, Any, R]:
-        """Pushes one and returns its result, as the declared type. See `Client.push_and_wait`."""
+        """Pushes a job and returns its result as the declared type; see `Client.push_and_wait`."""
         if isinstance(client, AsyncClient):
             return self._push_and_wait(client, payload, timeout, how)
         pushed = self.push(client, payload, **how)

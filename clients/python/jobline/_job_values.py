@@ -17,7 +17,7 @@ from jobline.v1 import job_pb2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One hand-out of a job and how it went.
+    """One delivery of a job and its outcome.
 
     - `attempt`: its number, from 1; a stalled or released one keeps its number.
     - `delivery`: the lease's counter. `worker`: who had it, and `worker_version`, or "".
@@ -37,7 +37,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job as operators see it: where it stands, and what has happened to it.
+    """A job as operators see it: its state and its history.
 
     - `id`, `queue`, `state`; `options`: what it was pushed with; `job_key`, or "".
     - `payload`: b"" in lists that leave payloads out; `payload_bytes` is always its size.
@@ -84,7 +84,7 @@ class Job:
 
     @classmethod
     def from_message(cls, message: job_pb2.Job) -> Self:
-        """The value of the protocol's message."""
+        """Returns the value of the protocol's message."""
         return read(cls, message, attempts=_attempts(message), failed=message.attempts)
 
     @property
@@ -98,19 +98,19 @@ class Job:
         return self.options.content_type or ""
 
     def value(self, kind: Any = Any) -> Any:
-        """The payload as a type: JSON by default where the content type says so, else bytes. Raises
-        CodecError.
+        """Returns the payload as a type: by default JSON if the content type is JSON, else bytes.
+        Raises CodecError.
         """
         return typed_json.decode_as(kind, self.payload, self.content_type)
 
     def result_value(self, kind: Any = Any) -> Any:
-        """The result as a type (default: JSON); None if there is none. Raises CodecError."""
+        """Returns the result as a type (default: JSON); None without one. Raises CodecError."""
         return typed_json.decode_as(kind, self.result, codec.JSON) if self.result else None
 
 
 def _attempts(message: job_pb2.Job) -> int:
-    """How many attempts were used. The protocol counts those that failed; one that runs or has
-    completed is one more, and one that was given back or lost uses none.
+    """Returns how many attempts were used. The protocol counts those that failed; one that runs or
+    has completed is one more, and one that was released or lost uses none.
     """
     ended = message.stale_from or message.state
     is_one_more = ended in {job_pb2.JOB_STATE_ACTIVE, job_pb2.JOB_STATE_COMPLETED}
@@ -127,8 +127,8 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing that keeps a job: `message` says it as a sentence, `until` when it goes away and
-    `count` how many there are, where that applies.
+    """One thing that keeps a job from running: `message` is a sentence, `until` when it goes away
+    and `count` how many there are, where that applies.
     """
 
     kind: ObstacleKind
@@ -139,9 +139,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a job is not running: what keeps it, the first obstacle first; none means that it is
-    about to be handed out.
-    """
+    """Why a job is not running, the first obstacle first; without any it is about to be leased."""
 
     state: JobState
     obstacles: tuple[Obstacle, ...]
@@ -149,7 +147,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """What became of a call on many jobs, or would have with `dry_run`.
+    """The outcome of a call on many jobs, or what it would be with `dry_run`.
 
     - `count`: how many it was done to. `requested`: active ones beside them, whose workers were
       told to stop.
@@ -166,7 +164,7 @@ class BulkResult:
 
     @classmethod
     def from_message(cls, message: Any) -> Self:
-        """The value of any answer to such a call; those about queues have fewer fields."""
+        """Returns the value of any response to such a call; those of queues have fewer fields."""
         return cls(
             count=message.count,
             requested=getattr(message, "requested", 0),
@@ -178,8 +176,8 @@ class BulkResult:
 
 @dataclass(frozen=True, slots=True)
 class DeadCount:
-    """Dead jobs that have queue, name, reason and error type in common: how many, and when the
-    first and the last of them died.
+    """Number of dead jobs with the same queue, name, reason and error type, and when the first and
+    the last of them died.
     """
 
     queue: str

@@ -58,7 +58,7 @@ _BESIDE_OPTIONS = {
 
 
 def refuse_unknown(given: Mapping[str, Any], known: Collection[str], function: str) -> None:
-    """Raises the TypeError that Python raises for a keyword which `function` does not take."""
+    """Raises the TypeError that Python raises for a keyword that `function` does not take."""
     for name in given:
         if name not in known:
             taken = [*_BESIDE_OPTIONS.get(function, ()), *known]

@@ -14,8 +14,8 @@ from jobline.v1 import job_pb2
 
 
 class LeasedJob:
-    """A job handed to a worker. `(id, delivery)` is the lease; `delivery` only grows, so it serves
-    as a fencing token downstream.
+    """A job that is leased to a worker. `(id, delivery)` is the lease; `delivery` only grows, so it
+    serves as a fencing token downstream.
 
     `attempt` counts from 1. `lease`: how long the worker may
     stay silent. `checkpoint`: what an earlier attempt left.
@@ -64,7 +64,7 @@ class LeasedJob:
 
     @classmethod
     def from_message(cls, message: job_pb2.LeasedJob) -> Self:
-        """The value of the protocol's message."""
+        """Returns the value of the protocol's message."""
         return cls(
             message.id,
             message.delivery,
@@ -81,7 +81,7 @@ class LeasedJob:
 
     @classmethod
     def from_run(cls, run: job_pb2.LeasedRun) -> list[Self]:
-        """The jobs of a run, which share everything but id and payload."""
+        """Returns the jobs of a run, which share everything but id and payload."""
         first, delivery, queue, options = run.first_id, run.delivery, run.queue, run.options
         lease_ms, pushed_at = run.lease_ms, run.pushed_at
         return [
@@ -91,7 +91,7 @@ class LeasedJob:
 
     @property
     def options(self) -> JobOptions:
-        """What it was pushed with."""
+        """The options it was pushed with."""
         return JobOptions.from_message(self.options_message)
 
     @property
@@ -106,7 +106,7 @@ class LeasedJob:
 
     @property
     def content_type(self) -> str:
-        """What the payload is."""
+        """The content type of the payload."""
         return self.options_message.content_type
 
     @property
@@ -120,13 +120,13 @@ class LeasedJob:
         return from_timestamp(self._pushed_at) if self._pushed_at is not None else None
 
     def value(self, kind: Any = Any) -> Any:
-        """The payload as a type: JSON by default where the content type says so, else bytes. Raises
-        CodecError.
+        """Returns the payload as a type: by default JSON if the content type is JSON, else bytes.
+        Raises CodecError.
         """
         return typed_json.decode_as(kind, self.payload, self.content_type)
 
     def json(self) -> Any:
-        """The payload as JSON, whatever its content type says. Raises CodecError."""
+        """Returns the payload as JSON, whatever its content type. Raises CodecError."""
         return codec.decode_json(self.payload)
 
     def __repr__(self) -> str:

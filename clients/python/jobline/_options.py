@@ -39,7 +39,7 @@ class Backoff:
 
     @classmethod
     def from_message(cls, message: job_pb2.Backoff) -> Self:
-        """The value of the protocol's message; pauses are timedeltas."""
+        """Returns the value of the protocol's message; pauses are timedeltas."""
         has = message.HasField
         return cls(
             kind=_BACKOFF_KINDS.get(message.kind),
@@ -49,7 +49,7 @@ class Backoff:
         )
 
     def to_message(self) -> job_pb2.Backoff:
-        """The message of the protocol."""
+        """Returns the message of the protocol."""
         return job_pb2.Backoff(
             kind=job_pb2.BackoffKind.ValueType(named(BackoffKind, self.kind) if self.kind else 0),
             base=None if self.base is None else to_duration(self.base),
@@ -76,7 +76,7 @@ class Retention:
 
     @classmethod
     def from_message(cls, message: job_pb2.Retention) -> Self:
-        """The value of the protocol's message; the age is a timedelta."""
+        """Returns the value of the protocol's message; the age is a timedelta."""
         has = message.HasField
         return cls(
             remove_on_complete=message.remove_on_complete if has("remove_on_complete") else None,
@@ -86,7 +86,7 @@ class Retention:
         )
 
     def to_message(self) -> job_pb2.Retention:
-        """The message of the protocol."""
+        """Returns the message of the protocol."""
         return job_pb2.Retention(
             remove_on_complete=self.remove_on_complete,
             remove_on_fail=self.remove_on_fail,
@@ -96,7 +96,7 @@ class Retention:
 
 
 class OptionsHow(TypedDict, total=False):
-    """The fields of `JobOptions` as keywords, but for the name, which has a place of its own."""
+    """The fields of `JobOptions` as keywords, except the name, which is a keyword of its own."""
 
     content_type: str | None
     headers: Mapping[str, str] | None
@@ -110,7 +110,7 @@ class OptionsHow(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What a kind of job wants. Frozen and hashable; jobs pushed with equal options share them.
+    """Options of a job. Frozen and hashable; jobs pushed with equal options share them.
 
     - `name`: the kind of work, ≤ 256 characters; workers route on it.
     - `content_type`: what the payload is; set by the client for JSON.
@@ -150,7 +150,7 @@ class JobOptions:
 
     @classmethod
     def from_message(cls, message: job_pb2.JobOptions) -> Self:
-        """The value of the protocol's message; None for what it does not say."""
+        """Returns the value of the protocol's message; None for fields that are unset."""
         has = message.HasField
         return cls(
             name=message.name or None,
@@ -172,9 +172,9 @@ class JobOptions:
         return _remade, (said | {"headers": None if self.headers is None else dict(self.headers)},)
 
     def merged(self, other: JobOptions | None) -> JobOptions:
-        """These options, overridden by what `other` says, field by field down to those of `backoff`
-        and `retention`; `headers` are taken together. It is how the server puts the options of a
-        push and those of its jobs together.
+        """Returns these options overridden by `other`, field by field down to those of `backoff`
+        and `retention`; `headers` are merged. The server merges the options of a push and those of
+        its jobs in the same way.
         """
         if other is None or other is self:
             return self
@@ -187,7 +187,7 @@ class JobOptions:
         return self.replaced(**said)
 
     def replaced(self, **changes: Any) -> Self:
-        """A copy with these fields changed."""
+        """Returns a copy with these fields changed."""
         return type(self)(**{**{name: getattr(self, name) for name in _NAMES}, **changes})
 
 
@@ -199,8 +199,8 @@ NO_OPTIONS = JobOptions()
 def with_keywords(
     options: JobOptions | None, keywords: OptionsHow, function: str, name: str | None = None
 ) -> JobOptions | None:
-    """Options with the fields that were given to a function one by one, which override them.
-    Raises TypeError for a keyword that is no field.
+    """Returns options with the fields that were given to a function one by one, which override
+    them. Raises TypeError for a keyword that is no field.
     """
     if options is not None:
         value_given("options", options, JobOptions)
@@ -212,7 +212,7 @@ def with_keywords(
 
 
 def _overridden(part: Any, other: Any) -> Any:
-    """A part of options with what another one says."""
+    """Returns a part of options overridden by another one."""
     told = {entry.name: getattr(other, entry.name) for entry in fields(other)}
     return replace(part, **{name: value for name, value in told.items() if value is not None})
 
@@ -223,7 +223,7 @@ def _remade(said: dict[str, Any]) -> JobOptions:
 
 @lru_cache(maxsize=4096)
 def options_message(options: JobOptions) -> job_pb2.JobOptions:
-    """The message of some options. Kept for reuse: callers must not change it. Raises
+    """Returns the message of some options. Kept for reuse: callers must not change it. Raises
     InvalidArgument, which names the field, for what it cannot hold.
     """
     said: dict[str, Any] = {
@@ -251,8 +251,8 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
 
 
 def key_of(job_key: str | None) -> str:
-    """A key as it travels, "" for none. Raises InvalidArgument for one that is empty: who gives a
-    key counts on it, and would get a job without one.
+    """Returns a key as it is sent, "" for none. Raises InvalidArgument for an empty one: its caller
+    relies on a key, and would get a job without one.
     """
     if job_key is None:
         return ""
@@ -264,7 +264,7 @@ def key_of(job_key: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, init=False)
 class NewJob:
-    """One job of `push_many`, with what it has of its own.
+    """One job of `push_many`, with options of its own.
 
     All is as for `push`; `name` and the fields of `JobOptions` go before those that all share.
     """

@@ -14,7 +14,9 @@ _DAY = 24 * _HOUR
 
 
 def _span(what: str, span: Seconds, maximum: float) -> float:
-    """Seconds within the protocol's bounds; a span outside would cost the worker its stream."""
+    """Returns seconds within the protocol's bounds; a span outside would cost the worker its
+    stream.
+    """
     seconds = seconds_of(span)
     if not 0 <= seconds <= maximum:
         raise InvalidArgument(f"{what} is 0 … {maximum:,.0f} s, not {seconds:g}")
@@ -48,7 +50,7 @@ class Retry(Outcome):
 
 
 class Snooze(Outcome):
-    """Not now: give the job back for `after` (0 s … 400 days). It uses no attempt; ≤ 1,000 times a
+    """Not now: release the job for `after` (0 s … 400 days). It uses no attempt; ≤ 1,000 times a
     job. Raises InvalidArgument for a time outside its bounds.
     """
 

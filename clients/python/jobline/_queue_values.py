@@ -30,7 +30,7 @@ class SettingsHow(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """What jobs of a queue take where their push said nothing. None: the server's default.
+    """Defaults of a queue for jobs whose push left them out. None: the server's default.
 
     - `lease`: how long a worker may stay silent, 1 s … 12 h (default 30 s).
     - `max_attempts`: failures before a job is dead, 1 … 1,000, 0 for no limit (default 3).
@@ -55,7 +55,7 @@ class QueueSettings:
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
-        """The value of the protocol's message."""
+        """Returns the value of the protocol's message."""
         has, level = message.HasField, known(AckLevel, message.min_ack_level)
         return cls(
             lease=from_duration(message.lease) if has("lease") else None,
@@ -69,7 +69,7 @@ class QueueSettings:
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
-        """The message of the protocol. Raises InvalidArgument for text that says nothing."""
+        """Returns the message of the protocol. Raises InvalidArgument for text without meaning."""
         level = 0 if self.min_ack_level is None else named(AckLevel, self.min_ack_level)
         return message_of(
             queue_pb2.QueueSettings,
@@ -136,5 +136,5 @@ class Queue:
 
     @classmethod
     def from_message(cls, message: queue_pb2.Queue) -> Self:
-        """The value of the protocol's message."""
+        """Returns the value of the protocol's message."""
         return read(cls, message)

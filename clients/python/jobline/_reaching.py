@@ -29,8 +29,8 @@ class Reaching:
         self._why = ""
 
     def pause_after(self, now: float, error: JoblineError) -> float | None:
-        """Seconds until the next try after one that failed; None if a server has answered, whatever
-        it said. Raises NotConnected when there is no time for another try.
+        """Returns the seconds until the next try after a failed one; None if a server has replied,
+        whatever the reply. Raises NotConnected when there is no time for another try.
         """
         if error.reason or not isinstance(error, (Unavailable, DeadlineExceeded)):
             return None
@@ -45,7 +45,7 @@ class Reaching:
 
 
 def reason_of(error: JoblineError) -> str:
-    """Why a server cannot be reached, in a person's words where gRPC's are known."""
+    """Returns why a server cannot be reached, in plain words where gRPC's are known."""
     if isinstance(error, DeadlineExceeded):
         return "no answer"
     if error.message.startswith(_CANNOT):
@@ -54,8 +54,8 @@ def reason_of(error: JoblineError) -> str:
 
 
 def sentence_of(message: str) -> str:
-    """What gRPC says of a connection that it cannot make, for people: without the parts of gRPC in
-    which it was found. Any other message as it is.
+    """Returns gRPC's message about a connection that failed, without the parts of gRPC in which it
+    was found. Any other message stays as it is.
     """
     return f"{_CANNOT}{_in_words(message)}" if message.startswith(_OF_GRPC) else message
 
@@ -94,12 +94,14 @@ _SOMEBODY_THERE = (
 
 
 def is_somebody_there(error: JoblineError) -> bool:
-    """Whether a server that was not reached has something in its place, or hangs."""
+    """Returns whether something else answers in place of a server that was not reached, or the
+    server hangs.
+    """
     return isinstance(error, NotConnected) and error.message.endswith(_SOMEBODY_THERE)
 
 
 class Trouble:
-    """Logs that a server does not answer, once, and that it does again."""
+    """Logs once that a server does not reply, and once that it does again."""
 
     def __init__(self, target: str, repeated_for: float) -> None:
         self._target = target
@@ -107,7 +109,7 @@ class Trouble:
         self._is_on = False
 
     def began(self, error: JoblineError) -> None:
-        """A push was not answered, and is repeated."""
+        """Logs that a push got no reply and is repeated."""
         if not self._is_on:
             self._is_on = True
             logger.warning(
@@ -118,7 +120,7 @@ class Trouble:
             )
 
     def ended(self) -> None:
-        """A push was answered."""
+        """Logs that a push was answered again."""
         if self._is_on:
             self._is_on = False
             logger.info("%s answers again", self._target)

@@ -26,7 +26,9 @@ _FIELDS: dict[type[Any], list[tuple[str, Convert | None, bool]]] = {}
 
 
 def read(kind: type[T], message: Any, **computed: Any) -> T:
-    """The value of a message; `computed` are fields that do not come from a field of their name."""
+    """Returns the value of a message; `computed` are fields that do not come from a field of their
+    name.
+    """
     found = dict(computed)
     if kind not in _FIELDS:
         _FIELDS[kind] = _fields_of(kind)

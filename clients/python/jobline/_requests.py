@@ -39,7 +39,7 @@ Lease = LeasedJob | tuple[int, int]
 
 
 def lease_of(job: Lease) -> tuple[int, int]:
-    """The (id, delivery) of a job."""
+    """Returns the (id, delivery) of a job."""
     if isinstance(job, LeasedJob):
         return job.id, job.delivery
     try:
@@ -62,7 +62,7 @@ def pull_request(
     names: Iterable[str],
     request_id: str,
 ) -> pb.PullRequest:
-    """Asks for jobs; the request id lets gRPC repeat the call when an answer is lost."""
+    """Returns the request for jobs; its id lets gRPC repeat the call when a reply is lost."""
     return message_of(
         pb.PullRequest,
         queues=[_weight(queue) for queue in queues],
@@ -89,7 +89,7 @@ def _weight(queue: str | QueueWeight) -> pb.QueueWeight:
 
 
 def jobs_of(response: pb.PullResponse) -> list[LeasedJob]:
-    """The jobs of a pull."""
+    """Returns the jobs of a pull."""
     # Runs were handed out before the single jobs beside them.
     jobs = [job for run in response.runs for job in LeasedJob.from_run(run)]
     jobs.extend(LeasedJob.from_message(message) for message in response.jobs)
@@ -97,7 +97,7 @@ def jobs_of(response: pb.PullResponse) -> list[LeasedJob]:
 
 
 def ack_request(jobs: Sequence[Lease], result: Any) -> pb.AckRequest:
-    """Settles jobs as done: packed without a result, rows with one."""
+    """Returns the request that settles jobs as done: packed without a result, items with one."""
     leases = [lease_of(job) for job in jobs]
     if result is None:
         return pb.AckRequest(
@@ -116,7 +116,7 @@ def fail_item(
     then: FailActionName = FailAction.RETRY,
     retry_after: Seconds | None = None,
 ) -> pb.FailItem:
-    """One failed job, for a call or a stream."""
+    """Returns the item of a failed job, for a call or a stream."""
     id_, delivery = lease_of(job)
     return pb.FailItem(
         id=id_,
@@ -128,7 +128,7 @@ def fail_item(
 
 
 def failed_of(result: pb.FailResult) -> Failed:
-    """What became of one failed job."""
+    """Returns the outcome of one failed job."""
     return Failed(
         outcome=known(SettleOutcome, result.outcome),
         state=known(JobState, result.state),
@@ -137,7 +137,7 @@ def failed_of(result: pb.FailResult) -> Failed:
 
 
 def release_item(job: Lease, *, delay: Seconds | None, why: ReleaseReasonName) -> pb.ReleaseItem:
-    """One job to give back, for a call or a stream."""
+    """Returns the item of a job to release, for a call or a stream."""
     id_, delivery = lease_of(job)
     return pb.ReleaseItem(
         id=id_,
@@ -155,7 +155,7 @@ def extend_item(
     message: str | None = None,
     checkpoint: Any = None,
 ) -> pb.ExtendItem:
-    """One lease to keep alive, with what the worker reports."""
+    """Returns the item of a lease to extend, with what the worker reports."""
     id_, delivery = lease_of(job)
     return message_of(
         pb.ExtendItem,
@@ -171,7 +171,7 @@ def extend_item(
 def outcomes_of(
     response: pb.AckResponse | pb.ReleaseResponse | pb.ExtendResponse, count: int
 ) -> list[SettleOutcome]:
-    """What became of each of `count` settled jobs, in order."""
+    """Returns the outcome of each of `count` settled jobs, in order."""
     outcomes = [SettleOutcome.DONE] * count
     for entry in response.exceptions:
         outcomes[entry.index] = known(SettleOutcome, entry.outcome)
@@ -179,7 +179,7 @@ def outcomes_of(
 
 
 class Waiting:
-    """Jobs that somebody waits for, over broken connections: what has not ended, and until when."""
+    """The state of a wait over broken connections: jobs that have not ended, and the deadline."""
 
     def __init__(self, now: float, ids: Iterable[int], timeout: Seconds) -> None:
         self.remaining = dict.fromkeys(ids)
@@ -187,9 +187,9 @@ class Waiting:
         self.until = now + self.timeout
 
     def request(self, now: float) -> pb.WaitRequest | None:
-        """The first request, or the next one after a failure; None when there is nothing left to
-        wait for. Where no time is left it asks for what has ended already: whoever woke up late
-        still learns whether there is a server.
+        """Returns the first request, or the next one after a failure; None when no job is left.
+        Without time left it asks for what has ended already, so that a late caller still learns
+        whether there is a server.
         """
         if not self.remaining:
             return None
@@ -197,18 +197,18 @@ class Waiting:
         return message_of(pb.WaitRequest, ids=list(self.remaining), timeout=left)
 
     def take(self, response: pb.WaitResponse) -> JobEnd:
-        """Takes an answer in."""
+        """Handles a response; returns the job's end."""
         self.remaining.pop(response.id, None)
         return JobEnd.from_message(response)
 
     def timed_out(self) -> WaitTimeout:
-        """The error that says which job has not ended."""
+        """Returns the error that names a job that has not ended."""
         job_id = next(iter(self.remaining))
         return WaitTimeout(f"job {job_id} has not ended within {self.timeout:g} s", job_id)
 
 
 class Watching:
-    """What somebody watches, over broken connections: the filter, and where to go on."""
+    """The state of a watch over broken connections: the filter, and where to resume."""
 
     def __init__(
         self,
@@ -229,13 +229,13 @@ class Watching:
         self.tries = 0
 
     def request(self) -> pb.WatchRequest:
-        """The next request."""
+        """Returns the next request."""
         self.tries += 1
         return self._request
 
     def take(self, response: pb.WatchResponse) -> Iterator[WatchedEvent]:
-        """The events of an answer. The next request goes on after them; the first answer ends a
-        series of failed tries.
+        """Yields the events of a response. The next request resumes after them; the first response
+        ends a series of failed tries.
         """
         self.tries = 0
         if response.resume_token:

@@ -61,7 +61,7 @@ class ServerStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDescription:
-    """Who a worker says that it is. `id`: its own name; `version`: of the user's program;
+    """What a worker reports of itself. `id`: its own name; `version`: of the user's program;
     `language`: of the client, such as "python/0.1.0".
     """
 
@@ -139,7 +139,7 @@ class Event:
 
 
 class WatchedEvent(NamedTuple):
-    """Something that happened, and the token that resumes a watch after it."""
+    """An event, and the token that resumes a watch after it."""
 
     event: Event
     resume_token: str

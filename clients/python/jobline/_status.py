@@ -44,7 +44,7 @@ _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
 
 
 def _describe() -> dict[str, Any]:
-    """The message classes by name, made of the table above."""
+    """Returns the message classes by name, made from the table above."""
     kinds = descriptor_pb2.FieldDescriptorProto
     scalars = {
         "string": kinds.TYPE_STRING,
@@ -113,7 +113,7 @@ _BY_CODE: dict[str, type[JoblineError]] = {
 
 
 def error_from_rpc(error: grpc.RpcError) -> JoblineError:
-    """The typed error of what gRPC raised, from blocking and asyncio calls alike."""
+    """Returns the typed error of what gRPC raised, from blocking and asyncio calls alike."""
     known: Any = error  # the parts below are not in the base class, but on all that are raised
     code = known.code() if hasattr(known, "code") else None
     metadata = known.trailing_metadata() if hasattr(known, "trailing_metadata") else None
@@ -125,7 +125,7 @@ def error_from_rpc(error: grpc.RpcError) -> JoblineError:
 def error_from_status(
     code: str, message: str, metadata: Iterable[tuple[str, str | bytes]] | None = None
 ) -> JoblineError:
-    """The typed error of a status code, its message and the trailing metadata."""
+    """Returns the typed error of a status code, its message and the trailing metadata."""
     facts = facts_from_metadata(code, metadata)
     kind = _BY_REASON.get(facts.reason) or _BY_CODE.get(code, errors.Internal)
     return kind(message, facts)
@@ -134,8 +134,8 @@ def error_from_status(
 def facts_from_metadata(
     code: str, metadata: Iterable[tuple[str, str | bytes]] | None
 ) -> ErrorFacts:
-    """What the details say; damaged details count as none, since the code alone is enough to act
-    on.
+    """Returns the details of an error; damaged ones count as none, since the code alone is enough
+    to act on.
     """
     raw = next((value for key, value in metadata or () if key == DETAILS_KEY), None)
     if not isinstance(raw, bytes):
@@ -175,7 +175,9 @@ def _facts_from_details(code: str, details: Iterable[Any]) -> ErrorFacts:
 def outcome_unknown(
     error: JoblineError, *, request_id: str | None = None, tries: int = 1
 ) -> JoblineError:
-    """For a write: a definite error as it is, any other as `OutcomeUnknown` (guarantee G5)."""
+    """Returns the error of a write: a definite error as it is, any other as `OutcomeUnknown`
+    (guarantee G5).
+    """
     if calls.is_definite(error, tries):
         return error
     unknown = errors.OutcomeUnknown(

@@ -33,7 +33,7 @@ _SECONDS_MAX = 315_576_000_000  # what a protobuf Duration holds: 10,000 years
 
 
 def parse_span(text: str) -> float:
-    """Seconds of `250ms`, `90s`, `90`, `5m`, `1h30m`, `2d`, `1w`. Raises ValueError."""
+    """Returns the seconds of `250ms`, `90s`, `90`, `5m`, `1h30m`, `2d`, `1w`. Raises ValueError."""
     text = text.strip().lower()
     if re.fullmatch(r"\d+(?:\.\d+)?", text):
         return float(text)
@@ -44,7 +44,7 @@ def parse_span(text: str) -> float:
 
 
 def parse_moment(text: str) -> datetime:
-    """An ISO 8601 moment; without a zone it is local time. Raises ValueError."""
+    """Returns an ISO 8601 moment; without a zone it is local time. Raises ValueError."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -55,7 +55,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def seconds_of(span: Seconds) -> float:
-    """The span in seconds. Raises InvalidArgument for what is no span."""
+    """Returns the span in seconds. Raises InvalidArgument for what is no span."""
     if isinstance(span, timedelta):
         return span.total_seconds()
     if isinstance(span, str):
@@ -72,7 +72,7 @@ def seconds_of(span: Seconds) -> float:
 
 
 def moment_of(moment: Moment) -> datetime:
-    """The moment as a datetime. Raises InvalidArgument for what is no moment."""
+    """Returns the moment as a datetime. Raises InvalidArgument for what is no moment."""
     if isinstance(moment, datetime):
         return moment
     if not isinstance(moment, str):
@@ -86,7 +86,9 @@ def moment_of(moment: Moment) -> datetime:
 
 
 def to_duration(span: Seconds) -> Duration:
-    """The span as a message; raises InvalidArgument if it is not finite or out of all bounds."""
+    """Returns the span as a message. Raises InvalidArgument if it is not finite or out of all
+    bounds.
+    """
     seconds = seconds_of(span)
     if not -_SECONDS_MAX <= seconds <= _SECONDS_MAX:  # false for NaN too
         raise InvalidArgument(f"a time span must be a number of seconds, not {seconds}")
@@ -96,12 +98,12 @@ def to_duration(span: Seconds) -> Duration:
 
 
 def from_duration(duration: Duration) -> timedelta:
-    """The span of a message."""
+    """Returns the span of a message."""
     return timedelta(seconds=duration.seconds, microseconds=duration.nanos / 1_000)
 
 
 def to_timestamp(moment: Moment) -> Timestamp:
-    """The moment as a message; raises InvalidArgument if it has no time zone."""
+    """Returns the moment as a message. Raises InvalidArgument if it has no time zone."""
     moment = moment_of(moment)
     if moment.tzinfo is None:
         raise InvalidArgument(
@@ -113,5 +115,5 @@ def to_timestamp(moment: Moment) -> Timestamp:
 
 
 def from_timestamp(timestamp: Timestamp) -> datetime:
-    """The moment of a message, in UTC."""
+    """Returns the moment of a message, in UTC."""
     return timestamp.ToDatetime(tzinfo=UTC)

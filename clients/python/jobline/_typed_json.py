@@ -30,8 +30,8 @@ Reader = Callable[[Any], Any]
 
 
 def decode_as(hint: Any, data: bytes, content_type: str) -> Any:
-    """Bytes as a declared type. `bytes` takes them as they are; no type (`Any`) reads JSON if the
-    content type says so; a declared type reads JSON whatever it says.
+    """Returns bytes as a declared type. `bytes` takes them as they are; no type (`Any`) reads JSON
+    if the content type is JSON; a declared type reads JSON whatever it is.
     """
     if hint is bytes:
         return data
@@ -49,7 +49,7 @@ def decode_as(hint: Any, data: bytes, content_type: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def reader_of(hint: Any) -> Reader:
-    """The reader of a type hint."""
+    """Returns the reader of a type hint."""
     origin = get_origin(hint)
     if origin is Annotated:
         return reader_of(get_args(hint)[0])
@@ -188,7 +188,7 @@ def _mapping_reader(arguments: tuple[Any, ...]) -> Reader:
 
 
 class _DataclassReader:
-    """Reads one dataclass; its hints are looked up at the first use, so that types may refer to
+    """Reads one dataclass; its hints are resolved at the first use, so that types may refer to
     themselves.
     """
 
@@ -217,7 +217,7 @@ class _DataclassReader:
 
 
 def _at(place: str, reader: Reader, value: Any) -> Any:
-    """Reads a part; a mistake in it names the place."""
+    """Reads a part; an error in it names the place."""
     try:
         return reader(value)
     except CodecError as error:

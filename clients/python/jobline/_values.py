@@ -26,7 +26,7 @@ _RUNNERS = frozenset(
 
 
 class Pushed(NamedTuple):
-    """What became of one pushed job. `id` is the job's, or that of the job it is a duplicate of."""
+    """The outcome of one pushed job. `id` is the job's, or that of the job it is a duplicate of."""
 
     id: int
     outcome: PushOutcome
@@ -34,18 +34,18 @@ class Pushed(NamedTuple):
 
     @property
     def created(self) -> bool:
-        """It was stored by this push."""
+        """Whether this push stored it."""
         return self.outcome is PushOutcome.CREATED
 
     @property
     def duplicate(self) -> bool:
-        """Its key was known, or a first try of this very push had already stored it."""
+        """Whether its key was known, or a first try of this very push had already stored it."""
         return self.outcome is PushOutcome.DUPLICATE
 
 
 @dataclass(frozen=True, slots=True)
 class PushedLot:
-    """What became of `push_payloads`: `count` jobs with the ids first_id … first_id + count − 1."""
+    """The outcome of `push_payloads`: `count` jobs with the ids first_id … first_id + count − 1."""
 
     first_id: int
     count: int
@@ -78,7 +78,7 @@ class JobError:
 
     @classmethod
     def of(cls, error: BaseException | JobError | str | None) -> JobError:
-        """The error of an exception (with its stack), of a text, or an empty one."""
+        """Returns the error of an exception (with its stack), of a text, or an empty one."""
         if isinstance(error, JobError):
             return error
         if isinstance(error, BaseException):
@@ -89,12 +89,12 @@ class JobError:
 
     @classmethod
     def from_message(cls, message: job_pb2.JobError) -> Self:
-        """The value of the protocol's message."""
+        """Returns the value of the protocol's message."""
         return cls(message.type, message.message, message.stack, message.details)
 
     def to_message(self) -> job_pb2.JobError:
-        """The message of the protocol: cut, and cleaned of what no message may hold, so that a job
-        can always fail.
+        """Returns the message of the protocol: cut, and without what no message may hold, so that a
+        job can always fail.
         """
         stack = clean(self.stack).encode()[-_STACK_BYTES_MAX:]  # the end says what happened
         return job_pb2.JobError(
@@ -106,7 +106,7 @@ class JobError:
 
 
 def below_runners(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames at its top that run handlers; as it is without others."""
+    """Returns a traceback without the frames at its top that run handlers."""
     left = trace
     while left is not None and left.tb_frame.f_globals.get("__name__") in _RUNNERS:
         left = left.tb_next
@@ -114,7 +114,7 @@ def below_runners(trace: TracebackType | None) -> TracebackType | None:
 
 
 def message_of(error: BaseException) -> str:
-    """The text of an exception, whatever its class does when it is asked."""
+    """Returns the text of an exception, even if its class raises when asked."""
     try:
         return str(error)
     except Exception as broken:  # noqa: BLE001  # a user's __str__ may raise anything
@@ -122,18 +122,18 @@ def message_of(error: BaseException) -> str:
 
 
 def short(text: str) -> str:
-    """One sentence as a message may hold it: at most 4 KiB of UTF-8."""
+    """Returns a sentence as a message may hold it: at most 4 KiB of UTF-8."""
     return clean(text).encode()[:TEXT_BYTES_MAX].decode("utf-8", "ignore")
 
 
 def clean(text: str) -> str:
-    """File names may bring lone surrogates, which are no text."""
+    """Returns text without lone surrogates, which file names may bring and which are no text."""
     return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What became of one failed job: where it stands now, and when its next attempt may start."""
+    """The outcome of one failed job: its state now, and when its next attempt may start."""
 
     outcome: SettleOutcome
     state: JobState

@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def watched_events(response: WatchResponse) -> Iterator[WatchedEvent]:
-    """The events of an answer, each with the token to resume after it."""
+    """Yields the events of a response, each with the token to resume after it."""
     for event in response.events:
         # Of a server that knows no runs: its tokens stand for whole answers.
         yield WatchedEvent(read(Event, event), response.resume_token)
@@ -26,7 +26,7 @@ def watched_events(response: WatchResponse) -> Iterator[WatchedEvent]:
 
 
 def events_of(run: EventRun) -> Iterator[Event]:
-    """The events of a run, in order."""
+    """Yields the events of a run, in order."""
     shared = read(Event, run.shared)
     if not run.starts:
         yield shared
@@ -39,7 +39,7 @@ def events_of(run: EventRun) -> Iterator[Event]:
 
 
 def _own(run: EventRun, index: int) -> dict[str, Any]:
-    """What the events of one run of ids have in common, beside what all have."""
+    """Returns what the events of one run of ids share, beside what all events share."""
     own: dict[str, Any] = {}
     for field, column in (
         ("name", run.names),

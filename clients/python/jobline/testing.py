@@ -20,7 +20,7 @@ from jobline._options import JobOptions, options_message
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a handler said while it worked; None is what it did not say."""
+    """One report of a handler; None for what it left out."""
 
     progress: float | None
     message: str | None
@@ -41,13 +41,13 @@ class _Recorder:
         message: str | None = None,
         checkpoint: bytes | None = None,
     ) -> bool:
-        """Takes a report; the lease is never lost."""
+        """Records a report; the lease is never lost."""
         self.reports.append(Report(progress, message, checkpoint))
         return True
 
 
 class RecordedContext(Context):
-    """A context that keeps what its handler says: `reports`, in order. `cancel(reason)` asks the
+    """A context that keeps what its handler reports: `reports`, in order. `cancel(reason)` asks the
     handler to stop, as a worker would.
     """
 
@@ -73,7 +73,7 @@ def make_context(  # noqa: PLR0913  # one keyword for each thing that a handler 
     payload: Any = b"",
     state: Any = None,
 ) -> RecordedContext:
-    """A context as a worker would hand it to a handler.
+    """Returns a context as a worker would pass it to a handler.
 
     `reason`: default FIRST, or RETRY from the second `attempt` on. `checkpoint` and `payload`:
     bytes, or what becomes JSON. `state`: what the worker's lifespan would yield.

@@ -44,8 +44,8 @@ def now() -> float:
 
 
 def was_hung_up() -> bool:
-    """What a CancelledError means: true if the call was ended by a channel that somebody closed,
-    false if this task is being cancelled.
+    """Returns whether a CancelledError means that the channel of the call was closed, and not that
+    this task is cancelled.
     """
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
@@ -53,12 +53,12 @@ def was_hung_up() -> bool:
 
 @contextmanager
 def typed_errors() -> Iterator[None]:
-    """Around a call: what gRPC raises becomes an error of ours."""
+    """Turns the errors of gRPC into those of this package."""
     try:
         yield
     except grpc.RpcError as error:
         raise error_from_rpc(error) from None
-    except aio.UsageError as error:  # so says a channel that is closed
+    except aio.UsageError as error:  # raised by a closed channel
         raise ClientClosed(f"not sent: {error}") from error
     except asyncio.CancelledError as error:
         if not was_hung_up():
@@ -193,7 +193,7 @@ class Connection:
         *,
         extra: float = 0.0,
     ) -> Response:
-        """A call that changes nothing; `extra` seconds are added to its deadline."""
+        """Makes a call that changes nothing; `extra` seconds are added to its deadline."""
         await self.reach()
         with typed_errors():
             return await method(request, timeout=self.timeout + extra, metadata=self.metadata)
@@ -201,15 +201,15 @@ class Connection:
     async def write(
         self, method: aio.UnaryUnaryMultiCallable[Request, Response], request: Request
     ) -> Response:
-        """A call that changes something: without a definite answer it raises OutcomeUnknown."""
+        """Makes a call that changes something. Raises OutcomeUnknown without a definite reply."""
         try:
             return await self.read(method, request)
         except JoblineError as error:
             raise_unknown(error)
 
     async def pull(self, request: pb.PullRequest, wait: float) -> pb.PullResponse:
-        """A pull that waits so many seconds. If it brings no reply, for whatever reason, the server
-        is told that nobody has what it may have leased.
+        """Makes a pull that waits up to `wait` seconds. Without a reply, for whatever reason, it
+        releases what the server may have leased.
         """
         try:
             return await self.read(self.jobs.Pull, request, extra=wait)
@@ -219,16 +219,16 @@ class Connection:
             raise
 
     def _give_back(self, request: pb.PullRequest) -> None:
-        """Does not wait: if the server does not hear of it, the leases end by themselves."""
+        """Does not wait: if the release is lost, the leases expire."""
         release = pb.ReleaseRequest(pull=request)
         with suppress(aio.UsageError):  # the channel is closed
             call = self.jobs.Release(release, timeout=self.timeout, metadata=self.metadata)
-            # A call that nobody holds is cancelled.
+            # A call without a reference is cancelled.
             self._giving_back.add(call)
             call.add_done_callback(self._giving_back.discard)
 
     async def try_push(self, request: pb.PushRequest) -> pb.PushResponse:
-        """One try of a push."""
+        """Makes one try of a push."""
         wire = self._wire()
         if not wire.is_reached:
             await self.reach()
@@ -236,7 +236,7 @@ class Connection:
             return await wire.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
 
     async def push(self, request: pb.PushRequest) -> pb.PushResponse:
-        """A push that is safe to repeat, repeated until there is a definite answer or no time."""
+        """Pushes, and repeats the call until there is a definite reply or no time is left."""
         with self.calls.flying(request) as request_id:
             return await self._push(request, request_id)
 

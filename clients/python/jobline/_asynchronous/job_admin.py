@@ -34,13 +34,13 @@ class JobApi:
         return self._connection.stub(job_admin_service_pb2_grpc.JobAdminServiceStub)
 
     async def get(self, id_: int) -> Job:
-        """One job, live or ended, with payload, result and attempts. Raises JobNotFound."""
+        """Returns one job, live or ended, with payload, result and attempts. Raises JobNotFound."""
         request = admin_requests.get_job(id_)
         response = await self._connection.read(self._stub.GetJob, request)
         return Job.from_message(response.job)
 
     async def get_by_key(self, queue: str, job_key: str) -> Job:
-        """The job that was pushed with this idempotency key. Raises JobNotFound."""
+        """Returns the job that was pushed with this idempotency key. Raises JobNotFound."""
         request = admin_requests.get_job_by_key(queue, job_key)
         response = await self._connection.read(self._stub.GetJob, request)
         return Job.from_message(response.job)
@@ -55,7 +55,7 @@ class JobApi:
         include_payloads: bool = False,
         **conditions: Unpack[JobConditions],
     ) -> JobPage:
-        """One page of jobs by id, `page_size` 1 … 1,000, and the token of the next one.
+        """Returns one page of jobs by id, `page_size` 1 … 1,000, and the token of the next page.
 
         All pages need the same filter: make a `JobFilter` first where it has `older` or `newer`.
         """
@@ -76,8 +76,8 @@ class JobApi:
         page_size: int = PAGE_SIZE,
         **conditions: Unpack[JobConditions],
     ) -> AsyncIterator[Job]:
-        """Jobs by id, all those that are chosen: `list(queue="mail", state="dead")`,
-        `list("queue:mail state:dead older:1h")`.
+        """Yields the chosen jobs by id: `list(queue="mail", state="dead")`, `list("queue:mail
+        state:dead older:1h")`.
 
         - `where`: words of the command line, or a `JobFilter`; the keywords go before it.
         - `queue`, `name`, `state` (one or several), `headers`, `error_type`, `error_contains`,
@@ -101,7 +101,7 @@ class JobApi:
                 yield job
 
     async def explain(self, id_: int) -> Explanation:
-        """Why a job is not running, the first obstacle first. Raises JobNotFound."""
+        """Returns why a job is not running, the first obstacle first. Raises JobNotFound."""
         request = admin_requests.explain_job(id_)
         return read(Explanation, await self._connection.read(self._stub.ExplainJob, request))
 

@@ -23,7 +23,7 @@ class Observer:
         self._connection = connection
 
     async def wait(self, *ids: int, timeout: Seconds = 60) -> AsyncGenerator[JobEnd, None]:
-        """How jobs end, each as it ends; ended ones come at once.
+        """Yields how jobs end, each as it ends; ended ones come at once.
 
         `ids`: 1 … 10,000. `timeout`: in all, 0 s … 1 h; what has not ended by then is left out. A
         broken connection is opened again. Raises InvalidArgument and other refusals, and
@@ -51,8 +51,8 @@ class Observer:
                 return
 
     async def wait_one(self, id_: int, *, timeout: Seconds = 60) -> JobEnd:
-        """How one job ended. Raises WaitTimeout if it has not ended in time, and the errors of
-        `wait`.
+        """Returns how one job ended. Raises WaitTimeout if it has not ended in time, and the errors
+        of `wait`.
         """
         waiting = Waiting(now(), [id_], timeout)
         async with closing(self.wait(id_, timeout=timeout)) as ends:
@@ -68,7 +68,7 @@ class Observer:
         kinds: Iterable[EventKindName] = (),
         resume_token: str = "",
     ) -> AsyncGenerator[WatchedEvent, None]:
-        """What happens, from now on or after a resume token, without end.
+        """Yields events, from now on or after a resume token, without end.
 
         Only these queues, this job, these kinds; none means all. A broken connection is opened
         again where it broke. Each event carries the token to resume after it, also over a restart

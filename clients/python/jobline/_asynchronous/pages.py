@@ -9,7 +9,9 @@ Page = TypeVar("Page")
 
 
 async def pages_of(fetch: Callable[[str], Awaitable[Page]]) -> AsyncIterator[Page]:
-    """All pages of a list: `fetch` gets the token of the page; the last page has no next one."""
+    """Yields all pages of a list: `fetch` gets the token of the page; the last page has no next
+    one.
+    """
     token = ""
     while True:
         page: Any = await fetch(token)

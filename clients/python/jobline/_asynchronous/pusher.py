@@ -28,7 +28,7 @@ _Call = Callable[[pb.PushRequest], Awaitable[pb.PushResponse]]
 
 
 class Pusher:
-    """All gathered pushes of one AsyncClient."""
+    """Sends the single pushes of one AsyncClient."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Pusher:
             return await waiter
         except asyncio.CancelledError:
             self._batcher.withdraw(batch_key, waiter)
-            self._tell_if_empty()
+            self._notify_if_empty()
             raise
 
     def _start(self, batch_key: BatchKey, payload: bytes, job_key: str) -> _Waiter:
@@ -67,16 +67,16 @@ class Pusher:
         waiter: _Waiter = self.loop.create_future()
         is_due = self._batcher.add(self.loop.time(), batch_key, payload, waiter, job_key)
         if is_due and not self._is_flush_due:
-            # At the end of this turn of the loop, so that all who push in it go together.
+            # After this iteration of the loop, so that all pushes made in it share a call.
             self._is_flush_due = True
             self.loop.call_soon(self._flush)
         return waiter
 
     async def close(self) -> None:
-        """Takes no more pushes, and returns when those that were taken have been answered."""
+        """Refuses new pushes, and returns when the others have been answered."""
         self._closed = True
         self._empty.clear()
-        self._tell_if_empty()
+        self._notify_if_empty()
         await self._empty.wait()
 
     def _flush(self) -> None:
@@ -101,11 +101,11 @@ class Pusher:
         except JoblineError as error:
             self._handle_error(batch, error)
         except asyncio.CancelledError:
-            # The loop ends, and takes all that waits along.
+            # The loop ends, and with it everything that waits.
             self._give_up(batch, "the call was cancelled while the push flew")
             raise
         except Exception as error:
-            # Nobody may wait for ever, whatever a library raises.
+            # No caller may wait for ever, whatever a library raises.
             logger.exception("a push broke")
             self._give_up(batch, f"the push broke: {error}")
         else:
@@ -117,7 +117,7 @@ class Pusher:
                     waiter.set_exception(answer)
                 else:
                     waiter.set_result(answer)
-        # The waiters wake before the flush, so what they push next goes together.
+        # The waiters wake before the flush, so what they push next shares a call.
         self._flush_soon()
 
     async def _answers(self, batch: Batch[BatchKey, _Waiter]) -> list[Pushed | JoblineError]:
@@ -128,16 +128,16 @@ class Pusher:
     def _handle_error(self, batch: Batch[BatchKey, _Waiter], error: JoblineError) -> None:
         if handle_error(self._batcher, self.loop.time(), batch, error):
             unknown = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
-            self._tell(batch, unknown)
+            self._fail(batch, unknown)
         elif not error.definite:
             self._trouble.began(error)
 
     def _give_up(self, batch: Batch[BatchKey, _Waiter], why: str) -> None:
         self._batcher.handle_done(batch, is_known=False)
-        self._tell(batch, OutcomeUnknown(why, request_id=batch.repeat_id))
-        self._tell_if_empty()
+        self._fail(batch, OutcomeUnknown(why, request_id=batch.repeat_id))
+        self._notify_if_empty()
 
-    def _tell(self, batch: Batch[BatchKey, _Waiter], error: JoblineError) -> None:
+    def _fail(self, batch: Batch[BatchKey, _Waiter], error: JoblineError) -> None:
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_exception(error.twin())
@@ -146,9 +146,9 @@ class Pusher:
         if not self._is_flush_due:
             self._is_flush_due = True
             self.loop.call_soon(self._flush)
-        self._tell_if_empty()
+        self._notify_if_empty()
 
-    def _tell_if_empty(self) -> None:
+    def _notify_if_empty(self) -> None:
         if self._closed and not self._batcher.jobs:
             self._empty.set()
 

@@ -46,7 +46,7 @@ class QueueApi:
         return self._connection.stub(queue_service_pb2_grpc.QueueServiceStub)
 
     def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> Iterator[Queue]:
-        """All queues by name, or those whose name starts with `prefix`."""
+        """Yields all queues by name, or those whose name starts with `prefix`."""
         for page in pages_of(
             lambda token: self._connection.read(
                 self._stub.ListQueues,
@@ -62,7 +62,7 @@ class QueueApi:
                 yield Queue.from_message(queue)
 
     def get(self, queue: str) -> Queue:
-        """One queue with its settings and counts. Raises QueueNotFound."""
+        """Returns one queue with its settings and counts. Raises QueueNotFound."""
         request = message_of(queue_service_pb2.GetQueueRequest, queue=queue)
         response = self._connection.read(self._stub.GetQueue, request)
         return Queue.from_message(response.queue)
@@ -158,7 +158,7 @@ class DeadLetterApi:
         include_payloads: bool = False,
         **conditions: Unpack[DeadConditions],
     ) -> JobPage:
-        """One page of dead jobs by id, and the token of the next one.
+        """Returns one page of dead jobs by id, and the token of the next page.
 
         All pages need the same filter: make a `DeadFilter` first where it has `older` or `newer`.
         """
@@ -179,8 +179,8 @@ class DeadLetterApi:
         page_size: int = PAGE_SIZE,
         **conditions: Unpack[DeadConditions],
     ) -> Iterator[Job]:
-        """Dead jobs by id, all those that are chosen. Payloads are left out unless asked for; the
-        keywords are the fields of `DeadFilter`.
+        """Yields the chosen dead jobs by id. Payloads are left out unless asked for; the keywords
+        are the fields of `DeadFilter`.
         """
         found = chosen(DeadFilter, where, conditions, "list")
         return self._listed(found, include_payloads=include_payloads, page_size=page_size)
@@ -196,7 +196,7 @@ class DeadLetterApi:
             yield from page.jobs
 
     def stats(self, queue: str = "") -> DeadStats:
-        """Counts by queue, name, reason and error type, most first."""
+        """Returns counts by queue, name, reason and error type, most first."""
         request = message_of(dead_letter_service_pb2.GetDeadLetterStatsRequest, queue=queue)
         return read(DeadStats, self._connection.read(self._stub.GetDeadLetterStats, request))
 
@@ -231,12 +231,12 @@ class AdminApi:
         return self._connection.stub(admin_service_pb2_grpc.AdminServiceStub)
 
     def stats(self) -> ServerStats:
-        """Counts and health of the server."""
+        """Returns counts and health of the server."""
         request = admin_service_pb2.GetStatsRequest()
         return read(ServerStats, self._connection.read(self._stub.GetStats, request))
 
     def workers(self, queue: str = "", *, page_size: int = PAGE_SIZE) -> Iterator[ConnectedWorker]:
-        """All connected workers by session, or those that take from `queue`."""
+        """Yields all connected workers by session, or those that take from `queue`."""
         for page in pages_of(
             lambda token: self._connection.read(
                 self._stub.ListWorkers,

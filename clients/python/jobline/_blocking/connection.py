@@ -46,12 +46,12 @@ def closing(values: Iterator[Response]) -> Iterator[Iterator[Response]]:
 
 @contextmanager
 def typed_errors() -> Iterator[None]:
-    """Around a call: what gRPC raises becomes an error of ours."""
+    """Turns the errors of gRPC into those of this package."""
     try:
         yield
     except grpc.RpcError as error:
         raise error_from_rpc(error) from None
-    except ValueError as error:  # so says a channel that is closed
+    except ValueError as error:  # raised by a closed channel
         raise ClientClosed(f"not sent: {error}") from error
 
 
@@ -172,7 +172,7 @@ class Connection:
         *,
         extra: float = 0.0,
     ) -> Response:
-        """A call that changes nothing; `extra` seconds are added to its deadline."""
+        """Makes a call that changes nothing; `extra` seconds are added to its deadline."""
         self.reach()
         with typed_errors():
             return method(request, timeout=self.timeout + extra, metadata=self.metadata)
@@ -180,15 +180,15 @@ class Connection:
     def write(
         self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request
     ) -> Response:
-        """A call that changes something: without a definite answer it raises OutcomeUnknown."""
+        """Makes a call that changes something. Raises OutcomeUnknown without a definite reply."""
         try:
             return self.read(method, request)
         except JoblineError as error:
             raise_unknown(error)
 
     def pull(self, request: pb.PullRequest, wait: float) -> pb.PullResponse:
-        """A pull that waits so many seconds. If it brings no reply, for whatever reason, the server
-        is told that nobody has what it may have leased.
+        """Makes a pull that waits up to `wait` seconds. Without a reply, for whatever reason, it
+        releases what the server may have leased.
         """
         try:
             return self.read(self.jobs.Pull, request, extra=wait)
@@ -198,21 +198,21 @@ class Connection:
             raise
 
     def _give_back(self, request: pb.PullRequest) -> None:
-        """Does not wait: if the server does not hear of it, the leases end by themselves."""
+        """Does not wait: if the release is lost, the leases expire."""
         release = pb.ReleaseRequest(pull=request)
         with suppress(ValueError):  # the channel is closed
             call = self.jobs.Release.future(release, timeout=self.timeout, metadata=self.metadata)
-            # A call that nobody holds is cancelled.
+            # A call without a reference is cancelled.
             self._giving_back.add(call)
             call.add_done_callback(self._giving_back.discard)
 
     def start_push(self, request: pb.PushRequest) -> grpc.Future[pb.PushResponse]:
-        """One try of a push; the answer comes on a thread of gRPC."""
+        """Starts one try of a push; the reply arrives on a thread of gRPC."""
         self.reach()
         return self.jobs.Push.future(request, timeout=self.try_timeout, metadata=self.metadata)
 
     def push(self, request: pb.PushRequest) -> pb.PushResponse:
-        """A push that is safe to repeat, repeated until there is a definite answer or no time."""
+        """Pushes, and repeats the call until there is a definite reply or no time is left."""
         self.reach()
         with self.calls.flying(request) as request_id:
             return self._push(request, request_id)

@@ -35,13 +35,13 @@ class JobApi:
         return self._connection.stub(job_admin_service_pb2_grpc.JobAdminServiceStub)
 
     def get(self, id_: int) -> Job:
-        """One job, live or ended, with payload, result and attempts. Raises JobNotFound."""
+        """Returns one job, live or ended, with payload, result and attempts. Raises JobNotFound."""
         request = admin_requests.get_job(id_)
         response = self._connection.read(self._stub.GetJob, request)
         return Job.from_message(response.job)
 
     def get_by_key(self, queue: str, job_key: str) -> Job:
-        """The job that was pushed with this idempotency key. Raises JobNotFound."""
+        """Returns the job that was pushed with this idempotency key. Raises JobNotFound."""
         request = admin_requests.get_job_by_key(queue, job_key)
         response = self._connection.read(self._stub.GetJob, request)
         return Job.from_message(response.job)
@@ -56,7 +56,7 @@ class JobApi:
         include_payloads: bool = False,
         **conditions: Unpack[JobConditions],
     ) -> JobPage:
-        """One page of jobs by id, `page_size` 1 … 1,000, and the token of the next one.
+        """Returns one page of jobs by id, `page_size` 1 … 1,000, and the token of the next page.
 
         All pages need the same filter: make a `JobFilter` first where it has `older` or `newer`.
         """
@@ -77,8 +77,8 @@ class JobApi:
         page_size: int = PAGE_SIZE,
         **conditions: Unpack[JobConditions],
     ) -> Iterator[Job]:
-        """Jobs by id, all those that are chosen: `list(queue="mail", state="dead")`,
-        `list("queue:mail state:dead older:1h")`.
+        """Yields the chosen jobs by id: `list(queue="mail", state="dead")`, `list("queue:mail
+        state:dead older:1h")`.
 
         - `where`: words of the command line, or a `JobFilter`; the keywords go before it.
         - `queue`, `name`, `state` (one or several), `headers`, `error_type`, `error_contains`,
@@ -101,7 +101,7 @@ class JobApi:
             yield from page.jobs
 
     def explain(self, id_: int) -> Explanation:
-        """Why a job is not running, the first obstacle first. Raises JobNotFound."""
+        """Returns why a job is not running, the first obstacle first. Raises JobNotFound."""
         request = admin_requests.explain_job(id_)
         return read(Explanation, self._connection.read(self._stub.ExplainJob, request))
 

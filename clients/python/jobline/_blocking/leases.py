@@ -51,8 +51,7 @@ class Leases:
 
     def ack(self, *jobs: Lease, result: Any = None) -> list[SettleOutcome]:
         """Settles jobs (or (id, delivery) pairs) as done; a `result` (bytes, or JSON; ≤ 1 MiB) is
-        kept with each of them. Returns what became of each: LEASE_LOST means that nothing
-        changed.
+        kept with each of them. Returns the outcome of each: LEASE_LOST means that nothing changed.
         """
         response = self._connection.write(
             self._connection.jobs.Ack, requests.ack_request(jobs, result)
@@ -80,8 +79,8 @@ class Leases:
         delay: Seconds | None = None,
         why: ReleaseReasonName = "interrupted",
     ) -> list[SettleOutcome]:
-        """Gives jobs back without failing them: at once and at the front, or after a `delay` (≤
-        400 days).
+        """Releases jobs without failing them: at once and at the front, or after a `delay` (≤ 400
+        days).
         """
         items = [requests.release_item(job, delay=delay, why=why) for job in jobs]
         response = self._connection.write(

@@ -10,7 +10,9 @@ Page = TypeVar("Page")
 
 
 def pages_of(fetch: Callable[[str], Page]) -> Iterator[Page]:
-    """All pages of a list: `fetch` gets the token of the page; the last page has no next one."""
+    """Yields all pages of a list: `fetch` gets the token of the page; the last page has no next
+    one.
+    """
     token = ""
     while True:
         page: Any = fetch(token)

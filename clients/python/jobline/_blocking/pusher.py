@@ -43,7 +43,7 @@ class _Waiter:
         self._lock = threading.Lock()
         self._lock.acquire()
 
-    def tell(self, answer: Pushed | JoblineError) -> None:
+    def resolve(self, answer: Pushed | JoblineError) -> None:
         self.answer = answer
         self._lock.release()
 
@@ -51,12 +51,12 @@ class _Waiter:
         self._lock.acquire()
         if isinstance(self.answer, Pushed):
             return self.answer
-        assert self.answer is not None  # noqa: S101  # told, since the lock is ours
+        assert self.answer is not None  # noqa: S101  # set before the lock was released
         raise self.answer.twin()
 
 
 class Pusher:
-    """All gathered pushes of one Client."""
+    """Sends the single pushes of one Client."""
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class Pusher:
         except BaseException:
             with self._lock:
                 self._batcher.withdraw(batch_key, waiter)
-                self._tell_if_empty()
+                self._notify_if_empty()
             raise
 
     def close(self) -> None:
-        """Takes no more pushes, and returns when those that were taken have been answered."""
+        """Refuses new pushes, and returns when the others have been answered."""
         with self._lock:
             self._closed = True
             self._empty.wait_for(lambda: not self._batcher.jobs)
@@ -111,7 +111,7 @@ class Pusher:
             except JoblineError as error:
                 self._land(batch, partial(self._handle_error, batch, error))
             except Exception as error:
-                # Nobody may wait for ever, whatever a library raises.
+                # No caller may wait for ever, whatever a library raises.
                 logger.exception("a push broke")
                 broken = Internal(f"the push broke: {error}", ErrorFacts(reason="PUSH_BROKE"))
                 self._land(batch, partial(self._handle_error, batch, broken))
@@ -126,16 +126,16 @@ class Pusher:
     def _land(
         self, batch: Batch[BatchKey, _Waiter], answer: Callable[[], list[Pushed | JoblineError]]
     ) -> None:
-        """Takes in how a batch went, sends what is next, and then wakes those who waited."""
+        """Handles the result of a batch, sends the next batches, and then wakes the waiters."""
         with self._lock:
             answers = answer()
             now = time.monotonic()
             batches = self._batcher.batches_to_send(now)
             self._set_timer(now)
-            self._tell_if_empty()
+            self._notify_if_empty()
         self._send(batches)
-        for waiter, told in zip(batch.waiters, answers, strict=False):
-            waiter.tell(told)
+        for waiter, outcome in zip(batch.waiters, answers, strict=False):
+            waiter.resolve(outcome)
 
     def _answers(
         self, batch: Batch[BatchKey, _Waiter], call: grpc.Future[pb.PushResponse]
@@ -149,7 +149,7 @@ class Pusher:
         except grpc.FutureCancelledError:
             why = "the channel was closed while the push flew"
         except Exception as error:
-            # Nobody may wait for ever, whatever a library raises.
+            # No caller may wait for ever, whatever a library raises.
             logger.exception("a push broke")
             why = f"the push broke: {error}"
         else:
@@ -163,13 +163,13 @@ class Pusher:
     def _handle_error(
         self, batch: Batch[BatchKey, _Waiter], error: JoblineError
     ) -> list[Pushed | JoblineError]:
-        """What each push of a batch is told; nothing if the batch goes again."""
+        """Returns the answer of each push of a batch; none if the batch is sent again."""
         if not handle_error(self._batcher, time.monotonic(), batch, error):
             if not error.definite:
                 self._trouble.began(error)
             return []
-        told = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
-        return [told] * len(batch.waiters)
+        unknown = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
+        return [unknown] * len(batch.waiters)
 
     def _set_timer(self, now: float) -> None:
         deadline = self._batcher.next_deadline()
@@ -186,7 +186,7 @@ class Pusher:
             self._set_timer(now)
         self._send(batches)
 
-    def _tell_if_empty(self) -> None:
+    def _notify_if_empty(self) -> None:
         if self._closed and not self._batcher.jobs:
             self._empty.notify_all()
 

@@ -1,17 +1,16 @@
-"""Gathering: concurrent pushes share one call. Pure: no clock, no thread, no loop, no wire.
+"""`PushBatcher`: concurrent pushes share one call. Pure: no clock, no thread, no loop, no wire.
 
-Pushes that share queue and options stand in one lane. A lane has at most one batch flying: the
-first push goes at once, those that come meanwhile gather and go together when it has landed, so
-order within a lane is kept and a busy client makes few, large calls. What waits is bounded, and a
-full buffer refuses the newest.
+Pushes with the same key (queue and options) form batches, and each key has at most one batch in
+flight. The first push is sent at once; pushes that arrive meanwhile gather and are sent together
+when its reply is there. So pushes of one key keep their order, and a busy client makes few, large
+calls. The buffer is bounded: when it is full, new pushes are refused.
 
-A batch whose outcome is unknown flies again as the same call (or with its job keys), so
-nothing is stored twice. A batch that was refused for what is in it is split, until the one push at
-fault stands alone and the others go through.
+A batch whose outcome is unknown is sent again as the same call (or with its job keys), so nothing
+is stored twice. A batch that was refused for something in it is split, until the push at fault is
+alone and the others are stored.
 
-The shell adds pushes, takes `batches_to_send`, makes the calls, and tells how each one went; it
-calls again at `next_deadline`. It deliberately does not know what a waiter is: a future in one
-shell, a lock in another.
+The pusher adds pushes, sends `batches_to_send`, and reports each result; it calls again at
+`next_deadline`. What a waiter is does not matter here: a future in one pusher, a lock in the other.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """`jobs`, `payload_bytes`: what may wait or fly in all. `batch_*`: what one call may carry;
-    one job always fits. `flights`: calls at a time, over all lanes. `give_up_after`: seconds from
-    the first push of a batch to its last try.
+    """Limits of a `PushBatcher`. `jobs`, `payload_bytes`: what may wait or be in flight in all.
+    `batch_*`: what one call may carry; one job always fits. `flights`: concurrent calls, over all
+    keys. `give_up_after`: seconds from the first push of a batch to its last try.
     """
 
     jobs: int = 10_000
@@ -46,7 +45,7 @@ class BatchLimits:
 
 
 def limits_given(buffer_jobs: int, buffer_bytes: int, timeout: float) -> BatchLimits:
-    """The limits of a client. Raises InvalidArgument for a buffer that would hold nothing."""
+    """Returns the limits of a client. Raises InvalidArgument for a buffer without room."""
     return BatchLimits(
         jobs=number_given("buffer_jobs", buffer_jobs, minimum=1),
         payload_bytes=number_given("buffer_bytes", buffer_bytes, minimum=1),
@@ -56,7 +55,7 @@ def limits_given(buffer_jobs: int, buffer_bytes: int, timeout: float) -> BatchLi
 
 @dataclass(slots=True, eq=False)
 class Batch(Generic[K, W]):
-    """Pushes that travel together, in columns. `job_keys` is empty where pushes have none."""
+    """Pushes that are sent in one call, in columns. `job_keys` is empty if the pushes have none."""
 
     key: K
     payloads: list[bytes]
@@ -69,15 +68,15 @@ class Batch(Generic[K, W]):
 
     @property
     def repeat_id(self) -> str | None:
-        """What its push may be repeated under by hand. None where several pushes share the call: a
-        repeat of one of them would be taken for all.
+        """The id to repeat a push with. None if several pushes share the call: a repeat of one
+        would count as all of them.
         """
         return self.request_id if self.request_id and len(self.waiters) == 1 else None
 
 
 @dataclass(slots=True, eq=False)
 class _Pending(Generic[K, W]):
-    """Pushes of one kind: what flies, what goes next, what gathers."""
+    """Pushes of one key: the batch in flight, batches to send next, and pushes that gather."""
 
     key: K
     payloads: list[bytes] = field(default_factory=list)
@@ -87,12 +86,12 @@ class _Pending(Generic[K, W]):
     since: float = 0.0
 
     next: deque[Batch[K, W]] = field(default_factory=deque)
-    flying: Batch[K, W] | None = None
+    in_flight: Batch[K, W] | None = None
     not_before: float = 0.0
 
 
 class PushBatcher(Generic[K, W]):
-    """All lanes of one client."""
+    """Batches the pushes of one client, one call in flight per key."""
 
     def __init__(
         self,
@@ -109,13 +108,15 @@ class PushBatcher(Generic[K, W]):
         self._chance = chance
         self._pauses = pauses
         self._pending: dict[K, _Pending[K, W]] = {}
-        self._idle: dict[K, None] = {}  # lanes with something to send and nothing flying, in order
+        self._idle: dict[
+            K, None
+        ] = {}  # keys with something to send and no call in flight, in order
         self._flights = 0
         self.jobs = 0
         self.payload_bytes = 0
 
     def add(self, now: float, key: K, payload: bytes, waiter: W, job_key: str = "") -> bool:
-        """Takes a push; True if `batches_to_send` has something to send because of it.
+        """Adds a push; returns True if `batches_to_send` now has something to send.
 
         Raises BufferFull, and nothing has changed then.
         """
@@ -140,10 +141,10 @@ class PushBatcher(Generic[K, W]):
         pending.payload_bytes += size
         self.jobs += 1
         self.payload_bytes += size
-        return pending.flying is None
+        return pending.in_flight is None
 
     def withdraw(self, key: K, waiter: W) -> bool:
-        """Takes a push back; False if it has left already, and may be stored."""
+        """Removes a push; returns False if it was sent already and may be stored."""
         pending = self._pending.get(key)
         if pending is None or waiter not in pending.waiters:
             return False
@@ -159,7 +160,7 @@ class PushBatcher(Generic[K, W]):
         return True
 
     def batches_to_send(self, now: float) -> list[Batch[K, W]]:
-        """The batches that go now; each must be told of with one of the `handle_…` methods."""
+        """Returns the batches to send now. Report each result to one of the `handle_…` methods."""
         batches = []
         for key in list(self._idle):
             if self._flights >= self._limits.flights:
@@ -170,20 +171,20 @@ class PushBatcher(Generic[K, W]):
             del self._idle[key]
             batch = pending.next.popleft() if pending.next else self._cut(pending)
             batch.tries += 1
-            pending.flying = batch
+            pending.in_flight = batch
             self._flights += 1
             batches.append(batch)
         return batches
 
     def next_deadline(self) -> float | None:
-        """When `batches_to_send` has something to send without anything else happening."""
+        """Returns when `batches_to_send` has something to send, if nothing else happens."""
         if self._flights >= self._limits.flights:
             return None
         return min((self._pending[key].not_before for key in self._idle), default=None)
 
     def handle_done(self, batch: Batch[K, W], *, is_known: bool = True) -> None:
-        """The batch was answered, well or with a refusal that is passed on, or (not `is_known`) it
-        is given up and may be stored: its room is free.
+        """Ends a batch: it was answered, well or with a refusal that is passed on, or (not
+        `is_known`) it was given up and may be stored. Frees its room in the buffer.
         """
         self._over(batch.request_id, is_known)
         self.jobs -= len(batch.waiters)
@@ -191,8 +192,8 @@ class PushBatcher(Generic[K, W]):
         self._file(self._land(batch))
 
     def handle_unknown(self, now: float, batch: Batch[K, W]) -> bool:
-        """No definite answer came. True: the batch flies again after a pause; False: it is time to
-        give up, and the batch is done.
+        """Handles a call without a definite answer. True: the batch is sent again after a pause;
+        False: it is given up.
         """
         pause = self._pauses.after(batch.tries, self._chance)
         if now + pause > batch.give_up_at:
@@ -205,8 +206,8 @@ class PushBatcher(Generic[K, W]):
         return True
 
     def handle_refused(self, batch: Batch[K, W]) -> bool:
-        """The batch was refused for something that is in it. True: it is split, and its halves go
-        one after the other; False: it is a single push, refused and done.
+        """Handles a refusal of something in the batch. True: it is split, and its halves are sent
+        one after the other; False: it was a single push, and is done.
         """
         if len(batch.waiters) == 1:
             self.handle_done(batch)
@@ -221,14 +222,14 @@ class PushBatcher(Generic[K, W]):
 
     def _land(self, batch: Batch[K, W]) -> _Pending[K, W]:
         pending = self._pending[batch.key]
-        pending.flying = None
+        pending.in_flight = None
         pending.not_before = 0.0
         self._flights -= 1
         return pending
 
     def _file(self, pending: _Pending[K, W]) -> None:
-        """Puts a lane where it belongs: busy, waiting to send, or forgotten."""
-        if pending.flying is not None:
+        """Queues pending pushes for sending, or forgets a key that has none left."""
+        if pending.in_flight is not None:
             return
         if pending.next or pending.waiters:
             self._idle[pending.key] = None
@@ -237,7 +238,7 @@ class PushBatcher(Generic[K, W]):
             del self._pending[pending.key]
 
     def _cut(self, pending: _Pending[K, W]) -> Batch[K, W]:
-        """Takes what one call may carry from the front of what gathers."""
+        """Removes and returns the first pushes, as many as one call may carry."""
         count = self._count_that_fits(pending)
         batch = Batch(
             key=pending.key,

@@ -1,7 +1,7 @@
-"""The text of a push call, by which it may come again, and when it need not. Pure.
+"""Push calls as text, by which a call may be repeated. Pure.
 
-As text a call is `call:PRODUCER:NUMBER:OVER BELOW`: who made it, which of its calls it is, and
-below which number all of them are over. It stands where a request id stands.
+The text is `call:PRODUCER:NUMBER:OVER BELOW`: the producer, the number of its call, and the number
+below which all its calls are over. It is used in place of a request id.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _TEXT = re.compile(r"call:([0-9a-f]{32}):([1-9][0-9]{0,17}):([0-9]{1,18})")
 
 
 class Call(NamedTuple):
-    """A call: the id of its producer in hexadecimal digits, its number, and below which number all
-    are over.
+    """A push call: its producer's id in hexadecimal digits, its number, and the number below which
+    all calls of the producer are over.
     """
 
     producer: str
@@ -28,18 +28,18 @@ class Call(NamedTuple):
     answered_below: int
 
     def text(self) -> str:
-        """The call as text."""
+        """Returns the call as text."""
         return f"call:{self.producer}:{self.sequence}:{self.answered_below}"
 
 
 def call_of(text: str) -> Call | None:
-    """The call with this text; None for a request id."""
+    """Returns the call with this text; None for a request id."""
     match = _TEXT.fullmatch(text)
     return None if match is None else Call(match[1], int(match[2]), int(match[3]))
 
 
 def identify(request: pb.PushRequest, text: str) -> None:
-    """Says in a request which call it is, or its request id."""
+    """Sets the call, or the request id, of a request."""
     call = call_of(text)
     if call is None:
         request.request_id = text
@@ -50,19 +50,19 @@ def identify(request: pb.PushRequest, text: str) -> None:
 
 
 def id_of(request: pb.PushRequest) -> str:
-    """The text of the call that a request is, or its request id; "" without both."""
+    """Returns the text of the call that a request is, or its request id; "" without both."""
     if not request.HasField("producer"):
         return request.request_id
     producer = request.producer
     return Call(producer.id.hex(), producer.sequence, producer.answered_below).text()
 
 
-# They refuse this try and say nothing of the ones before it.
+# They refuse this try; an earlier try may have succeeded.
 _OF_THIS_TRY = (ClientClosed, PermissionDenied, Unauthenticated)
 
 
 def is_definite(error: JoblineError, tries: int) -> bool:
-    """Whether nothing was stored. After several tries, the first of which may have been stored,
-    only an answer of the server to this very request says so.
+    """Returns whether nothing was stored. After several tries, the first of which may have been
+    stored, only a reply of the server to this very request proves it.
     """
     return error.definite and (tries == 1 or not isinstance(error, _OF_THIS_TRY))

@@ -63,7 +63,7 @@ class BatchKey(NamedTuple):
 
 
 class LotHow(OptionsHow, total=False):
-    """What may be said about many jobs at once; see `Client.push`."""
+    """Keywords of a call that pushes many jobs; see `Client.push`."""
 
     options: JobOptions | None
     name: str | None
@@ -73,7 +73,7 @@ class LotHow(OptionsHow, total=False):
 
 
 class PushHow(LotHow, total=False):
-    """What may be said about one job; see `Client.push`."""
+    """Keywords of a call that pushes one job; see `Client.push`."""
 
     job_key: str | None
 
@@ -94,7 +94,7 @@ def batch_key_of(queue: str, how: LotHow, function: str = "push_many") -> BatchK
 
 
 def level_of(ack_level: AckLevelName | None) -> AckLevel | None:
-    """An ack level that may be given by its name. Raises InvalidArgument."""
+    """Returns an ack level that may be given by its name. Raises InvalidArgument."""
     return None if ack_level is None else named(AckLevel, ack_level)
 
 
@@ -104,20 +104,20 @@ def options_of_batch(batch_key: BatchKey) -> JobOptions:
 
 
 def shared_options(options: JobOptions | None, name: str | None, *, is_json: bool) -> JobOptions:
-    """Options and name as one."""
+    """Returns options and name merged."""
     merged = (_JSON_OPTIONS if is_json else NO_OPTIONS).merged(options)
     return merged if name is None else merged.replaced(name=name)
 
 
 def built(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
-    """The message of a batch. Raises InvalidArgument for what does not fit into a message."""
+    """Returns the request of a batch. Raises InvalidArgument for what it cannot hold."""
     with fitting():
         return request_of_batch(batch)
 
 
 @contextmanager
 def fitting() -> Iterator[None]:
-    """Around the making of a message: what does not fit into it is the caller's mistake."""
+    """Turns errors of building a request into InvalidArgument."""
     try:
         yield
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -130,8 +130,8 @@ def handle_error(
     batch: Batch[BatchKey, Any],
     error: JoblineError,
 ) -> bool:
-    """What becomes of a batch that was not answered well. True: it is done, and its pushes are
-    told.
+    """Handles a call that failed. Returns True if the batch is done and its pushes must be
+    answered.
     """
     if _is_of_one_push(error):
         return not batcher.handle_refused(batch)
@@ -142,8 +142,8 @@ def handle_error(
 
 
 def _is_of_one_push(error: JoblineError) -> bool:
-    """The refusal is about one of the pushes, or may be; what they share is refused for all at
-    once.
+    """Returns whether the refusal is, or may be, about one of the pushes; what they share is
+    refused for all at once.
     """
     if isinstance(error, InvalidArgument):
         return error.field is None or error.field.startswith(("payloads", "jobs"))
@@ -151,8 +151,8 @@ def _is_of_one_push(error: JoblineError) -> bool:
 
 
 def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
-    """The message of a batch. Pushes with keys are refused one by one where their keys do not
-    match; those without are one lot, safe to repeat as the batch's call.
+    """Returns the request of a batch. Pushes with keys are refused one by one where keys do not
+    match.
     """
     batch_key = batch.key
     request = _request_of_key(batch_key)
@@ -171,7 +171,7 @@ def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
 def request_of_payloads(
     batch_key: BatchKey, payloads: Sequence[bytes], request_id: str | None
 ) -> pb.PushRequest:
-    """The message of a plain lot. Raises InvalidArgument for what does not fit into it."""
+    """Returns the request of a plain lot. Raises InvalidArgument for what it cannot hold."""
     with fitting():
         request = _request_of_key(batch_key)
         identify(request, request_id or "")
@@ -186,7 +186,7 @@ def request_of_jobs(
     atomic: bool,
     request_id: str | None,
 ) -> pb.PushRequest:
-    """The message of many jobs: one lot if they are plain and alike, rows otherwise.
+    """Returns the request of many jobs: one lot if they are plain and alike, else one item per job.
 
     Raises InvalidArgument for what does not fit into a message, CodecError for what has no JSON.
     """
@@ -198,7 +198,9 @@ def request_of_jobs(
     kinds = {content_type for _, content_type in encoded}
     with fitting():
         request = _request_of_key(batch_key._replace(is_json=kinds == {codec.JSON}))
-        if not atomic:  # the default is not said: the same jobs are the same call, however pushed
+        if (
+            not atomic
+        ):  # the default stays unset: the same jobs make the same request, however pushed
             request.atomic = False
         identify(request, request_id or "")
         if len(kinds) <= 1 and all(map(_is_plain, news)):
@@ -224,8 +226,8 @@ def _put_rows(
 
 
 def _is_plain(job: NewJob) -> bool:
-    said = (job.options, job.job_key, job.delay, job.run_at)
-    return all(entry is None for entry in said)
+    own = (job.options, job.job_key, job.delay, job.run_at)
+    return all(entry is None for entry in own)
 
 
 def _request_of_key(batch_key: BatchKey) -> pb.PushRequest:
@@ -253,8 +255,8 @@ def _put_start(
 
 
 def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
-    """What became of each of `count` pushed jobs, in order. Raises Internal if the answer does not
-    fit.
+    """Returns the outcome of each of `count` pushed jobs, in order. Raises Internal if the reply
+    does not fit the request.
     """
     level = known(AckLevel, response.ack_level)
     exceptions = {entry.index: entry for entry in response.exceptions if 0 <= entry.index < count}
@@ -277,14 +279,14 @@ def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
 
 
 def lot_of(response: pb.PushResponse) -> PushedLot:
-    """What became of a plain lot."""
+    """Returns the outcome of a plain lot."""
     return PushedLot(response.first_id, response.count, known(AckLevel, response.ack_level))
 
 
 def answers_of_batch(
     response: pb.PushResponse, batch: Batch[BatchKey, Any]
 ) -> list[Pushed | JoblineError]:
-    """What each push of a batch gets: its outcome, or the error that is its own."""
+    """Returns what each push of a batch gets: its outcome or its own error."""
     return [
         pushed
         if pushed.outcome is not PushOutcome.REFUSED

@@ -1,9 +1,9 @@
-"""The push calls of a process, numbered: how the server knows a call that comes again.
+"""Numbers the push calls of a process, so that the server recognises a repeated call.
 
-Each process of a client is a producer with a random id. It numbers its calls, and says with each
-below which number all are over, so that the server keeps no more than the calls under way. A call
-without a definite answer may be repeated for ten minutes, by anybody who has its text: from then on
-its producer makes no more calls, as a later one would say that this one is over.
+Each process of a client is a producer with a random id. It numbers its calls and sends with each
+the number below which all are over, so that the server keeps the open calls alone. A call without a
+definite reply may be repeated for ten minutes, by any program that has its text. Its producer makes
+no more calls from then on, because a later call would declare this one over.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from jobline._push.calls import Call, call_of, id_of, identify
 from jobline.v1 import job_service_pb2 as pb
 
-# Calls of one producer from its oldest under way to its newest: half of what the server keeps. One
-# that waits for long does not hold up the others, which get another producer.
+# Calls of one producer from its oldest open one to its newest: half of what the server keeps. A
+# call that waits for long does not delay the others, which get another producer.
 SPAN_MAX = 512
 
 
 class _Producer:
-    """The numbers of one producer, and which of its calls are under way."""
+    """The call numbers of one producer, and which of its calls are open."""
 
     __slots__ = ("id", "last", "open")
 
@@ -42,7 +42,7 @@ class _Producer:
 
 
 class PushCalls:
-    """The calls of one process. Safe to share between threads."""
+    """Numbers the push calls of one process. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,7 +50,7 @@ class PushCalls:
         self._producers = {self._current.id: self._current}
 
     def __call__(self) -> str:
-        """A new call, as text; `over` must follow."""
+        """Returns the text of a new call; `over` must follow."""
         with self._lock:
             if self._current.is_full():
                 free = (one for one in self._producers.values() if not one.is_full())
@@ -58,7 +58,7 @@ class PushCalls:
             return self._current.begin()
 
     def over(self, text: str, is_known: bool) -> None:  # what became of it
-        """A call has been answered, or was given up without a definite answer."""
+        """Ends a call that was answered, or given up without a definite answer."""
         call = call_of(text)
         if call is None:
             return
@@ -74,7 +74,7 @@ class PushCalls:
 
     @contextmanager
     def flying(self, request: pb.PushRequest) -> Iterator[str]:
-        """Around all tries of a request, which gets a call if it has no id of its own."""
+        """Wraps all tries of a request, and numbers it if it has no id of its own."""
         text = id_of(request)
         if not text:
             text = self()

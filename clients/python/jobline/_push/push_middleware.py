@@ -1,7 +1,7 @@
 """Middleware around pushes: what a program does with all it pushes. Pure.
 
 One call that pushes goes through all middleware once, whether it pushes one job or many, and each
-sees the jobs as they will be stored: payloads in bytes, options with everything that was said.
+sees the jobs as they will be stored: payloads in bytes, options complete.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Outgoing:
 class PushMiddleware:
     """Base class; override one method or both. The first of a client's list is the outermost.
 
-    It stands around each call that pushes: `jobs` is one for `push` and `push_and_wait`, and all of
-    them for `push_many` and `push_payloads`. `call_next` pushes them and returns what became of
-    each, in order; give it other jobs (as many, all of one queue) to change them, raise to refuse
-    them. Jobs that are alike still travel as one lot.
+    It wraps each call that pushes: `jobs` is one for `push` and `push_and_wait`, and all of them
+    for `push_many` and `push_payloads`. `call_next` pushes them and returns the outcome of each, in
+    order; give it other jobs (as many, all of one queue) to change them, raise to refuse them. Jobs
+    that are alike are still sent as one lot.
     """
 
     async def around(
@@ -49,13 +49,13 @@ class PushMiddleware:
         jobs: Sequence[Outgoing],
         call_next: Callable[[Sequence[Outgoing]], Awaitable[list[Pushed]]],
     ) -> list[Pushed]:
-        """Around the calls of an `AsyncClient`."""
+        """Wraps the calls of an `AsyncClient`."""
         return await call_next(jobs)
 
     def around_plain(
         self, jobs: Sequence[Outgoing], call_next: Callable[[Sequence[Outgoing]], list[Pushed]]
     ) -> list[Pushed]:
-        """Around the calls of a `Client`, in the thread of the caller."""
+        """Wraps the calls of a `Client`, in the thread of the caller."""
         return call_next(jobs)
 
 
@@ -88,7 +88,7 @@ def through_plain(
 def _turned(
     around: Callable[[Sequence[Outgoing], Any], R], call_next: Any, jobs: Sequence[Outgoing]
 ) -> R:
-    """The arguments of `around` in the order in which they become known."""
+    """Calls `around` with its arguments in their own order."""
     return around(jobs, call_next)
 
 
@@ -104,7 +104,7 @@ def _checked(send: Callable[[Sequence[Outgoing]], R], count: int, jobs: Sequence
 
 
 def outgoing_of(batch_key: BatchKey, jobs: Iterable[Any]) -> list[Outgoing]:
-    """The jobs of one call (payloads, or `NewJob`s), each with what all of them share."""
+    """Returns the jobs of one call (payloads, or `NewJob`s), each merged with what they share."""
     found = []
     # One value for all that are alike: they are compared by it, and cost no more than one.
     of_bytes = shared_options(batch_key.options, batch_key.name, is_json=batch_key.is_json)
@@ -143,7 +143,9 @@ def batch_key_of_one(job: Outgoing, ack_level: AckLevel | None) -> BatchKey:
 
 
 def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[BatchKey, list[Any]]:
-    """What jobs of one call share, and what is left of each: payloads alone if they are alike."""
+    """Returns what jobs of one call share, and what is left of each: payloads alone if they are
+    alike.
+    """
     first = jobs[0]
     batch_key = batch_key_of_one(first, ack_level)._replace(has_key=False)
     alike = (first.options, "", first.delay, first.run_at)
@@ -163,13 +165,13 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Ba
 
 
 def pushed_lot(pushed: Sequence[Pushed]) -> PushedLot:
-    """The answer to a plain lot, whose ids are consecutive."""
+    """Returns the outcome of a plain lot, whose ids are consecutive."""
     return PushedLot(pushed[0].id, len(pushed), pushed[0].ack_level)
 
 
 def listed(jobs: Iterable[Any]) -> list[Any]:
-    """The jobs of `push_many`. Raises InvalidArgument for a single one: text would be pushed letter
-    by letter, and of a dict its keys.
+    """Returns the jobs of `push_many` as a list. Raises InvalidArgument for a single job: text
+    would be pushed letter by letter, a dict by its keys.
     """
     single = (str, bytes, bytearray, memoryview, Mapping, NewJob)
     if isinstance(jobs, single) or not isinstance(jobs, Iterable):

@@ -1,5 +1,5 @@
-"""What a worker's stream brings, as plain values, and the few messages it is opened and left
-with.
+"""The contents of received frames as plain values, and the messages that open a stream and release
+leases.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from jobline.v1 import job_service_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class Goaway:
-    """The server asks to move: `close_at` is wall time in seconds since 1970, `retry_delay`
-    seconds.
+    """The server asks the worker to reconnect elsewhere: `close_at` is wall time in seconds since
+    1970, `retry_delay` is in seconds.
     """
 
     reason: str
@@ -27,7 +27,7 @@ class Goaway:
 
 @dataclass(frozen=True, slots=True)
 class LostLease:
-    """A lease the worker should stop working on. With CANCELLED it is still held, and to be
+    """A lease that the worker should stop working on. With CANCELLED it is still held, and must be
     settled.
     """
 
@@ -38,7 +38,7 @@ class LostLease:
 
 @dataclass(slots=True)
 class Received:
-    """What one frame brought."""
+    """The contents of one frame."""
 
     opened: bool = False
     resumed: bool = False
@@ -53,7 +53,7 @@ class Received:
 def release_of_lease(
     id_: int, delivery: int, why: ReleaseReason, delay: float = 0.0
 ) -> pb.ReleaseItem:
-    """Gives a job back; a `delay` of 0 seconds means at once, at the front."""
+    """Returns the release of a lease; a `delay` of 0 seconds means at once, at the front."""
     item = pb.ReleaseItem(id=id_, delivery=delivery, why=pb.ReleaseReason.ValueType(why))
     if delay > 0:
         item.delay.FromNanoseconds(round(delay * 1e9))
@@ -61,12 +61,12 @@ def release_of_lease(
 
 
 def interrupted_release(id_: int, delivery: int) -> pb.ReleaseItem:
-    """Gives a job back because this worker does not run it."""
+    """Returns the release of a lease that this worker does not run."""
     return release_of_lease(id_, delivery, ReleaseReason.INTERRUPTED)
 
 
 def goaway_of(message: pb.StreamGoaway) -> Goaway:
-    """The value of the protocol's message."""
+    """Returns the value of the protocol's message."""
     delay = message.retry_delay
     return Goaway(
         reason=message.reason,
@@ -81,8 +81,8 @@ def opening_of(
     queues: Iterable[tuple[str, int]],
     handlers: Iterable[tuple[str, str]],
 ) -> pb.StreamOpen:
-    """The `open` of a worker: queues with weights, handlers as (queue, name); none means any
-    name.
+    """Returns the `open` of a worker: queues with weights, handlers as (queue, name); no handlers
+    means any name.
     """
     return pb.StreamOpen(
         worker=worker,

@@ -1,5 +1,5 @@
-"""The pulse of a worker's stream: when a frame is due although there is nothing to say, and when
-the server has been silent for too long. Pure: it is told the time.
+"""The heartbeat of a worker's stream: when an empty frame is due, and when the server has been
+silent for too long. Pure: the time is an argument.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ import math
 
 # How long the server may take to answer `open`, in seconds.
 OPEN_TIMEOUT = 10.0
-# Before the server says: seconds between frames.
+# Seconds between frames until the server sets them.
 HEARTBEAT_DEFAULT = 30.0
 # A frame is due when this share of the heartbeat interval has passed in silence, or this share of
 # the shortest lease that is held: each frame keeps all leases alive.
 HEARTBEAT_SHARE = 0.8
 LEASE_SHARE = 1 / 3
-# A server that is silent for so many intervals is gone.
+# Intervals of silence after which the server counts as gone.
 SILENT_INTERVALS = 3
 
 
@@ -23,52 +23,52 @@ class Heartbeat:
 
     def __init__(self) -> None:
         self._interval = HEARTBEAT_DEFAULT
-        # No lease that is held is shorter than so many seconds.
+        # The shortest held lease, in seconds.
         self._lease_min = math.inf
         self._sent_at = 0.0
         self._silent_at = 0.0
         self._checked_at = 0.0
 
     def connect(self, now: float) -> None:
-        """A stream begins."""
+        """Begins a stream."""
         self._sent_at = self._checked_at = now
         self._silent_at = now + OPEN_TIMEOUT
 
     def opened(self, now: float, interval: float) -> None:
-        """The server has answered, and wants frames this often; 0: it does not say."""
+        """Sets the interval that the server asks for; 0: the default."""
         self._interval = interval or HEARTBEAT_DEFAULT
         self.frame_received(now)
 
     def frame_received(self, now: float) -> None:
-        """A frame of the server came."""
+        """Restarts the silence of the server."""
         self._silent_at = now + SILENT_INTERVALS * self._interval
 
     def frame_sent(self, now: float) -> None:
-        """A frame went out."""
+        """Restarts the time to the next frame."""
         self._sent_at = now
 
     def leased(self, lease_ms: int, *, holds_others: bool) -> None:
-        """A lease came; a length of 0 is not known."""
+        """Notes the length of a lease; 0: unknown."""
         if not holds_others:
             self._lease_min = math.inf
         if lease_ms:
             self._lease_min = min(self._lease_min, lease_ms / 1_000)
 
     def next_frame(self, *, holds_leases: bool) -> float:
-        """When a frame is due in any case."""
+        """Returns when a frame is due, even an empty one."""
         pause = HEARTBEAT_SHARE * self._interval
         if holds_leases:
             pause = min(pause, LEASE_SHARE * self._lease_min)
         return self._sent_at + pause
 
     def next_silence_check(self) -> float:
-        """When to call `is_silent` again: twice an interval, or it could not tell silence from
-        sleep.
+        """Returns when to call `is_silent` again: twice per interval, or it could not distinguish
+        silence from a stopped process.
         """
         return min(self._silent_at, self._checked_at + self._interval / 2)
 
     def is_silent(self, now: float) -> bool:
-        """The server has said nothing for three intervals.
+        """Returns whether the server was silent for three intervals.
 
         If this program itself did not run for a while (a stopped process, a sleeping laptop), the
         server's frames may be waiting unread, so it gets the time again.

@@ -1,7 +1,7 @@
-"""Reports on their way: progress, words and checkpoints of jobs that run. Pure.
+"""Reports to send: progress, messages and checkpoints of jobs that run. Pure.
 
-What is said faster than it can be sent is said once. Nothing confirms a report, so the newest
-checkpoint of each lease is kept while the lease is, and said again on a new stream.
+Reports of a job that come faster than they can be sent are merged. The server does not confirm
+them, so the newest checkpoint of each held lease is kept and sent again on a new stream.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ CHECKPOINT_BYTES_MAX = 2 << 20
 
 
 class Reports:
-    """All reports of one session that have not been sent."""
+    """Holds the reports of one session that were not sent."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, pb.ExtendItem] = {}
         self._checkpoints: dict[int, tuple[int, bytes]] = {}
 
     def __bool__(self) -> bool:
-        """Something has not been sent yet."""
+        """Returns whether a report waits to be sent."""
         return bool(self._waiting)
 
     def add(
@@ -34,7 +34,7 @@ class Reports:
         message: str | None = None,
         checkpoint: bytes | None = None,
     ) -> None:
-        """Takes a report; it replaces what was not sent yet, field by field."""
+        """Adds a report; it replaces what was not sent yet, field by field."""
         item = self._waiting.get(id_)
         if item is None or item.delivery != delivery:
             item = self._waiting[id_] = pb.ExtendItem(id=id_, delivery=delivery)
@@ -47,7 +47,7 @@ class Reports:
             self._checkpoints[id_] = (delivery, checkpoint)
 
     def take(self) -> list[pb.ExtendItem]:
-        """As many reports as one frame may carry."""
+        """Removes and returns as many reports as one frame may carry."""
         items: list[pb.ExtendItem] = []
         total = 0
         while self._waiting and total < CHECKPOINT_BYTES_MAX and len(items) < ITEMS_MAX:
@@ -57,23 +57,25 @@ class Reports:
         return items
 
     def forget(self, id_: int) -> None:
-        """The lease is gone, or the job done: nobody wants to know any more."""
+        """Drops the reports of a job whose lease is lost or that is done."""
         if self._waiting or self._checkpoints:
             self._waiting.pop(id_, None)
             self._checkpoints.pop(id_, None)
 
     def keep_until_sent(self, id_: int) -> None:
-        """The lease is settled, and another attempt may follow: what waits goes before the
-        settle.
+        """Keeps only the unsent report of a settled lease: another attempt may follow, so it is
+        sent before the settle.
         """
         self._checkpoints.pop(id_, None)
 
     def repeat_checkpoints(self) -> None:
-        """A new stream: the newest checkpoints may have been lost with the old one."""
+        """Queues the newest checkpoints again for a new stream: they may have been lost with the
+        old one.
+        """
         for id_, (delivery, checkpoint) in list(self._checkpoints.items()):
             self.add(id_, delivery, checkpoint=checkpoint)
 
     def forget_waiting(self) -> None:
-        """The server refused something: nothing of it is said again."""
+        """Drops all reports, because the server refused one."""
         self._waiting.clear()
         self._checkpoints.clear()

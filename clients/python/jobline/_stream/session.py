@@ -1,13 +1,11 @@
-"""A worker's stream as a protocol: the mirror image of the server's session. Pure: no socket, no
-clock.
+"""`Session`: the worker's side of the stream, as a state machine. Pure: no socket, no clock.
 
-One session outlives many streams. It says what to send (`open` first, then settles, reports,
-window, drain, and a heartbeat when nothing else was said for a while), takes what the server
-sends, and keeps what must survive a broken connection: which leases are held, and which settles
-are unconfirmed. The shell moves messages between it and a call, tells it the time, and asks
-`next_deadline` when to look again.
+A session outlives its streams. It returns the frames to send (`open` first, then settles, reports,
+window, drain, and a heartbeat after a silence), handles the frames of the server, and keeps what
+must survive a broken connection: the held leases and the unconfirmed settles. The caller moves
+messages between it and a call, passes the time in, and calls again at `next_deadline`.
 
-It deliberately knows nothing of handlers: who runs a job, and when, is the worker's matter.
+It knows nothing of handlers: which jobs run, and when, is decided by the worker.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Session:
         self.goaway: Goaway | None = None
         self.draining = False
 
-        # Of the stream that there is now, if there is one.
+        # State of the current stream, if there is one.
         self._has_stream = False
         self.is_open = False  # and the server has answered on it
         self._must_open = False
@@ -49,7 +47,7 @@ class Session:
     # -------------------------------------------------------------------- the life of a stream
 
     def connect(self, now: float) -> None:
-        """A new stream begins: `frames_to_send` has its first frame."""
+        """Begins a stream: `frames_to_send` returns its first frame."""
         self._has_stream = True
         self.is_open = False
         self.goaway = None
@@ -60,25 +58,27 @@ class Session:
         self._heartbeat.connect(now)
 
     def disconnect(self) -> None:
-        """The stream has ended, whoever ended it. Leases and settles are kept for the next one."""
+        """Ends the stream. Leases and settles are kept for the next one."""
         self._has_stream = False
         self.is_open = False
         self._must_open = False
 
     def handle_taken(self) -> None:
-        """Another stream has the session, and its leases: the next one is of a new session."""
+        """Starts a new session with the next stream: another stream has taken this one and its
+        leases.
+        """
         self.session = ""
 
     def handle_refusal(self) -> None:
-        """The server refused something that was said. It would refuse it again, so it is
-        forgotten; the next stream finds the leases that nobody here knows any more, and gives them
-        back.
+        """Drops all unconfirmed settles and reports, because the server refused one of them and
+        would refuse it again. The next stream finds leases that are unknown here, and releases
+        them.
         """
         self._settles = Settles()
         self._reports.forget_waiting()
 
     def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
-        """Takes a frame of the server; call `frames_to_send` next."""
+        """Handles a frame of the server; call `frames_to_send` next."""
         received = Received()
         self._heartbeat.frame_received(now)
         if frame.HasField("opened"):
@@ -114,8 +114,8 @@ class Session:
                 self._lose(id_, delivery, RevokeReason.LEASE_LOST, received)
         for id_, delivery in held.items():
             if self.held.get(id_) != delivery and self._settled_before.get(id_) != delivery:
-                # Handed out in a frame that never arrived: only giving it back sets it free, since
-                # every frame of this stream keeps it leased.
+                # Leased in a frame that never arrived. It must be released here: every frame of
+                # this stream keeps it leased.
                 self._settles.add(interrupted_release(id_, delivery))
         self._reports.repeat_checkpoints()
 
@@ -137,8 +137,8 @@ class Session:
         received.jobs.extend(jobs)
 
     def _is_new(self, job: LeasedJob, received: Received) -> bool:
-        """A lease that is handed out a second time is not run a second time; a newer one ends the
-        older.
+        """Returns whether to run a leased job: not one whose lease runs already. A newer lease ends
+        an older one.
         """
         if job.reason is LeaseReason.RESUMED and self._settled_before.get(job.id) == job.delivery:
             return False
@@ -154,10 +154,12 @@ class Session:
         self._reports.forget(id_)
         received.lost.append(LostLease(id_, delivery, reason))
 
-    # -------------------------------------------------------------------- what the worker says
+    # -------------------------------------------------------------------- from the worker
 
     def ack(self, id_: int, delivery: int, result: bytes | None = None) -> bool:
-        """The job is done. False: the lease was lost meanwhile, and nothing is sent."""
+        """Settles a job as done. Returns False if its lease was lost meanwhile; nothing is sent
+        then.
+        """
         if self.held.get(id_) != delivery:
             return False
         del self.held[id_]
@@ -166,7 +168,7 @@ class Session:
         return True
 
     def settle(self, item: pb.FailItem | pb.ReleaseItem) -> bool:
-        """The job failed, or is given back. False: the lease was lost meanwhile."""
+        """Settles a job as failed or released. Returns False if its lease was lost meanwhile."""
         if self.held.get(item.id) != item.delivery:
             return False
         del self.held[item.id]
@@ -183,36 +185,37 @@ class Session:
         message: str | None = None,
         checkpoint: bytes | None = None,
     ) -> bool:
-        """What a worker says of a job it has; later words replace what was not sent yet. False: the
-        lease was lost meanwhile."""
+        """Reports progress of a job; replaces what was not sent yet. Returns False if its lease was
+        lost.
+        """
         if self.held.get(id_) != delivery:
             return False
         self._reports.add(id_, delivery, progress=progress, message=message, checkpoint=checkpoint)
         return True
 
     def set_window(self, window: int, window_bytes: int) -> None:
-        """How much may be unfinished here at any time; 0 jobs pauses."""
+        """Sets how much may be unfinished here at any time; 0 jobs pauses."""
         self._window = (window, window_bytes)
 
     def drain(self) -> None:
-        """Take no more jobs. Settle what is held, then the stream may be half-closed."""
+        """Asks for no more jobs. Settle what is held, then the stream may be half-closed."""
         self.draining = True
 
     @property
     def may_half_close(self) -> bool:
-        """Drained, and all that is settled has been sent."""
+        """Whether the session is drained and everything settled was sent."""
         unsent = self._resent or self._reports or self._settles.has_waiting
         return self._drain_sent and not self.held and not unsent
 
     @property
     def is_confirmed(self) -> bool:
-        """Nothing is held, and the server has confirmed all that was settled."""
+        """Whether nothing is held and the server has confirmed every settle."""
         return not (self.held or self._settles.has_waiting or self._settles.has_unconfirmed)
 
     # -------------------------------------------------------------------- what goes out, and when
 
     def frames_to_send(self, now: float) -> list[pb.StreamRequest]:
-        """The frames that are due now, in order."""
+        """Returns the frames that are due now, in order."""
         if self._must_open:
             self._must_open = False
             self._heartbeat.frame_sent(now)
@@ -229,17 +232,17 @@ class Session:
         return frames
 
     def next_deadline(self) -> float:
-        """When to call `frames_to_send` again, if nothing happens before."""
+        """Returns when to call `frames_to_send` again, if nothing happens before."""
         return (
             self._heartbeat.next_frame(holds_leases=bool(self.held)) if self.is_open else math.inf
         )
 
     def next_silence_check(self) -> float:
-        """When to call `is_silent` again."""
+        """Returns when to call `is_silent` again."""
         return self._heartbeat.next_silence_check() if self._has_stream else math.inf
 
     def is_silent(self, now: float) -> bool:
-        """The server has said nothing for too long: end the stream and open another."""
+        """Returns whether the server was silent for too long: end the stream and open another."""
         return self._heartbeat.is_silent(now) and self._has_stream
 
     def _open_frame(self) -> pb.StreamRequest:
@@ -250,7 +253,7 @@ class Session:
         return frame
 
     def _next_frame(self) -> pb.StreamRequest | None:
-        """One frame with as much as it may carry; None if there is nothing to say."""
+        """Returns one frame with as much as it may carry; None if nothing is due."""
         frame = pb.StreamRequest()
         if self._reports:
             # In a frame of their own: within one, settles are handled first, and end the lease.

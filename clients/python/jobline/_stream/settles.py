@@ -1,9 +1,9 @@
-"""Settles on their way: gathered, numbered, sent, confirmed. Pure.
+"""Settles: gathered, numbered, sent, confirmed. Pure.
 
-Acks without a result travel as two packed columns, everything else as rows. Each settle keeps its
-number until the server confirms it; after a broken connection all that are unconfirmed are sent
-again, which is safe because a lease is settled once: a repeat says ALREADY_DONE, or NOT_FOUND where
-the ended job is not kept. While many are unconfirmed the next ones gather instead, so that a fast
+Acks without a result are sent as two packed columns, everything else as items. Each settle keeps
+its number until the server confirms it. After a broken connection all unconfirmed settles are sent
+again, which is safe because a lease is settled once: a repeat returns ALREADY_DONE, or NOT_FOUND
+where the ended job is not kept. While many are unconfirmed the next ones gather, so that a fast
 worker sends few, large settles.
 """
 
@@ -25,7 +25,7 @@ UNCONFIRMED_MAX = 16
 
 
 class SettleKind(Enum):
-    """What was said about a lease."""
+    """The kind of a settle."""
 
     ACK = "ack"
     FAIL = "fail"
@@ -34,8 +34,8 @@ class SettleKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SettleReport:
-    """The server's answer to one settled lease, where it was not simply DONE, or where the job is
-    dead now; `error` is what it failed of.
+    """The server's reply to one settled lease that was not simply DONE, or whose job is dead now;
+    `error` is what it failed of.
     """
 
     id: int
@@ -47,7 +47,7 @@ class SettleReport:
 
 
 class Settles:
-    """All settles of one session that the server has not confirmed."""
+    """Holds the settles of one session that the server has not confirmed."""
 
     def __init__(self) -> None:
         self._ack_ids: list[int] = []
@@ -57,7 +57,7 @@ class Settles:
         self._unconfirmed: dict[int, pb.StreamSettle] = {}
 
     def ack(self, id_: int, delivery: int, result: bytes | None = None) -> None:
-        """Takes a finished job, with its result if it has one."""
+        """Adds a job that is done, with its result if it has one."""
         if result:
             self._items.append(pb.AckItem(id=id_, delivery=delivery, result=result))
         else:
@@ -65,21 +65,21 @@ class Settles:
             self._ack_deliveries.append(delivery)
 
     def add(self, item: pb.FailItem | pb.ReleaseItem) -> None:
-        """Takes a job that failed or is given back."""
+        """Adds a job that failed or is released."""
         self._items.append(item)
 
     @property
     def has_waiting(self) -> bool:
-        """Something has not been sent yet."""
+        """Whether a settle waits to be sent."""
         return bool(self._ack_ids or self._items)
 
     @property
     def has_unconfirmed(self) -> bool:
-        """Something was sent and not confirmed yet."""
+        """Whether a sent settle is unconfirmed."""
         return bool(self._unconfirmed)
 
     def take(self) -> pb.StreamSettle | None:
-        """The next settle to send, if one is due now. Call again until it is None."""
+        """Returns the next settle to send, None if none is due. Call until it is None."""
         if len(self._unconfirmed) >= UNCONFIRMED_MAX or not self.has_waiting:
             return None
         self._seq += 1
@@ -111,11 +111,11 @@ class Settles:
         del self._items[:count]
 
     def resend(self) -> list[pb.StreamSettle]:
-        """All that is unconfirmed, oldest first, for a new stream."""
+        """Returns all unconfirmed settles, oldest first, for a new stream."""
         return list(self._unconfirmed.values())
 
     def unconfirmed_leases(self) -> dict[int, int]:
-        """Id → delivery of all that was settled here and not confirmed, sent or not."""
+        """Returns id → delivery of all leases that were settled and not confirmed, sent or not."""
         leases = dict(zip(self._ack_ids, self._ack_deliveries, strict=True))
         leases.update((item.id, item.delivery) for item in self._items)
         for settle in self._unconfirmed.values():
@@ -123,7 +123,9 @@ class Settles:
         return leases
 
     def handle_confirm(self, confirm: pb.StreamConfirm) -> list[SettleReport]:
-        """Forgets a settle that is on disk; what was not simply DONE is reported, and who died."""
+        """Forgets a confirmed settle; returns a report for each lease that was not DONE or whose
+        job died.
+        """
         settle = self._unconfirmed.pop(confirm.seq, None)
         if settle is None:
             return []  # a settle that was sent twice may be confirmed twice
@@ -140,8 +142,8 @@ def _leases(settle: pb.StreamSettle) -> list[tuple[int, int]]:
 
 
 def _newest(settle: pb.StreamSettle, newest: dict[int, int]) -> pb.StreamSettle:
-    """A job that was lost, leased again and settled again while nothing could be sent stands there
-    twice, which the server refuses. Only its newest lease can still count.
+    """Returns the settle with only the newest lease of each job. A job that was lost, leased again
+    and settled again while nothing could be sent is in it twice, which the server refuses.
     """
     kept = pb.StreamSettle(seq=settle.seq)
     for id_, delivery in zip(settle.ack_ids, settle.ack_deliveries, strict=True):
@@ -155,7 +157,7 @@ def _newest(settle: pb.StreamSettle, newest: dict[int, int]) -> pb.StreamSettle:
 
 
 def _report(settle: pb.StreamSettle, index: int, outcome: int) -> SettleReport | None:
-    """The item of a settle that an index means: packed ids first, then each kind of rows."""
+    """Returns the report for an index into a settle: packed ids first, then each kind of item."""
     if 0 <= index < len(settle.ack_ids):
         id_, delivery = settle.ack_ids[index], settle.ack_deliveries[index]
         return SettleReport(id_, delivery, SettleKind.ACK, known(SettleOutcome, outcome))
@@ -173,7 +175,7 @@ def _report(settle: pb.StreamSettle, index: int, outcome: int) -> SettleReport |
 
 
 def _death(settle: pb.StreamSettle, index: int) -> SettleReport | None:
-    """A job that is dead now, by the index of its fail."""
+    """Returns the report of a job that is dead now, by the index of its fail."""
     index -= len(settle.ack_ids) + len(settle.acks)
     if not 0 <= index < len(settle.fails):
         return None

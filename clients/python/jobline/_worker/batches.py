@@ -21,13 +21,13 @@ class _Batch(Generic[J]):
 
 
 class JobBatches(Generic[K, J]):
-    """One heap of jobs a batch handler."""
+    """Collects jobs per batch handler until a batch is full or due."""
 
     def __init__(self) -> None:
         self._batches: dict[K, _Batch[J]] = {}
 
     def add(self, now: float, key: K, job: J, *, size: int, wait: float) -> list[J] | None:
-        """Takes a job; returns the batch that it completes, if it does."""
+        """Adds a job; returns the batch that it completes, if any."""
         batch = self._batches.get(key)
         if batch is None:
             batch = self._batches[key] = _Batch(size, wait)
@@ -37,7 +37,7 @@ class JobBatches(Generic[K, J]):
         return self._take(batch) if len(batch.jobs) >= batch.size else None
 
     def due(self, now: float) -> list[tuple[K, list[J]]]:
-        """The batches whose first job has waited long enough."""
+        """Removes and returns the batches whose first job has waited long enough."""
         return [
             (key, self._take(batch))
             for key, batch in self._batches.items()
@@ -45,11 +45,11 @@ class JobBatches(Generic[K, J]):
         ]
 
     def next_deadline(self) -> float | None:
-        """When `due` has something."""
+        """Returns when the next batch is due."""
         return min((batch.due_at for batch in self._batches.values() if batch.jobs), default=None)
 
     def clear(self) -> None:
-        """Forgets everything; the session knows what is held."""
+        """Drops all jobs; the session knows which leases are held."""
         self._batches.clear()
 
     @staticmethod

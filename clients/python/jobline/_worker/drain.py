@@ -1,12 +1,12 @@
 """How a worker stops: finish, then cancel, then release. Pure.
 
     WORKING ── stop ─▶ FINISHING ── soft stop ─▶ CANCELLING ── hard stop ─▶ RELEASING
-                                                            ── said, or 5 s ─▶ STOPPED
+                                                            ── confirmed, or 5 s ─▶ STOPPED
 
-Each stage ends early when there is nothing left for it, and at once when somebody asks a second
-time. A polite stop never costs a job more than a kill does: what is running may finish, what is
-not started is given back at once, and what does not end is given back rather than left to its
-lease. A worker that may end by itself asks when it has had nothing to do for a while.
+Each stage ends early when nothing is left for it, and at once at another request to stop. A polite
+stop never costs a job more than a kill does: running jobs may finish, jobs that have not started
+are released at once, and jobs that do not end are released rather than left to their leases. A
+worker that may end by itself stops after it was idle for a while.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONFIRM_SECONDS_MAX = 5.0
 
 
 class Stage(IntEnum):
-    """Where a stop stands."""
+    """The stages of a stop."""
 
     WORKING = 0
     FINISHING = 1
@@ -30,7 +30,7 @@ class Stage(IntEnum):
 
 
 class Drain:
-    """The stages of one worker's stop, `soft_stop` and `hard_stop` seconds long."""
+    """The stages of one worker's stop: `soft_stop` and `hard_stop` seconds long."""
 
     def __init__(self, *, soft_stop: float, hard_stop: float) -> None:
         self._lengths = {
@@ -48,23 +48,23 @@ class Drain:
         self._finished = -1
 
     def request_stop(self) -> None:
-        """Somebody wants the worker to stop, or to stop sooner. Safe in a signal handler."""
+        """Requests the stop, or its next stage. Safe in a signal handler."""
         self._stops_requested += 1
 
     def stop_when_idle(self, limit: float) -> None:
-        """From now on the worker stops when it has had nothing to do for `limit` seconds. Raises
-        InvalidArgument for a time in which no job can come.
+        """Has the worker stop when it was idle for `limit` seconds. Raises InvalidArgument for a
+        time in which no job can come.
         """
         if not limit > 0:
             raise InvalidArgument(f"exit_when_idle is a time above 0 s, not {limit:g}")
         self._idle_limit = limit
 
     def check_idle(self, now: float, *, is_busy: bool, finished: int) -> float | None:
-        """Asks if nothing was to do for long enough; else seconds until that may be, None if it
-        never asks by itself.
+        """Requests the stop if the worker was idle for long enough. Returns the seconds until that
+        may be, None if it does not stop by itself.
 
         `is_busy`: there is a job at hand, or no connection. `finished`: how many jobs are done with
-        since the start: those that came and went between two looks were work too.
+        since the start: those that came and went between two checks were work too.
         """
         if self._idle_limit is None or self.stage is not Stage.WORKING:
             return None
@@ -78,7 +78,7 @@ class Drain:
         return 0.0
 
     def step(self, now: float, *, is_idle: bool, is_confirmed: bool) -> Stage | None:
-        """The stage that begins now, if one does; call again until it is None.
+        """Returns the stage that begins now, if one does; call again until it is None.
 
         `is_idle`: no handler runs. `is_confirmed`: the server knows all that was settled.
         """
@@ -94,7 +94,7 @@ class Drain:
         return self.stage
 
     def next_deadline(self) -> float | None:
-        """When the stage ends by itself."""
+        """Returns when the stage ends at the latest."""
         return self._ends_at
 
     def _is_over(self, now: float, *, is_idle: bool, is_confirmed: bool) -> bool:

@@ -14,7 +14,9 @@ from typing import Any
 
 
 class Isolated:
-    """Awaits a coroutine; `on_suspend` is called once, when it first has to wait for something."""
+    """Awaits a coroutine in a context of its own; calls `on_suspend` once, when it first has to
+    wait.
+    """
 
     __slots__ = ("_coroutine", "_on_suspend")
 

@@ -30,7 +30,7 @@ PLAIN_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 class ConnectionLog:
-    """Logs when a worker connects, loses its connection, and connects again."""
+    """Logs when a worker connects, loses its connection, and reconnects."""
 
     def __init__(
         self, target: str, opening: pb.StreamOpen, clock: Callable[[], float] = time.monotonic
@@ -43,7 +43,7 @@ class ConnectionLog:
         self._lost_at: float | None = None
 
     def opened(self, received: Received) -> None:
-        """The server has answered on a stream."""
+        """Logs that the server has replied on a stream."""
         if not self._was_connected:
             WORKER.info("connected to %s as %s; %s", self._target, self._who, self._queues)
         elif self._lost_at is not None:
@@ -53,12 +53,12 @@ class ConnectionLog:
         self._was_connected, self._lost_at = True, None
 
     def ended(self) -> None:
-        """The stream that was open has ended."""
+        """Notes that the open stream has ended."""
         if self._lost_at is None:
             self._lost_at = self._clock()
 
     def broke(self, error: JoblineError, pause: float, *, was_open: bool) -> None:
-        """There is no stream; the next try follows after `pause` seconds."""
+        """Logs a stream that broke or did not open; the next try follows after `pause` seconds."""
         what = "the connection to %s broke" if was_open else "cannot reach %s"
         why = reason_of(error)
         WORKER.warning(what + ", trying again in %.1f s: %s", self._target, pause, why)
@@ -86,8 +86,8 @@ def log_unhandled(queue: str, name: str, ready: int) -> None:
 
 
 def stopping(stage: Stage, running: int, seconds_left: float | None) -> None:
-    """Logs that the worker stops and has stopped, and between them what its handlers are given: a
-    stage in which none runs takes no time. Those that never end are logged with their stacks.
+    """Logs the beginning and the end of a stop, and how long running handlers have. Handlers that
+    never end are logged with their stacks.
     """
     handlers = f"{running:,} {'handler' if running == 1 else 'handlers'}"
     if stage is Stage.STOPPED:
@@ -109,25 +109,23 @@ def attempt_failed(job: LeasedJob, error: BaseException) -> None:
 
 
 def attempt_given_up(job: LeasedJob, why: str) -> None:
-    """Logs a failure that a handler reported by itself: there is no traceback."""
+    """Logs a failure that a handler reported by itself, without a traceback."""
     JOBS.warning("attempt %d of %s failed: %s", job.attempt, kind_of(job), why)
 
 
 def job_died(job_id: int, error: str) -> None:
-    """Logs that a job went to the dead letters, for good unless somebody retries it."""
+    """Logs that a job went to the dead letters."""
     JOBS.error("job %d is dead: %s", job_id, error or "no error was given")
 
 
 def kind_of(job: LeasedJob) -> str:
-    """A job as people find it again."""
+    """Returns how log lines name a job."""
     return f"job {job.id} ({job.queue}/{job.name})" if job.name else f"job {job.id} ({job.queue})"
 
 
 @contextmanager
 def plain_log() -> Iterator[None]:
-    """Logs to stderr where the program has not set up logging: a worker that says nothing looks
-    like one that does nothing.
-    """
+    """Logs to stderr if the program has not set up logging."""
     if LIBRARY.hasHandlers():
         yield
         return

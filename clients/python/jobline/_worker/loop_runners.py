@@ -61,7 +61,7 @@ class LoopRunners(Runners):
             self._start_one()
 
     async def stop(self) -> None:
-        """Ends the tasks; one whose handler does not heed its cancellation is left behind."""
+        """Cancels the tasks; one whose handler ignores the cancellation is left behind."""
         self._is_stopping = True
         for task in self._tasks:
             task.cancel()
@@ -69,19 +69,19 @@ class LoopRunners(Runners):
             await asyncio.wait(self._tasks, timeout=STOP_TIMEOUT)
 
     def put(self, work: Iterable[Work]) -> None:
-        """Takes work, on any thread."""
+        """Adds work. Safe on any thread."""
         self._backlog.extend(work)
         if not self._is_wake_due:
             self._is_wake_due = True
             self._loop.call_soon_threadsafe(self._handle_work)
 
     def clear(self) -> None:
-        """Forgets what has not started; the session knows what is held."""
+        """Drops what has not started; the session knows which leases are held."""
         self._backlog.clear()
 
     def replace(self, slot: Slot, contexts: tuple[Context, ...]) -> None:
-        """Starts another task in the place of one whose handler hangs on: as soon as the loop is
-        free, since only between steps of its tasks nothing ends or begins.
+        """Starts another task in place of a stuck one, as soon as the loop is free: only between
+        steps of its tasks nothing ends or begins.
         """
         self._loop.call_soon_threadsafe(self._replace, slot, contexts)
 
@@ -192,7 +192,7 @@ class LoopRunners(Runners):
     # ------------------------------------------------------------------ stopping a handler
 
     def _stop_soon(self, slot: TaskSlot, contexts: tuple[Context, ...]) -> None:
-        """Stops a handler, from any thread; that of a batch only when none of its jobs is left."""
+        """Stops a handler, from any thread; that of a batch when all its jobs are cancelled."""
         if slot.is_ended:
             self._loop.call_soon_threadsafe(self._stop, slot, contexts)
 
@@ -213,7 +213,7 @@ class LoopRunners(Runners):
         self._execution.settle_error(context, error)
 
     def _clear(self, slot: TaskSlot) -> None:
-        """The next handler starts with a clean task."""
+        """Cleans the slot for the next handler."""
         slot.contexts, slot.coroutine = (), None
         task = slot.task
         while task is not None and task.cancelling():

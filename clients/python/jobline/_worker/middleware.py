@@ -12,8 +12,8 @@ from jobline._context import Context
 class Middleware:
     """Base class; override one method or both. The first of a worker's list is the outermost.
 
-    It stands around each call of a handler. `contexts` are the jobs of that call: one, or those of
-    a batch. What `call_next` returns is what the handler returned (for a batch handler, its answers
+    It wraps each call of a handler. `contexts` are the jobs of that call: one, or those of a
+    batch. What `call_next` returns is what the handler returned (for a batch handler, its answers
     for all jobs), what it raises is the handler's error; return or raise something else to change
     the outcome. A payload that cannot be read fails before any middleware is called.
     """
@@ -21,11 +21,11 @@ class Middleware:
     async def around(
         self, contexts: Sequence[Context], call_next: Callable[[], Awaitable[Any]]
     ) -> Any:
-        """Around async handlers."""
+        """Wraps async handlers."""
         return await call_next()
 
     def around_plain(self, contexts: Sequence[Context], call_next: Callable[[], Any]) -> Any:
-        """Around plain handlers, in their thread."""
+        """Wraps plain handlers, in their thread."""
         return call_next()
 
 

@@ -21,7 +21,7 @@ LEFTOVER_SECONDS = 1.0
 
 
 def run_to_its_end(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Runs what `main` makes in an event loop of its own, as `asyncio.run` does."""
+    """Runs the coroutine of `main` in an event loop of its own, as `asyncio.run` does."""
     _refuse_beside_a_loop()
     loop = asyncio.new_event_loop()
     try:
@@ -37,7 +37,7 @@ def run_to_its_end(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def _refuse_beside_a_loop() -> None:
-    """Before anything has begun: the caller can still do it right."""
+    """Raises InvalidArgument if an event loop runs here."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -49,7 +49,7 @@ def _refuse_beside_a_loop() -> None:
 
 
 def _end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[None]) -> None:
-    """Ends what is left: `main` too, which has the time of its drain, if KeyboardInterrupt or
+    """Cancels what is left: `main` too, which has the time of its drain, if KeyboardInterrupt or
     SystemExit in another task has ended the loop before.
     """
     if not main.done():
@@ -65,14 +65,14 @@ def _end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[None]) -> None:
 
 
 def is_main_thread() -> bool:
-    """Whether signals can be handled here."""
+    """Returns whether signals can be handled here."""
     return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT call `stop`. Python's own handlers rather than the loop's: they run even
-    while a handler blocks the loop.
+    """Has SIGTERM and SIGINT call `stop`. Uses Python's own handlers rather than the loop's: they
+    run even while a handler blocks the loop.
     """
     if not is_main_thread():
         raise InvalidArgument(
@@ -91,9 +91,9 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """A signal wakes the loop. It may come to another thread, or in the very moment before the loop
-    begins to wait: Python would run its handler when something else wakes the loop, which may be
-    never. So the interpreter writes to a socket that the loop reads.
+    """Has a signal wake the loop. A signal may arrive in another thread, or at the moment before
+    the loop begins to wait: Python would run its handler when something else wakes the loop, which
+    may be never. So the interpreter writes to a socket that the loop reads.
     """
     woken, waker = socket.socketpair()
     with woken, waker:

@@ -41,7 +41,7 @@ class Route:
     wait: float = 0.0
 
     def decode(self, job: LeasedJob) -> Any:
-        """The job's payload as the handler's type. Raises CodecError."""
+        """Returns the job's payload as the handler's type. Raises CodecError."""
         return typed_json.decode_as(self.payload, job.payload, job.content_type)
 
 
@@ -55,7 +55,7 @@ class Routes:
         return iter(self._by_name.values())
 
     def add(self, route: Route) -> None:
-        """Takes a handler; two for the same name of a queue are refused."""
+        """Adds a handler; refuses a second one for the same queue and name."""
         key = (route.queue, route.name)
         if key in self._by_name:
             what = f"named {route.name!r}" if route.name else "without a name"
@@ -63,7 +63,7 @@ class Routes:
         self._by_name[key] = route
 
     def find(self, queue: str, name: str) -> Route | None:
-        """The handler of a job: by its name, else the one that takes any."""
+        """Returns the handler of a job: by its name, else the one for any name."""
         return self._by_name.get((queue, name)) or self._by_name.get((queue, ANY))
 
     def queues(self) -> list[str]:
@@ -71,7 +71,7 @@ class Routes:
         return list(dict.fromkeys(queue for queue, _ in self._by_name))
 
     def names(self) -> list[tuple[str, str]]:
-        """The (queue, name) pairs to tell the server; none means that it sends any name.
+        """Returns the (queue, name) pairs to announce; none means that the server sends any name.
 
         The server knows no "any" for a single queue, so a worker takes any name in all of its
         queues or in none. Raises InvalidArgument if it has handlers of both kinds.
@@ -97,8 +97,8 @@ def route_of(
     size: int = 0,
     wait: Seconds = 0,
 ) -> Route:
-    """The route of a function, which is looked at once: async or plain, with a context or
-    without, and of which payloads. Raises InvalidArgument for one that cannot be called.
+    """Returns the route of a function, which is inspected once: async or plain, with or without a
+    context, and its payload type. Raises InvalidArgument for one that cannot be called.
     """
     if not isinstance(name, str):
         refuse("name", f"must be {TEXT}, not {name!r}: a type is given as payload=")
@@ -123,7 +123,7 @@ def route_of(
 
 
 def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) -> Route:
-    """The route of a declared job; `function` runs instead of the declared one."""
+    """Returns the route of a declared job; `function` runs instead of the declared one."""
     given: object = job_type
     if not isinstance(given, JobType):
         raise InvalidArgument(
@@ -137,7 +137,7 @@ def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) 
 
 
 def weights_given(queues: Mapping[str, int] | Sequence[str] | None) -> dict[str, int]:
-    """The queues that a worker was told to take from, with their weights."""
+    """Returns the queues that a worker was configured with, and their weights."""
     if isinstance(queues, str) or not isinstance(queues, Iterable | None):
         raise InvalidArgument(f"queues is a list of names, or weights by name: [{queues!r}]")
     if not isinstance(queues, Mapping):
@@ -149,8 +149,8 @@ def weights_given(queues: Mapping[str, int] | Sequence[str] | None) -> dict[str,
 
 
 def weights_of(queues: Iterable[str], weights: dict[str, int]) -> list[tuple[str, int]]:
-    """Queues with their weights, 1 where none were given. Raises InvalidArgument for a queue that
-    has no handler.
+    """Returns queues with their weights, 1 by default. Raises InvalidArgument for a queue that has
+    no handler.
     """
     known = list(queues)
     strange = set(weights) - set(known)

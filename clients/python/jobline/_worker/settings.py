@@ -1,4 +1,4 @@
-"""What a worker is told where it is made: refused there, and not only when it runs."""
+"""The settings of a worker, checked where it is made and not only when it runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def settings_given(
     cancel_grace: Seconds,
     middleware: Iterable[Middleware],
 ) -> Settings:
-    """The settings of a worker. Raises InvalidArgument for what is out of bounds."""
+    """Returns the settings of a worker. Raises InvalidArgument for values out of bounds."""
     concurrency = number_given("concurrency", concurrency, minimum=1)
     if window is not None:
         window = number_given("window", window, minimum=0, maximum=WINDOW_MAX)
@@ -52,14 +52,14 @@ def settings_given(
 
 
 def lease_given(lease: Seconds | None) -> float | None:
-    """The lease that overrides the jobs' own, in seconds, or None."""
+    """Returns the lease that overrides the jobs' own, in seconds, or None."""
     if lease is None:
         return None
     return span_given("lease", lease, minimum=LEASE_SECONDS_MIN, maximum=LEASE_SECONDS_MAX)
 
 
 def lifespan_given(lifespan: T) -> T:
-    """What makes the context of a run, which is called when it begins."""
+    """Returns the lifespan function. Raises InvalidArgument for what cannot be called."""
     if not callable(lifespan):
         refuse(
             "lifespan",
@@ -72,7 +72,7 @@ def lifespan_given(lifespan: T) -> T:
 def describe(
     worker_id: str | None, version: str, labels: Mapping[str, str] | None
 ) -> pb.WorkerDescription:
-    """What operators see of a worker in this process."""
+    """Returns what operators see of a worker in this process."""
     host, pid = socket.gethostname(), os.getpid()
     return message_of(
         pb.WorkerDescription,

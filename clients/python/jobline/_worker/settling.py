@@ -1,4 +1,4 @@
-"""From what a handler returned or raised to what the server is told."""
+"""Settles jobs by what their handlers returned or raised."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from jobline.v1 import job_service_pb2 as pb
 
 logger = logging.getLogger("jobline.worker")
 
-# A job whose name nobody here handles: somebody else may, but not at once, or it would come back
-# at once.
+# Delay of a job whose name has no handler here. Another worker may have one; without the delay the
+# job would return at once.
 UNHANDLED_DELAY = 5.0
 # The server refuses a larger one, and with it the stream.
 RESULT_BYTES_MAX = 1 << 20
 
 
 def settle_value(session: SharedSession, context: Context, value: Any) -> None:
-    """A handler returned: its value is the job's result, unless it is an outcome. Raises
-    CodecError for a value that cannot be one.
+    """Settles a job by the value that its handler returned: a result or an outcome. Raises
+    CodecError for a value that cannot be a result.
     """
     if value is None:
         session.ack(context.job)
@@ -48,7 +48,7 @@ def _encode_result(value: Any) -> bytes:
 
 
 def settle_error(session: SharedSession, context: Context, error: BaseException) -> None:
-    """A handler raised."""
+    """Settles a job by the exception that its handler raised."""
     if isinstance(error, Outcome):
         settle_outcome(session, context, error)
     elif isinstance(error, asyncio.CancelledError) and context.cancelled:
@@ -59,7 +59,7 @@ def settle_error(session: SharedSession, context: Context, error: BaseException)
 
 
 def settle_outcome(session: SharedSession, context: Context, outcome: Outcome) -> None:
-    """A handler said what it wants."""
+    """Settles a job by the outcome that its handler returned or raised."""
     job = context.job
     if isinstance(outcome, Retry):
         wrong = outcome.error or outcome.__cause__ or outcome
@@ -80,7 +80,7 @@ def settle_outcome(session: SharedSession, context: Context, outcome: Outcome) -
 
 
 def _why(outcome: Cancel | Dead) -> JobError:
-    """The reason that a handler gave, and the exception that it raised the outcome from."""
+    """Returns the reason of an outcome, with the exception that it was raised from."""
     if outcome.__cause__ is None:
         return JobError(type(outcome).__name__, outcome.reason)
     cause = JobError.of(outcome.__cause__)
@@ -89,20 +89,20 @@ def _why(outcome: Cancel | Dead) -> JobError:
 
 
 def settle_stopped(session: SharedSession, context: Context) -> None:
-    """A handler ended because it was asked to."""
+    """Settles a job whose handler ended because it was asked to."""
     if context.cancel_reason is CancelReason.CANCELLED:
         session.settle(cancelled_fail(context.job))
     elif context.cancel_reason is CancelReason.STOPPING:
         session.settle(release_item(context.job, delay=None, why=ReleaseReason.INTERRUPTED))
-    # Otherwise the lease is somebody else's: there is nothing to say.
+    # Otherwise another worker has the lease: there is nothing to settle.
 
 
 def cancelled_fail(job: LeasedJob | tuple[int, int]) -> pb.FailItem:
-    """Confirms that a cancelled job does not run here."""
+    """Returns the settle that confirms the cancellation of a job."""
     return fail_item(job, None, then=FailAction.CANCEL)
 
 
 def release_unhandled(session: SharedSession, job: LeasedJob) -> None:
-    """Nobody here handles a job of this name."""
+    """Releases a job whose name has no handler here."""
     logger.warning("no handler for job %d of %s/%s: given back", job.id, job.queue, job.name)
     session.settle(release_item(job, delay=UNHANDLED_DELAY, why=ReleaseReason.UNHANDLED))

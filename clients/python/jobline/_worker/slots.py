@@ -1,9 +1,8 @@
-"""Slots: the places where handlers run, one at a time each, and what becomes of a place whose
-handler hangs on after its end.
+"""Slots: the places where handlers run, one at a time, and the replacement of stuck handlers.
 
-A handler cannot be killed, neither a thread nor a task that swallows its cancellation. So its place
-is given to a successor, it is counted as stuck until it ends by itself, and what it says then is
-dropped. How a handler is run is the matter of the two kinds of `Runners`.
+A handler cannot be killed, neither a thread nor a task that swallows its cancellation. So a
+successor takes its slot, it counts as stuck until it ends by itself, and what it returns then is
+dropped. The two kinds of `Runners` decide how handlers run.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ class Slot:
 
     @property
     def is_ended(self) -> bool:
-        """A handler runs here, and all of its jobs were taken from it."""
+        """Whether a handler runs here and all of its jobs were cancelled."""
         contexts = self.contexts
         return bool(contexts) and all(context.cancelled for context in contexts)
 
     def stack(self) -> str:
-        """Where the handler is right now. Callable from any thread."""
+        """Returns the stack of the handler. Safe on any thread."""
         coroutine = self.coroutine
         if coroutine is not None and not getattr(coroutine, "cr_running", True):
             frames: Iterable[FrameType] = _frames_of(coroutine)
@@ -53,7 +52,7 @@ class Slot:
 
 
 def _frames_of(awaited: Any) -> Iterator[FrameType]:
-    """The frames of a coroutine that waits, outermost first."""
+    """Yields the frames of a coroutine that waits, outermost first."""
     while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
         if frame is not None:
@@ -62,7 +61,7 @@ def _frames_of(awaited: Any) -> Iterator[FrameType]:
 
 
 def _frames_below(frame: FrameType | None) -> list[FrameType]:
-    """The frames of a thread, outermost first."""
+    """Returns the frames of a thread, outermost first."""
     frames = []
     while frame is not None:
         frames.append(frame)
@@ -71,7 +70,7 @@ def _frames_below(frame: FrameType | None) -> list[FrameType]:
 
 
 class Runners(ABC):
-    """All slots of one kind. `stuck` has those whose handlers hang on after their end."""
+    """All slots of one kind. `stuck` has those whose handlers ran on after their grace period."""
 
     def __init__(self, execution: Execution, size: int) -> None:
         self._execution = execution
@@ -81,20 +80,20 @@ class Runners(ABC):
 
     @abstractmethod
     def put(self, work: Iterable[Work]) -> None:
-        """Takes work, on any thread."""
+        """Adds work. Safe on any thread."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Forgets what has not started; the session knows what is held."""
+        """Drops what has not started; the session knows which leases are held."""
 
     @abstractmethod
     def replace(self, slot: Slot, contexts: tuple[Context, ...]) -> None:
-        """Gives the place of a handler that hangs on to a successor, on any thread; nothing happens
-        if that handler, known by its `contexts`, has ended meanwhile.
+        """Replaces the slot of a stuck handler. Safe on any thread; does nothing if that handler,
+        known by its `contexts`, has ended meanwhile.
         """
 
     def _give_up(self, slot: Slot, contexts: tuple[Context, ...]) -> bool:
-        """Books a handler as stuck. True: it needs a successor."""
+        """Counts a handler as stuck. Returns True if it needs a successor."""
         if slot.is_replaced or slot.contexts is not contexts:
             return False
         if len(self.stuck) >= self._size:
@@ -113,6 +112,6 @@ class Runners(ABC):
         return True
 
     def _take_back(self, slot: Slot) -> None:
-        """A stuck handler has ended after all."""
+        """Counts a stuck handler as ended."""
         self.stuck.discard(slot)
         logger.warning("%s has ended at last; what it said is dropped", slot.name)

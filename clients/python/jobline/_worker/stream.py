@@ -1,9 +1,9 @@
-"""The stream's shell: one call at a time, opened again when it breaks.
+"""`Stream`: keeps one call open at a time, and opens another when it breaks.
 
-Blocking gRPC, on a thread of its own: the reader is the only one who reads a call, gRPC's thread
-the only one who writes it (it pulls frames from a `Writer`). A call ends in this order: the writer
-is told, the call is cancelled, the reader has left it, the channel is closed. Each call has a
-channel of its own, so that a new stream never inherits a dead connection.
+Blocking gRPC on a thread of its own. Only that thread reads a call, and only gRPC's thread writes
+it (it pulls frames from a `Writer`). A call ends in this order: the writer is closed, the call is
+cancelled, the reader leaves it, the channel is closed. Each call has a channel of its own, so that
+a new stream never inherits a dead connection.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _FATAL = (
     errors.Unauthenticated,
 )
 
-# Refusals of something on an open stream: said again, it would be refused again.
+# Refusals of something on an open stream: sent again, it would be refused again.
 _MISTAKES = (errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server is, and what it is told with each call."""
+    """The server's address, and the metadata of each call."""
 
     target: str
     credentials: grpc.ChannelCredentials | None
@@ -60,8 +60,8 @@ class Address:
 
 
 class Writer:
-    """The frames of one call, for gRPC's thread to pull; its end half-closes the call. `failure` is
-    what went wrong here, which gRPC would tell as a call that nobody has answered.
+    """Yields the frames of one call to gRPC's thread; its end half-closes the call. `failure` is
+    the exception raised here, which gRPC would report as a call without a reply.
     """
 
     def __init__(self, session: SharedSession, wakeup: Wakeup) -> None:
@@ -94,7 +94,7 @@ class Writer:
         raise StopIteration
 
     def close(self) -> None:
-        """No more frames, wherever its thread is."""
+        """Ends the frames, whichever thread waits for them."""
         self._is_closed = True
         self._wakeup.set()
 
@@ -128,19 +128,17 @@ class Stream:
 
     @property
     def is_calling(self) -> bool:
-        """There is a call, open or opening."""
+        """Whether a call is open or opening."""
         return self._call is not None
 
     def hang_up(self) -> None:
-        """Ends the call that is open, if one is; another one follows."""
+        """Cancels the current call, if any; another one follows."""
         with self._lock:
             if self._call is not None:
                 self._call.cancel()
 
     def stop(self) -> None:
-        """Ends the call, and opens no other. Returns when the thread has ended, in any case
-        soon.
-        """
+        """Cancels the call and opens no other. Waits up to 5 seconds for the thread to end."""
         self._stopping.set()
         self.hang_up()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
@@ -176,7 +174,7 @@ class Stream:
             self._ended(failure)
 
     def _pause(self, error: JoblineError | None, tries: int) -> None:
-        """Waits before the next stream, as long as the server or the number of tries says."""
+        """Waits before the next stream, as the server or the number of tries demands."""
         if self._stopping.is_set() or self._session.is_over:
             return
         pause = RECONNECT.after(max(tries, 1), random.random)
@@ -188,7 +186,7 @@ class Stream:
         self._stopping.wait(pause)
 
     def _one_call(self) -> JoblineError | None:
-        """Opens a stream and reads it to its end; the error that ended it, if one did."""
+        """Opens a stream and reads it to its end; returns the error that ended it, if any."""
         channel = open_channel(self._address.target, self._address.credentials, own_connection=True)
         writer = Writer(self._session, self._session.connect())
         try:
@@ -227,9 +225,9 @@ class Stream:
                 return
 
     def _may_move(self, goaway: Goaway) -> bool:
-        """Whether to leave before the server ends the stream. One that stays (no delay) takes the
-        session up again at once, leases and all; one that leaves is told first how everything
-        ended.
+        """Returns whether to leave before the server ends the stream. A worker that stays (no
+        delay) resumes the session at once, leases and all; one that leaves waits for its confirms
+        first.
         """
         return (
             goaway.retry_delay == 0 or self._session.is_confirmed or time.time() >= goaway.close_at

@@ -19,8 +19,8 @@ from jobline._worker.slots import Runners, Slot
 
 
 class ThreadRunners(Runners):
-    """Daemon threads: one that does not heed the end of the worker does not hold up the end of the
-    process.
+    """Runs handlers on daemon threads: a thread that ignores the end of the worker does not delay
+    the end of the process.
     """
 
     def __init__(self, execution: Execution, threads: int) -> None:
@@ -35,23 +35,23 @@ class ThreadRunners(Runners):
             self._start_one()
 
     def stop(self) -> None:
-        """Ends the threads, each after the handler that it runs."""
+        """Ends the threads, each after its current handler."""
         for _ in range(self._size):
             self._backlog.put(None)
 
     def put(self, work: Iterable[Work]) -> None:
-        """Takes work, on any thread."""
+        """Adds work. Safe on any thread."""
         for entry in work:
             self._backlog.put(entry)
 
     def clear(self) -> None:
-        """Forgets what has not started; the session knows what is held."""
+        """Drops what has not started; the session knows which leases are held."""
         with suppress(Empty):
             while True:
                 self._backlog.get_nowait()
 
     def replace(self, slot: Slot, contexts: tuple[Context, ...]) -> None:
-        """Starts another thread in the place of one whose handler hangs on."""
+        """Starts another thread in place of a stuck one."""
         with self._lock:
             if self._give_up(slot, contexts):
                 self._start_one()

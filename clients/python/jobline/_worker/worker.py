@@ -69,14 +69,14 @@ class Worker(NeverPickled):
       for the last words they should fit the time before a SIGKILL.
     - `cancel_grace`: seconds that a handler has to stop when its job was cancelled or its lease is
       lost (30). One that does not is logged with its stack and counted as `stats.stuck`; another
-      takes its place, and what it says at last is dropped.
+      takes its slot, and its outcome is dropped.
     - `middleware`: around each call of a handler, the first outermost. `lifespan`: makes
       `context.state`.
 
     Raises InvalidArgument for numbers out of bounds.
     """
 
-    def __init__(  # noqa: PLR0913  # one keyword for each thing that can be said about a worker
+    def __init__(  # noqa: PLR0913  # one keyword for each setting of a worker
         self,
         target: str | None = None,
         jobs: Iterable[JobType[Any, Any]] = (),
@@ -114,9 +114,9 @@ class Worker(NeverPickled):
         self._routes = Routes()
         self._lease = lease_given(lease)
         self._weights = weights_given(queues)
-        # Said when it runs: that may be in a child of this process.
+        # Called when it runs: that may be in a child of this process.
         self._describe = partial(describe, id, version, labels)
-        self._describe()  # refuses what cannot be said
+        self._describe()  # raises for values that no message holds
         self._lifespan = lifespan_given(lifespan)
         self._worker_run: WorkerRun | None = None
         self._has_served = False
@@ -142,7 +142,7 @@ class Worker(NeverPickled):
         `name`: default "", jobs without one; `ANY` takes every name of the queue that no other
         handler takes. `payload`: the type to read payloads as; default: the annotation of the
         first argument, and without one JSON where the content type says so, else bytes. Attempts,
-        backoff and lease are not said here: options travel with the push.
+        backoff and lease are not set here: options are part of the push.
 
         Raises InvalidArgument as `add` does, for a function with other arguments, and for a queue
         that is not among the worker's `queues`.
@@ -168,8 +168,8 @@ class Worker(NeverPickled):
 
         It gets up to `size` `BatchItem`s (default 100), at the latest `wait` seconds after the
         first (default 0.05), and returns a sequence, one answer for each in their order, or a
-        mapping by id: its result (None is one), an exception, or an outcome. A job it says nothing
-        about is failed, and all are if a sequence has another length. What it raises fails all.
+        mapping by id: its result (None is one), an exception, or an outcome. A job without
+        an answer fails, and all fail if a sequence has another length. What it raises fails all.
         Payloads are read as `handler` reads them; the annotation is that of the items, such as
         `list[BatchItem[int]]`.
         """
@@ -246,7 +246,7 @@ class Worker(NeverPickled):
         Returns at once; `serve` and `run` return when it is done. Safe on any thread and in a
         signal handler.
         """
-        self._drain.request_stop()  # where it stays, if there is nobody yet who looks
+        self._drain.request_stop()  # kept for a worker that has not started
         if self._worker_run is not None:
             self._worker_run.wake()
 

@@ -29,7 +29,7 @@ from jobline.v1 import job_service_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a worker was told. `window` None: it follows the work. Times are in seconds."""
+    """Settings of a worker. `window` None: it follows the work. Times are in seconds."""
 
     address: Address
     concurrency: int
@@ -44,7 +44,7 @@ class Settings:
 class WorkerStats:
     """What a worker has done since it started, and what it is doing.
 
-    - `done`, `failed`, `released`: jobs by what was told to the server; those that are cancelled
+    - `done`, `failed`, `released`: jobs by how they were settled; those that are cancelled
       count as failed, those that are snoozed as released.
     - `lost`: outcomes that came too late, because the lease was lost.
     - `running`: jobs whose handlers run. `stuck`: handlers that hang on beside them, after their
@@ -138,7 +138,7 @@ class WorkerRun:
         self._supervisor.start()
 
     def stats(self) -> WorkerStats:
-        """What it has done, and what it is doing."""
+        """Returns what the worker has done and is doing."""
         counts, running = self._session.counts, len(self._execution.running)
         return WorkerStats(
             done=counts.done,
