@@ -57,8 +57,7 @@ def counters_add_up(shard: Shard) -> str:
     for job in shard.jobs.values():
         found[job.queue.name, job.state] += 1
     for lot in shard.lots.lots.values():
-        state = JobState.SCHEDULED if lot.run_at_ms else JobState.READY
-        found[lot.queue.name, state] += lot.waiting()
+        found[lot.queue.name, lot.state] += lot.waiting()
         found[lot.queue.name, JobState.ACTIVE] += lot.remaining - lot.waiting()
     for name, queue in shard.queues.items():
         counts = {state.name: queue.counts[state] for state in LIVE_STATES}

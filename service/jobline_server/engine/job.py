@@ -62,13 +62,19 @@ class Job:
     )
 
     def __init__(
-        self, job_id: int, queue: Queue, options: JobOptions, payload: bytes, pushed_ms: int
+        self,
+        job_id: int,
+        queue: Queue,
+        options: JobOptions,
+        payload: bytes,
+        pushed_ms: int,
+        state: JobState = _READY,
     ) -> None:
         self.id = job_id
         self.queue = queue
         self.options = options
         self.payload = payload
-        self.state = _READY
+        self.state = state
         self.pushed_ms = pushed_ms
         self.run_at_ms = 0
         self.attempts = 0

@@ -193,7 +193,7 @@ class ShardState:
             return _ACTIVE if lease.is_open(index) else None
         if not lot.is_waiting(index):
             return None
-        return _SCHEDULED if lot.run_at_ms else _READY
+        return lot.state
 
     def first_delivery(self) -> int:
         """The counter of a job's first lease in this epoch, above those of all earlier epochs."""

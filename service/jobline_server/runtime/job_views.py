@@ -56,7 +56,7 @@ def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
     active = lease is not None and lease.is_open(index)
     if not active and not lot.is_waiting(index):
         return None
-    waiting = JobState.SCHEDULED if lot.run_at_ms else JobState.READY
+    waiting = lot.state
     view = JobView(
         id=lot.first_id + index,
         queue=lot.queue.name,

@@ -81,7 +81,7 @@ def test_nothing_but_the_head_of_a_lane_goes_out(world):
     lease(world, (first, 1), (second, 1))
     with pytest.raises(IllegalMove, match=f"job {lot + 1} is not at the head"):
         lease(world, (lot + 1, 1))
-    with pytest.raises(IllegalMove, match=f"job {first} is not at the head"):
+    with pytest.raises(IllegalMove, match=f"job {first} in ACTIVE cannot be leased"):
         lease(world, (first, 1))
 
 

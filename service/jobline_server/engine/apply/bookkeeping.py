@@ -191,7 +191,7 @@ def _split(shard: ShardState, lot: Lot, index: int) -> Job:
         settle_member(lease, index)
         job.holder.add(job, job.id, 1, len(job.payload))
     elif lot.is_waiting(index) and lot.run_at_ms:
-        job.state = _SCHEDULED
+        job.state = lot.state
         job.run_at_ms = lot.run_at_ms
         lot.remove(index)
     else:

@@ -70,8 +70,10 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
 
 def _drop_singles(shard: ShardState, jobs: list[Job]) -> None:
     for group in alike(jobs) if jobs else ():
+        after(group[0].state, Move.DELETED, group[0].id)
         leave_state(shard, group[0].queue, group)
         for job in group:
+            # What is deleted has no state; with any but READY the lane that it lies in skips it.
             job.state = JobState.STALE
         drop_jobs(shard, group[0].queue, group)
 

@@ -107,7 +107,7 @@ def _complete_members(
 ) -> None:
     """Members of one run completed. Those that left a result end as jobs of their own."""
     lot = lease.lot
-    queue, state = lot.queue, JobState.COMPLETED
+    queue, state = lot.queue, live(JobState.ACTIVE, Move.COMPLETED, starts[0])
     total, payload_bytes = settle_members(lease, starts, counts)
     kept = _is_kept(queue, lot, state)
     if results:
@@ -253,8 +253,8 @@ def apply_jobs_cancelled(shard: ShardState, fact: JobsCancelled, _offset: int) -
 def _cancel_members(shard: ShardState, first_id: int, count: int, at_ms: int) -> None:
     """Waiting members of a lot were cancelled."""
     lot = leave_lot(shard, first_id, count, Move.CANCELLED)
-    before = JobState.SCHEDULED if lot.run_at_ms else JobState.READY
-    queue, state = lot.queue, JobState.CANCELLED
+    before = lot.state
+    queue, state = lot.queue, live(before, Move.CANCELLED, first_id)
     kept = _is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
     ended = RunsEnded(lot, state, [first_id], [count], at_ms, 0, "", kept, before)
@@ -270,12 +270,12 @@ def leave_lot(shard: ShardState, first_id: int, count: int, move: Move) -> Lot:
     index = first_id - lot.first_id
     if not all(lot.is_waiting(i) for i in range(index, index + count)):
         raise IllegalMove(f"jobs from {first_id} on do not wait")
-    after(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
+    after(lot.state, move, first_id)
     lot.remove(index, count)
-    if lot.run_at_ms:
-        lot.queue.counts[JobState.SCHEDULED] -= count
-    else:
+    if lot.state is JobState.READY:
         lot.queue.leave(lot, count)
+    else:
+        lot.queue.counts[lot.state] -= count
     return lot
 
 

@@ -42,8 +42,8 @@ from jobline_server.engine.values import (
 
 # Looking a member up on its enum is dear before Python 3.12.
 _READY = JobState.READY
-_ACTIVE = JobState.ACTIVE
 _SCHEDULED = JobState.SCHEDULED
+_LEASED = Move.LEASED
 _FAILED, _FAILED_RETRY_NOW = Move.FAILED, Move.FAILED_RETRY_NOW
 _ATTEMPT_FAILED = AttemptOutcome.FAILED
 _RETRY = LeaseReason.RETRY
@@ -78,6 +78,7 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     if lot is None:
         raise IllegalMove(f"lot of {first_id} is not live")
     queue = lot.queue
+    live(lot.state, _LEASED, first_id)
     lane = queue.lane_of(lot)
     index = first_id - lot.first_id
     if lane.head() is not lot or lot.cursor != index:
@@ -112,6 +113,7 @@ def _lease_jobs(
     """
     queue, at_ms = jobs[0].queue, fact.at_ms
     leases = holder.leases
+    active = live(_READY, _LEASED, jobs[0].id)
     lanes: list[Lane] = []
     options: JobOptions | None = None
     sizes = [len(job.payload) for job in jobs]
@@ -128,11 +130,13 @@ def _lease_jobs(
         if not items or items[0] is not job:
             lane.head()
             items = lane.items
-        if job.state is not _READY or not items or items[0] is not job:
+        if job.state is not _READY:
+            live(job.state, _LEASED, job.id)
+        if not items or items[0] is not job:
             raise IllegalMove(f"job {job.id} is not at the head of its lane")
         items.popleft()
         lane.ready -= 1
-        job.state = _ACTIVE
+        job.state = active
         job.delivery = delivery
         job.lease_ms = lease_ms
         job.leased_ms = at_ms

@@ -25,12 +25,14 @@ from jobline_server.engine.values import JobState, LeaseReason
 
 # Looking a member up on its enum is dear before Python 3.12.
 _READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
+_PUSHED, _FOR_LATER = Move.PUSHED, Move.PUSHED_FOR_LATER
 
 
 def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
     """Plain jobs become one lot."""
     queue = shard.queues[fact.queue]
     count = len(fact.payloads)
+    state = live(None, _FOR_LATER if fact.run_at_ms else _PUSHED, fact.first_id)
     lot = Lot(
         fact.first_id,
         queue,
@@ -39,6 +41,7 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
         pushed_ms=fact.at_ms,
         run_at_ms=fact.run_at_ms,
     )
+    lot.state = state
     lot.offset = offset
     lot.volatile = fact.volatile
     shard.use_ids(fact.first_id, count)
@@ -48,7 +51,7 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
     shard.load.payload_bytes += payload_bytes
     queue.payload_bytes += payload_bytes
     queue.pushed_total += count
-    if fact.run_at_ms:
+    if state is _SCHEDULED:
         queue.counts[_SCHEDULED] += count
         shard.schedule(fact.run_at_ms, lot.first_id)
     else:
@@ -65,6 +68,7 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
 
 def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
     """Jobs with something of their own become objects."""
+    state = live(None, _PUSHED, fact.first_id)
     queue = shard.queues[fact.queue]
     count = len(fact.payloads)
     shard.use_ids(fact.first_id, count)
@@ -73,7 +77,7 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
     options = fact.options * count if len(fact.options) == 1 else fact.options
     at_ms = fact.at_ms
     jobs = [
-        Job(job_id, queue, own, payload, at_ms)
+        Job(job_id, queue, own, payload, at_ms, state)
         for job_id, own, payload in zip(ids, options, fact.payloads, strict=True)
     ]
     add_jobs(shard, queue, jobs)
@@ -97,14 +101,15 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
 def _put_off(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
     """New jobs with a time of their own wait for it; returns the others."""
     ready: list[Job] = []
+    state = live(None, _FOR_LATER, jobs[0].id)
     for job, due_ms in zip(jobs, run_at_ms, strict=True):
         if due_ms:
-            job.state = JobState.SCHEDULED
+            job.state = state
             job.run_at_ms = due_ms
             shard.schedule(due_ms, job.id)
         else:
             ready.append(job)
-    jobs[0].queue.counts[_SCHEDULED] += len(jobs) - len(ready)
+    jobs[0].queue.counts[state] += len(jobs) - len(ready)
     return ready
 
 
@@ -171,9 +176,8 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
     runs: list[tuple[int, int]] = []
     for first_id in fact.lots:
         lot = shard.lots.lots[first_id]
-        live(JobState.SCHEDULED if lot.run_at_ms else JobState.READY, move, first_id)
+        lot.state = live(lot.state, move, first_id)
         lot.run_at_ms = 0
-        lot.state = JobState.READY
         lot.ready_ms = fact.at_ms
         lot.offset = 0 if lot.volatile else offset
         lot.order = shard.tail_order()

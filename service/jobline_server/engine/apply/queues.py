@@ -12,6 +12,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
+from jobline_server.engine.states import Move, after
 from jobline_server.engine.values import JobState, RevokeReason
 
 
@@ -46,19 +47,21 @@ def apply_queue_resumed(shard: ShardState, fact: QueueResumed, _offset: int) -> 
 def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> None:
     """A queue goes with all that is in it; workers of active jobs are told."""
     queue = shard.queues.pop(fact.queue)
-    live: list[tuple[int, int]] = []
+    gone: list[tuple[int, int]] = []
     shard.load.active_jobs -= queue.counts[JobState.ACTIVE]
     if queue.live():
         items = [item for found in items_from(shard, queue, 0, BLOCK_IDS) for item in found]
         for item in items:
             if isinstance(item, Job):
-                live.append((item.id, 1))
+                after(item.state, Move.DELETED, item.id)
+                gone.append((item.id, 1))
                 _drop_job(shard, item)
             else:
-                live += item.live_runs()
+                after(item.state, Move.DELETED, item.first_id)
+                gone += item.live_runs()
                 _drop_lot(shard, item)
         shard.unschedule(sum([1 for item in items if item.run_at_ms]))
-    shard.effects.append(QueueGone(fact.queue, fact.at_ms, live))
+    shard.effects.append(QueueGone(fact.queue, fact.at_ms, gone))
     shard.changes.queues.discard(fact.queue)
     if queue.stored:
         shard.changes.deleted_queues.append(queue.number)
@@ -76,6 +79,7 @@ def _drop_job(shard: ShardState, job: Job) -> None:
 
 def _drop_lot(shard: ShardState, lot: Lot) -> None:
     for lease in lot.leases:
+        after(JobState.ACTIVE, Move.DELETED, lot.first_id + lease.start)
         _revoke(shard, lease)
     shard.load.live_jobs -= lot.remaining
     shard.load.payload_bytes -= lot.bytes_left()

@@ -78,7 +78,7 @@ def member_runs(lot: Lot, wanted: JobFilter, after: int) -> Iterator[range]:
     if wanted.error_type or wanted.error_contains:
         # Who has failed is no member of a lot any more.
         return
-    waiting = JobState.SCHEDULED if lot.run_at_ms else JobState.READY
+    waiting = lot.state
     start, stop = max(after + 1 - lot.first_id, 0), len(lot.payloads)
     if wanted.states and JobState.ACTIVE not in wanted.states:
         start = max(start, lot.cursor)
