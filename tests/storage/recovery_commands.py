@@ -30,8 +30,7 @@ from jobline_server.engine.decide.admin import (
     decide_retry,
     decide_stale,
 )
-from jobline_server.engine.decide.expiry import resume
-from jobline_server.engine.decide.lease import arm, decide_lease
+from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import (
     decide_delete_queue,
@@ -40,9 +39,9 @@ from jobline_server.engine.decide.queues import (
     decide_update_queue,
 )
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
-from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -170,15 +169,15 @@ class CommandRules(RuleBasedStateMachine):
             names=names,
             lease_ms=lease_ms,
         )
-        arm(self.shard, holder)
+        self.shard.clocks.arm(holder)
         self._check_leased(leased)
 
     def _holder(self, session: str) -> Holder:
         if not session:
             return Holder("puller", "")
-        holder = self.shard.session_holder(session, f"worker {session}")
+        holder = self.shard.clocks.holder_of(session, f"worker {session}")
         if holder.disconnected_ms is not None:
-            resume(self.shard, self.now, holder)
+            self.shard.clocks.resume(self.now, holder)
         return holder
 
     def _check_leased(self, leased: Leased) -> None:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from jobline_server.engine import limits
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, RunsEnded
-from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.image import image_of
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
 from jobline_server.engine.values import EndReason, JobState, Now

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jobline_server.engine import entries, values
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.records import JobRecord
 from tests.storage.call_strategies import calls
 
 Any_ = st.SearchStrategy[Any]
@@ -80,7 +81,7 @@ attempts = st.builds(
     version=text,
 )
 records = st.builds(
-    entries.JobRecord,
+    JobRecord,
     id=ids,
     queue=text,
     options=job_options,

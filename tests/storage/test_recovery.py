@@ -10,7 +10,7 @@ from jobline_server.engine import invariants, limits
 from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting
-from jobline_server.engine.decide.lease import arm, decide_lease
+from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.entries import JobsCompleted
@@ -50,7 +50,7 @@ def lease(world, max_jobs, session="", queue="q"):
     """(id, delivery) of jobs from the front."""
     world.commit()
     shard = world.shard
-    holder = shard.session_holder(session or "s", "w")
+    holder = shard.clocks.holder_of(session or "s", "w")
     leased = decide_lease(
         shard,
         world.now,
@@ -61,7 +61,7 @@ def lease(world, max_jobs, session="", queue="q"):
         names=None,
         lease_ms=0,
     )
-    arm(shard, holder)
+    shard.clocks.arm(holder)
     found = [(job.id, job.delivery) for job in leased.jobs]
     for one in leased.runs:
         found += [(one.first_id + index, one.delivery) for index in range(len(one.payloads))]
@@ -239,7 +239,7 @@ def test_leases_of_a_session_are_in_one_hand_again(world):
     lease(world, 1, session="one")
     world.commit()
     world.crash(ops_kept=0)
-    holder = world.shard.holders["one"]
+    holder = world.shard.clocks.holders["one"]
     assert (holder.worker, holder.in_flight.jobs, len(holder.leases)) == ("w", 3, 2)
 
 
@@ -248,7 +248,7 @@ def test_session_without_leases_is_forgotten(world):
     ack(world, lease(world, 1, session="one"))
     world.commit()
     world.crash(ops_kept=0)
-    assert world.shard.holders == {}
+    assert world.shard.clocks.holders == {}
 
 
 def test_hand_out_that_was_lost_shares_its_number_with_no_later_one(world):

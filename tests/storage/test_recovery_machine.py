@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from jobline_server.engine import invariants
-from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_delete_queue
 from jobline_server.engine.image import counting_at, image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
@@ -45,9 +44,9 @@ class RecoveryMachine(CommandRules):
 
     @rule(session=sessions, grace_ms=st.sampled_from([0, 15_000]))
     def lose_stream(self, session, grace_ms):
-        holder = self.shard.holders.get(session)
+        holder = self.shard.clocks.holders.get(session)
         if holder is not None and holder.disconnected_ms is None:
-            disconnect(self.shard, self.now, holder, grace_ms=grace_ms)
+            self.shard.clocks.disconnect(self.now, holder, grace_ms=grace_ms)
 
     @rule(queue=queues, what=st.sampled_from(["retry", "stale", "delete"]), again=st.booleans())
     def change_what_a_deleted_queue_left(self, queue, what, again):

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import EndReason, JobError, JobState
 
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import (
-    Attempt,
     EndReason,
     JobError,
     JobOptions,
     JobState,
-    LeaseReason,
     QueueSettings,
     ReleaseReason,
 )
@@ -191,32 +190,6 @@ class CancelRequested:
     at_ms: int
     queue: str
     ids: list[int]
-
-
-@dataclass(slots=True)
-class JobRecord:
-    """A job as it is written down whole: in the finished file, and when it comes back."""
-
-    id: int
-    queue: str
-    options: JobOptions
-    payload: bytes
-    pushed_ms: int
-    job_key: str = ""
-    attempts: int = 0
-    stalls: int = 0
-    releases: int = 0
-    delivery: int = 0
-    history: tuple[Attempt, ...] = ()
-    worker_checkpoint: bytes = b""
-    progress: float = 0.0
-    progress_message: str = ""
-    worker: str = ""
-    ended_ms: int = 0
-    reason: EndReason = EndReason.NONE
-    result: bytes = b""
-    error: JobError | None = None
-    lease_reason: LeaseReason = LeaseReason.FIRST
 
 
 @dataclass(slots=True)

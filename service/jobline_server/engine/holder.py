@@ -94,6 +94,10 @@ class Holder:
         self.in_flight.payload_bytes += payload_bytes
         self.lease_ms_min = min(self.lease_ms_min, lease.lease_ms)
 
+    def hear(self, mono_ms: int) -> None:
+        """Notes that the worker sent something: all leases run their length from now."""
+        self.last_seen_ms = mono_ms
+
     def settle(self, jobs: int, payload_bytes: int) -> None:
         """Jobs of a lease are settled: their place in the window is free."""
         self.in_flight.settle(jobs, payload_bytes)

@@ -159,14 +159,14 @@ def sessions_are_known(shard: Shard) -> str:
     holders = [job.holder for job in shard.jobs.values() if job.holder is not None]
     holders += [lease.holder for lot in shard.lots.lots.values() for lease in lot.leases]
     for holder in holders:
-        if holder.session_id and shard.holders.get(holder.session_id) is not holder:
+        if holder.session_id and shard.clocks.holders.get(holder.session_id) is not holder:
             return f"session {holder.session_id} holds leases and is forgotten"
     return ""
 
 
 def windows_are_what_is_held(shard: Shard) -> str:
     """G8: what a holder counts as unfinished is what it holds (one shard alone is checked)."""
-    for holder in shard.holders.values():
+    for holder in shard.clocks.holders.values():
         held = [lease.unfinished() for lease in holder.leases.values()]
         jobs, payload_bytes = sum(count for count, _ in held), sum(size for _, size in held)
         if jobs > holder.in_flight.jobs:

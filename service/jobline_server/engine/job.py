@@ -4,9 +4,9 @@ something of its own. All others live in lots and have no object.
 
 from __future__ import annotations
 
-from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseReason
 
 
@@ -111,6 +111,10 @@ class Job:
     def payload_bytes_max(self) -> int:
         """Bytes of its payload."""
         return len(self.payload)
+
+    def renew(self, mono_ms: int) -> None:
+        """Gives its lease the full time again."""
+        self.deadline_ms = mono_ms + self.lease_ms
 
     def unfinished(self) -> tuple[int, int]:
         """Itself and its payload bytes, as a lease of one."""

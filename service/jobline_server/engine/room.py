@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.state import Load, ShardState
 
 # Consumers go on, so another try makes sense soon.

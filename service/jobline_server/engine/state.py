@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 from jobline_server.engine import limits
+from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
-from jobline_server.engine.holder import Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
-from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
@@ -106,12 +106,8 @@ class ShardState:
         # ----
         self.volatile_producers = ProducerTable(writes=False)
         self.load = load
-        self.holders: dict[str, Holder] = {}
-        self.wheel = LeaseWheel()
-        self.look: LeaseLookup | None = None
-        """The look at a holder that the next slice goes on with."""
+        self.clocks = LeaseClocks()
         self.delayed = Delayed()
-        self.mono_ms = 0
         self.committed = 0
         self.next_offset = 1
         self.effects: list[Effect] = []
@@ -199,6 +195,10 @@ class ShardState:
         """The counter of a job's first lease in this epoch, above those of all earlier epochs."""
         return self.epoch << limits.HANDOUT_BITS | 1
 
+    def note_use(self, queue: Queue, wall_ms: int) -> None:
+        """Notes that a queue is in use: one that is not for long is deleted."""
+        queue.touched_ms = wall_ms
+
     def schedule(self, run_at_ms: int, first_id: int) -> None:
         """Has a job or a lot looked at when its time has come."""
         self.delayed.add(run_at_ms, first_id)
@@ -222,17 +222,8 @@ class ShardState:
         """
         self.delayed.sweep(count, self.is_delayed_at)
 
-    def session_holder(self, session: str, worker: str, version: str = "") -> Holder:
-        """The holder of a session on this shard."""
-        holder = self.holders.get(session)
-        if holder is None:
-            holder = self.holders[session] = Holder(worker, session, version)
-            holder.last_seen_ms = self.mono_ms
-        return holder
-
-    def forget_holder(self, holder: Holder) -> None:
-        """The holder of a session that is gone; another one, if the session has returned since,
-        stays.
-        """
-        if self.holders.get(holder.session_id) is holder:
-            del self.holders[holder.session_id]
+    def restart_leases(self, now: Now) -> None:
+        """After recovery: gives every lease its full time again."""
+        runs = (lease for lot in self.lots.lots.values() for lease in lot.leases)
+        singles = (job for job in self.jobs.values() if job.holder is not None)
+        self.clocks.restart(now, chain(runs, singles))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from jobline_server.dispatch.rings import Consumer, shares
 from jobline_server.engine import limits
-from jobline_server.engine.decide.lease import arm, decide_lease
+from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
@@ -144,7 +144,7 @@ class Dispatcher:
         if count:
             self._use(HAND_OUT_ITEMS + len(leased.runs) + len(leased.jobs))
             self._core.durations.waited(queue.name, leased, now.wall_ms)
-            arm(shard, holder)
+            shard.clocks.arm(holder)
             taker.take(leased)
             self._core.leased(shard)
         return count

@@ -4,9 +4,9 @@ through.
 
 from __future__ import annotations
 
-from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import AttemptOutcome, JobError, JobOptions, JobState
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.views import JobFilter, JobView

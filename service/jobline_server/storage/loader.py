@@ -121,7 +121,7 @@ class Loader:
 
     def _holder_of(self, worker: str, session: str, version: str) -> Holder:
         if session:
-            return self.shard.session_holder(session, worker, version)
+            return self.shard.clocks.holder_of(session, worker, version)
         return Holder(worker, "", version=version)
 
     def _set_apart(self, row: BadRow) -> None:

@@ -26,7 +26,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
-from jobline_server.engine.decide.expiry import restart_leases
 from jobline_server.engine.effects import Applied, Effect, endings_of
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact
@@ -118,8 +117,8 @@ class Recovery:
         shard.committed = row.offset
         shard.next_offset = row.offset + 1
         shard.next_sequence = max(shard.next_sequence, self._image.first_free_id_sequence)
-        for session in [name for name, holder in shard.holders.items() if not holder.leases]:
-            del shard.holders[session]
+        for session in [name for name, holder in shard.clocks.holders.items() if not holder.leases]:
+            del shard.clocks.holders[session]
         for queue in shard.queues.values():
             if not queue.number:
                 queue.number = shard.next_id()
@@ -130,7 +129,7 @@ class Recovery:
             queue.pushed_total = queue.completed_total = queue.failed_total = 0
             queue.touched_ms = now.wall_ms
         shard.age.start(now)
-        restart_leases(shard, now)
+        shard.restart_leases(now)
         return shard
 
     def _end_items(self) -> None:

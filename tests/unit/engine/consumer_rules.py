@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, ReleaseItem
-from jobline_server.engine.decide import expiry
 from jobline_server.engine.decide.ack import decide_ack
-from jobline_server.engine.decide.lease import arm, decide_lease
+from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.values import (
     FailAction,
@@ -70,7 +69,7 @@ class ConsumerRules(RuleBasedStateMachine):
             names=names,
             lease_ms=lease_ms,
         )
-        arm(both.shard, holder)
+        both.shard.clocks.arm(holder)
         expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms)
         found = [self._told(item) for item in leased.items()]
         assert [one for part in found for one in part] == [
@@ -180,16 +179,16 @@ class ConsumerRules(RuleBasedStateMachine):
         """A connected worker is heard, or its stream breaks; a lost one comes back, in time to keep
         its leases or too late."""
         both = self.both
-        one, holder = both.sessions.get(worker), both.shard.holders.get(worker)
+        one, holder = both.sessions.get(worker), both.shard.clocks.holders.get(worker)
         if one is None or holder is None:
             both.sessions.pop(worker, None)
         elif one.disconnected_ms is not None:
-            expiry.resume(both.shard, both.now, holder)
+            both.shard.clocks.resume(both.now, holder)
             one.disconnected_ms, one.last_seen_ms = None, both.now.mono_ms
         elif grace_ms is None:
             both.session(worker)
         else:
-            expiry.disconnect(both.shard, both.now, holder, grace_ms=grace_ms)
+            both.shard.clocks.disconnect(both.now, holder, grace_ms=grace_ms)
             one.disconnected_ms, one.grace_ms = both.now.mono_ms, grace_ms
 
 

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import Push, Pushed, Refused
-from jobline_server.engine.decide import expiry, timers
+from jobline_server.engine.decide import timers
 from jobline_server.engine.decide.push import decide_push
-from jobline_server.engine.entries import Fact, JobRecord, JobsLeased
+from jobline_server.engine.entries import Fact, JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.image import counting_at, image_of
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
@@ -79,7 +80,7 @@ class SideBySide:
 
     def session(self, worker: str) -> tuple[Holder, Consumer]:
         """A connected worker, who was heard just now."""
-        holder = self.shard.session_holder(worker, worker)
+        holder = self.shard.clocks.holder_of(worker, worker)
         consumer = self.sessions.setdefault(worker, Consumer(worker, session=True))
         holder.last_seen_ms = consumer.last_seen_ms = self.now.mono_ms
         return holder, consumer
@@ -145,7 +146,7 @@ class SideBySide:
             )
         shard.next_offset = old.next_offset
         shard.committed = old.next_offset - 1
-        expiry.restart_leases(shard, self.now)
+        shard.restart_leases(self.now)
         return shard
 
     def restart(self) -> None:
@@ -156,7 +157,7 @@ class SideBySide:
         self.shard = self.recovered()
         self.model.restart(self.shard.first_delivery())
         self.sessions = {
-            name: one for name, one in self.sessions.items() if name in self.shard.holders
+            name: one for name, one in self.sessions.items() if name in self.shard.clocks.holders
         }
         # What the journal tells of endings is told again; whoever keeps them does not mind.
         take_endings(self.shard)

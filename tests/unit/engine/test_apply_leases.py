@@ -50,7 +50,7 @@ def active(world):
 
 
 def test_recovered_hand_out_finds_the_holder_of_its_session(world, active):
-    [holder] = world.shard.holders.values()
+    [holder] = world.shard.clocks.holders.values()
     assert (holder.worker, holder.session_id, len(holder.leases)) == ("w1", "s1", 2)
 
 
@@ -60,7 +60,7 @@ def test_recovered_hand_out_of_a_pull_has_a_holder_of_its_own(world):
     lease(world, (second, 1), session="")
     jobs = world.shard.jobs
     assert jobs[first].holder is not jobs[second].holder
-    assert world.shard.holders == {}
+    assert world.shard.clocks.holders == {}
 
 
 def test_single_jobs_and_runs_go_out_in_one_fact(world):
@@ -172,7 +172,7 @@ def test_report_changes_what_it_names(world, active):
 
 def test_cancel_is_asked_of_whoever_has_the_job(world, active):
     world.shard.emit(CancelRequested(WALL_MS, "q", active))
-    [holder] = world.shard.holders.values()
+    [holder] = world.shard.clocks.holders.values()
     told = [(who, job_id, reason) for who, job_id, _, reason in revoked_in(world.shard)]
     assert told == [(holder, job_id, RevokeReason.CANCELLED) for job_id in active]
     waiting = world.row()

@@ -65,7 +65,7 @@ def held(world: World) -> int:
     """The delivery of the job that is held."""
     return next(
         lease.delivery
-        for holder in world.shard.holders.values()
+        for holder in world.shard.clocks.holders.values()
         for lease in holder.leases.values()
     )
 

@@ -6,7 +6,6 @@ import pytest
 
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import (
-    JobRecord,
     JobsPushed,
     JobsReady,
     JobsRetried,
@@ -14,6 +13,7 @@ from jobline_server.engine.entries import (
     QueueChanged,
 )
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,

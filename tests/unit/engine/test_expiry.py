@@ -7,7 +7,6 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.commands import ExtendItem
 from jobline_server.engine.decide import expiry
-from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.entries import JobsStalled
 from jobline_server.engine.lease_lookup import LeaseLookup
 
@@ -137,7 +136,7 @@ def test_a_broken_stream_with_many_leases_is_not_walked(world, looked: list[int]
     world.plain(*[b"x"] * 4)
     holder = world.session()
     world.lease(holder=holder)
-    disconnect(world.shard, world.now, holder, grace_ms=5_000)
+    world.shard.clocks.disconnect(world.now, holder, grace_ms=5_000)
     assert looked == []
     world.tick(7_000)
     assert world.counts() == (0, 4, 0)

@@ -127,7 +127,7 @@ def test_lease_that_miscounts_is_noticed(world, lot):
 
 
 def test_session_that_holds_leases_and_is_forgotten_is_noticed(world, lot):
-    world.shard.holders.clear()
+    world.shard.clocks.holders.clear()
     assert broken(world) == "G8: session session of w1 holds leases and is forgotten"
 
 

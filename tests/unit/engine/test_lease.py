@@ -7,7 +7,7 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.commands import LeasedJob, LeasedRun, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel
-from jobline_server.engine.decide.lease import arm, leased_job
+from jobline_server.engine.decide.lease import leased_job
 from jobline_server.engine.decide.queues import decide_pause_queue
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
@@ -121,8 +121,8 @@ def test_window_counts_jobs_and_bytes(world):
 
 def test_holder_without_leases_is_not_armed(world):
     """There is nothing to look at."""
-    arm(world.shard, Holder("w1", ""))
-    assert world.shard.wheel.next_deadline() is None
+    world.shard.clocks.arm(Holder("w1", ""))
+    assert world.shard.clocks.next_deadline() is None
 
 
 def test_a_pull_from_many_queues_is_armed_without_looking_at_what_it_has(world, monkeypatch):

@@ -6,7 +6,6 @@ import pytest
 
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import FailItem, Push
-from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import known_queue
@@ -97,12 +96,12 @@ def test_session_that_returned_is_not_forgotten_with_the_holder_it_had_before(wo
     first, second = world.row(), world.row()
     earlier = world.session()
     world.ack([(first, world.one(holder=earlier).delivery)])
-    disconnect(world.shard, world.now, earlier, grace_ms=15_000)
+    world.shard.clocks.disconnect(world.now, earlier, grace_ms=15_000)
     later = world.session()
     delivery = world.one(holder=later).delivery
     for _ in range(3):
         world.advance(15_000)
         later.last_seen_ms = world.now.mono_ms
         world.tick()
-    assert world.shard.holders == {later.session_id: later}
+    assert world.shard.clocks.holders == {later.session_id: later}
     assert list(later.held()) == [(second, delivery)]

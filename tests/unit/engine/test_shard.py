@@ -116,14 +116,14 @@ def test_state_is_known_of_whatever_is_live_and_of_nothing_else(world):
 
 
 def test_session_has_one_holder_however_often_it_is_asked_for(world):
-    one = world.shard.session_holder("s1", "w1")
-    assert world.shard.session_holder("s1", "w1") is one
-    assert world.shard.session_holder("s2", "w1") is not one
+    one = world.shard.clocks.holder_of("s1", "w1")
+    assert world.shard.clocks.holder_of("s1", "w1") is one
+    assert world.shard.clocks.holder_of("s2", "w1") is not one
 
 
 def test_session_is_forgotten_with_the_holder_it_has_and_with_no_other(world):
-    earlier = world.shard.session_holder("s1", "w1")
-    world.shard.forget_holder(earlier)
-    later = world.shard.session_holder("s1", "w1")
-    world.shard.forget_holder(earlier)
-    assert world.shard.holders == {"s1": later}
+    earlier = world.shard.clocks.holder_of("s1", "w1")
+    world.shard.clocks.forget(earlier)
+    later = world.shard.clocks.holder_of("s1", "w1")
+    world.shard.clocks.forget(earlier)
+    assert world.shard.clocks.holders == {"s1": later}

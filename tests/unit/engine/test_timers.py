@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from jobline_server.engine.commands import ExtendItem, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_promote
-from jobline_server.engine.decide.expiry import disconnect, restart_leases, resume
 from jobline_server.engine.decide.timers import next_deadline
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -163,19 +162,19 @@ def test_jobs_of_a_broken_stream_wait_for_its_grace_and_no_longer(world):
     job_id = world.row()
     holder = world.session()
     world.lease(holder=holder)
-    disconnect(world.shard, world.now, holder, grace_ms=15_000)
+    world.shard.clocks.disconnect(world.now, holder, grace_ms=15_000)
     world.tick(15_000)
     assert world.state(job_id) is ACTIVE
     world.tick(1_000)
     assert world.state(job_id) is READY
-    assert world.shard.holders == {}
+    assert world.shard.clocks.holders == {}
 
 
 def test_lost_worker_is_the_reason_of_a_job_that_dies_with_it(world):
     job_id = world.row(max_stalls=0)
     holder = world.session()
     world.lease(holder=holder)
-    disconnect(world.shard, world.now, holder, grace_ms=0)
+    world.shard.clocks.disconnect(world.now, holder, grace_ms=0)
     world.tick(1_000)
     assert world.ended()[job_id][1].reason is EndReason.WORKER_LOST
 
@@ -184,18 +183,18 @@ def test_worker_that_comes_back_in_time_keeps_its_leases(world):
     job_id = world.row()
     holder = world.session()
     delivery = world.one(holder=holder).delivery
-    disconnect(world.shard, world.now, holder, grace_ms=15_000)
+    world.shard.clocks.disconnect(world.now, holder, grace_ms=15_000)
     world.tick(10_000)
-    resume(world.shard, world.now, holder)
+    world.shard.clocks.resume(world.now, holder)
     world.tick(20_000)
     assert world.ack([(job_id, delivery)]) == []
-    resume(world.shard, world.now, holder)
+    world.shard.clocks.resume(world.now, holder)
 
 
 def test_worker_without_leases_is_forgotten_as_its_stream_breaks(world):
     holder = world.session()
-    disconnect(world.shard, world.now, holder, grace_ms=15_000)
-    assert world.shard.holders == {}
+    world.shard.clocks.disconnect(world.now, holder, grace_ms=15_000)
+    assert world.shard.clocks.holders == {}
 
 
 def test_session_is_forgotten_when_it_settled_everything_after_its_stream_broke(world):
@@ -203,10 +202,10 @@ def test_session_is_forgotten_when_it_settled_everything_after_its_stream_broke(
     job_id = world.row()
     holder = world.session()
     delivery = world.one(holder=holder).delivery
-    disconnect(world.shard, world.now, holder, grace_ms=15_000)
+    world.shard.clocks.disconnect(world.now, holder, grace_ms=15_000)
     world.ack([(job_id, delivery)])
     world.tick(2 * LEASE_MS)
-    assert world.shard.holders == {}
+    assert world.shard.clocks.holders == {}
 
 
 def test_connected_session_without_leases_is_kept(world):
@@ -214,7 +213,7 @@ def test_connected_session_without_leases_is_kept(world):
     holder = world.session()
     world.ack([(job_id, world.one(holder=holder).delivery)])
     world.tick(2 * LEASE_MS)
-    assert list(world.shard.holders.values()) == [holder]
+    assert list(world.shard.clocks.holders.values()) == [holder]
 
 
 def test_wall_clock_that_jumps_ends_no_lease(world):
@@ -278,21 +277,21 @@ def test_every_lease_has_its_full_time_again_after_a_restart(world):
     world.lease(2)
     world.advance(25_000)
     world.shard = world.recovered()
-    restart_leases(world.shard, world.now)
+    world.shard.restart_leases(world.now)
     world.shard.committed = world.shard.next_offset
     world.tick(LEASE_MS)
     assert world.counts() == (0, 0, 3)
     world.tick(1_000)
     assert [world.state(i) for i in (first_id, first_id + 1, single)] == [READY] * 3
-    assert world.shard.holders == {}
+    assert world.shard.clocks.holders == {}
 
 
 def test_worker_that_returns_after_a_restart_keeps_its_leases(world):
     first_id = world.plain(b"1").first_id
     delivery = world.lease(holder=world.session()).runs[0].delivery
     world.shard = world.recovered()
-    restart_leases(world.shard, world.now)
-    [holder] = world.shard.holders.values()
-    resume(world.shard, world.now, holder)
+    world.shard.restart_leases(world.now)
+    [holder] = world.shard.clocks.holders.values()
+    world.shard.clocks.resume(world.now, holder)
     assert list(holder.held()) == [(first_id, delivery)]
     assert world.ack([(first_id, delivery)]) == []

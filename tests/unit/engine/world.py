@@ -20,15 +20,16 @@ from jobline_server.engine.commands import (
 )
 from jobline_server.engine.decide import timers
 from jobline_server.engine.decide.ack import decide_ack
-from jobline_server.engine.decide.lease import arm, decide_lease
+from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_update_queue
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
-from jobline_server.engine.entries import Fact, JobRecord, JobsLeased
+from jobline_server.engine.entries import Fact, JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
 from jobline_server.engine.values import (
@@ -136,7 +137,7 @@ class World:
 
     def session(self, name: str = "w1") -> Holder:
         """The holder of a connected worker."""
-        holder = self.shard.session_holder(f"session of {name}", name)
+        holder = self.shard.clocks.holder_of(f"session of {name}", name)
         holder.last_seen_ms = self.now.mono_ms
         return holder
 
@@ -162,7 +163,7 @@ class World:
             names=names,
             lease_ms=lease_ms,
         )
-        arm(self.shard, holder)
+        self.shard.clocks.arm(holder)
         self.commit()
         return leased
 

@@ -67,7 +67,7 @@ def apply_jobs_leased(shard: ShardState, fact: JobsLeased, _offset: int) -> None
 
 def _recovered_holder(shard: ShardState, fact: JobsLeased) -> Holder:
     if fact.session:
-        return shard.session_holder(fact.session, fact.worker, fact.version)
+        return shard.clocks.holder_of(fact.session, fact.worker, fact.version)
     return Holder(fact.worker, "", version=fact.version)
 
 
@@ -92,7 +92,7 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
         lease_ms=fact.lease_ms or effective.lease_ms(lot.options, queue.settings),
     )
     lease.leased_ms = fact.at_ms
-    lease.deadline_ms = shard.mono_ms + lease.lease_ms
+    lease.deadline_ms = shard.clocks.mono_ms + lease.lease_ms
     lot.leases.append(lease)
     lot.cursor = index + count
     if lot.cursor >= len(lot.payloads):
@@ -125,7 +125,7 @@ def _lease_jobs(
             lanes.append(lane)
             items = lane.items
             lease_ms = fact.lease_ms or effective.lease_ms(options, queue.settings)
-            deadline_ms = shard.mono_ms + lease_ms
+            deadline_ms = shard.clocks.mono_ms + lease_ms
             holder.lease_ms_min = min(holder.lease_ms_min, lease_ms)
         if not items or items[0] is not job:
             lane.head()

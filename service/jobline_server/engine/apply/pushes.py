@@ -6,18 +6,13 @@ from jobline_server.engine import limits
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
-from jobline_server.engine.entries import (
-    JobRecord,
-    JobsPushed,
-    JobsReady,
-    JobsRetried,
-    LotPushed,
-)
+from jobline_server.engine.entries import JobsPushed, JobsReady, JobsRetried, LotPushed
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
 from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.tables import part_of

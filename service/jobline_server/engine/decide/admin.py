@@ -9,7 +9,6 @@ from itertools import groupby
 
 from jobline_server.engine.entries import (
     CancelRequested,
-    JobRecord,
     JobsAgedOut,
     JobsCancelled,
     JobsDeleted,
@@ -19,6 +18,7 @@ from jobline_server.engine.entries import (
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 
@@ -93,8 +93,7 @@ def decide_retry(shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobSta
         if is_live or record.id in chosen or not _is_of(shard.queues.get(record.queue), record.id):
             skipped.append(record.id)
             continue
-        record.attempts = record.stalls = record.releases = 0
-        record.result, record.error = b"", None
+        record.start_over()
         chosen[record.id] = (record, state)
     if chosen:
         records = [record for record, _ in chosen.values()]

@@ -1,4 +1,4 @@
-"""Expiry: leases whose time is up, and workers that go and come back.
+"""Expiry: leases whose time is up.
 
 Losing a worker with a hundred thousand jobs is work for a second, so it is done in slices. A slice
 goes on where the one before ended, and each job goes back to the place in its lane that it had, so
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.entries import JobDied, JobsCancelled, JobsStalled
-from jobline_server.engine.holder import Holder, LeaseWheel
+from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.lot import Lot, RunLease
@@ -41,69 +41,47 @@ class _Lost(NamedTuple):
 
 
 def expire_due(shard: Shard, now: Now) -> bool:
-    """Ends a slice of the leases whose time is up; says whether more may be due at once. If it
+    """Ends a slice of the leases whose time is up; returns whether more may be due at once. If it
     raises, those that it was about are due again.
     """
-    looks: list[LeaseLookup] = []
+    lookups: list[LeaseLookup] = []
     try:
-        is_over = _expire_slice(shard, now, looks)
+        is_over = _expire_slice(shard, now, lookups)
     except BaseException:
-        shard.look = None
-        for look in looks:
-            shard.wheel.arm_now(look.holder, now.mono_ms)
+        shard.clocks.repeat(now, lookups)
         raise
     return not is_over
 
 
-def _expire_slice(shard: Shard, now: Now, looks: list[LeaseLookup]) -> bool:
+def _expire_slice(shard: Shard, now: Now, lookups: list[LeaseLookup]) -> bool:
     """Looks at holders that are due until the slice is full; returns whether all were looked at."""
+    clocks = shard.clocks
     lost: list[_Lost] = []
-    looked, is_over = 0, False
+    looked, is_over, has_ended = 0, False, True
     while len(lost) < limits.LOST_SLICE_JOBS and looked < limits.LOOKED_SLICE_LEASES:
-        look, shard.look = shard.look or _next_look(shard, now), None
-        if look is None:
+        lookup = clocks.next_lookup(now)
+        if lookup is None:
             is_over = True
             break
-        looks.append(look)
-        before = look.looked
-        found, has_ended = look.take(
+        lookups.append(lookup)
+        before = lookup.looked
+        found, has_ended = lookup.take(
             now.mono_ms,
             lost_max=limits.LOST_SLICE_JOBS - len(lost),
             looked_max=limits.LOOKED_SLICE_LEASES - looked,
         )
-        lost += [_Lost(lease, job_id, look.holder) for lease, job_id in found]
+        lost += [_Lost(lease, job_id, lookup.holder) for lease, job_id in found]
         # A holder costs something, too, if it has no lease any more.
-        looked += look.looked - before + 1
-        if not has_ended:
-            shard.look = look
+        looked += lookup.looked - before + 1
     _lose_leases(shard, now, lost)
-    for look in looks:
-        look.fold()
-        if look is not shard.look:
-            _arm_again(shard, now, look)
+    for lookup in lookups:
+        lookup.fold()
+        # Only the slice's last one can have more to look at.
+        if lookup is lookups[-1] and not has_ended:
+            clocks.leave(lookup)
+        else:
+            clocks.finish(now, lookup)
     return is_over
-
-
-def _next_look(shard: Shard, now: Now) -> LeaseLookup | None:
-    """A look at the next holder that is due. Nothing of a session that was heard can have ended:
-    its leases are not looked at.
-    """
-    while (holder := shard.wheel.pop_due(now.mono_ms)) is not None:
-        check_ms = holder.next_check() if holder.session_id else None
-        if check_ms is None or check_ms <= now.mono_ms:
-            return LeaseLookup(holder)
-        shard.wheel.arm(holder, check_ms)
-    return None
-
-
-def _arm_again(shard: Shard, now: Now, look: LeaseLookup) -> None:
-    """A look has ended: the next one is when the first of the leases ends that are left."""
-    holder = look.holder
-    check_ms = look.earliest_ms if look.earliest_ms is not None else holder.next_check()
-    if holder.leases and check_ms is not None:
-        shard.wheel.arm(holder, max(check_ms, now.mono_ms))
-    elif holder.disconnected_ms is not None:
-        shard.forget_holder(holder)
 
 
 def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
@@ -152,47 +130,3 @@ def _emit_stalled(shard: Shard, now: Now, stalled: list[tuple[_Lost, int]]) -> N
 def _kind_of(one: _Lost) -> _Kind:
     owner = one.owner
     return owner.queue.name, owner.volatile, one.reason, one.holder.worker
-
-
-def disconnect(shard: Shard, now: Now, holder: Holder, *, grace_ms: int) -> None:
-    """A worker's stream broke: its leases outlive that by `grace_ms`, if they last that long."""
-    holder.disconnected_ms = now.mono_ms
-    holder.grace_ms = grace_ms
-    check_ms = holder.next_check()
-    if check_ms is None:
-        shard.forget_holder(holder)
-    else:
-        shard.wheel.arm(holder, check_ms)
-
-
-def resume(shard: Shard, now: Now, holder: Holder) -> None:
-    """The worker of a broken stream is back: it keeps its leases."""
-    holder.disconnected_ms = None
-    holder.last_seen_ms = now.mono_ms
-    check_ms = holder.next_check()
-    if check_ms is not None:
-        shard.wheel.arm(holder, check_ms)
-
-
-def restart_leases(shard: Shard, now: Now) -> None:
-    """After recovery every lease gets its full time again, and the wheel starts afresh."""
-    shard.mono_ms = now.mono_ms
-    holders: dict[int, Holder] = {}
-    for lot in shard.lots.lots.values():
-        for lease in lot.leases:
-            lease.renew(now.mono_ms)
-            holders[id(lease.holder)] = lease.holder
-    for job in shard.jobs.values():
-        if job.holder is not None:
-            job.deadline_ms = now.mono_ms + job.lease_ms
-            holders[id(job.holder)] = job.holder
-    shard.wheel = LeaseWheel()
-    for holder in holders.values():
-        holder.last_seen_ms, holder.armed = now.mono_ms, None
-        if holder.session_id:
-            # Nobody is connected yet: each lease runs its own length from now.
-            holder.disconnected_ms = now.mono_ms
-            holder.grace_ms = limits.LEASE_MS_MAX
-        check_ms = holder.next_check()
-        if check_ms is not None:
-            shard.wheel.arm(holder, check_ms)

@@ -32,11 +32,11 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
 ) -> Leased:
     """Hands out a slice of what is ready and durable, at most `max_jobs` and `max_bytes`; one job
     always fits if the holder has none, unless its payload is larger than `payload_bytes_max`.
-    `lease_ms` 0 leaves each job its own. Arm the holder afterwards (`arm`).
+    `lease_ms` 0 leaves each job its own. Arm the holder afterwards (`LeaseClocks.arm`).
     """
     if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
         return Leased()
-    shard.mono_ms = now.mono_ms
+    shard.clocks.advance(now)
     chosen = Choice(
         max_jobs,
         max_bytes,
@@ -66,7 +66,8 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
 
 def _leased(chosen: Choice, first: int, lease_ms: int) -> Leased:
     """What a worker is told of items that are leased now, runs under the delivery `first`."""
-    leased, items = Leased(), chosen.items
+    leased = Leased()
+    items = chosen.items
     runs = [item for item in items if isinstance(item, LotRun)] if chosen.has_runs else []
     jobs = [item for item in items if isinstance(item, Job)] if runs else items
     leased.runs = [_leased_run(run, first, lease_ms) for run in runs]
@@ -126,18 +127,6 @@ def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
 
 def leased_job(job: Job, reason: LeaseReason | None = None) -> LeasedJob:
     """The same of one job, which may be with its worker again for another reason."""
-    leased = leased_jobs([job])[0]
+    leased: LeasedJob = leased_jobs([job])[0]
     leased.reason = reason or leased.reason
     return leased
-
-
-def arm(shard: Shard, holder: Holder) -> None:
-    """Has the wheel look at a holder that was given leases just now. Of a pull that is armed, for
-    the leases that it had before, those are not looked at again: it may take from many queues.
-    """
-    if holder.session_id or holder.armed is None:
-        check_ms = holder.next_check()
-    else:
-        check_ms = shard.mono_ms + holder.lease_ms_min
-    if check_ms is not None:
-        shard.wheel.arm(holder, check_ms)

@@ -37,7 +37,7 @@ def known_queue(shard: Shard, now: Now, name: str) -> Queue:
         number = shard.next_id()
         shard.emit(QueueChanged(now.wall_ms, name, DEFAULT_SETTINGS, created_number=number))
         queue = shard.queues[name]
-    queue.touched_ms = now.wall_ms
+    shard.note_use(queue, now.wall_ms)
     return queue
 
 
@@ -122,7 +122,7 @@ def decide_delete_idle_queues(shard: Shard, now: Now, names: Iterable[str] | Non
         if queue is None:
             continue
         if any(queue.counts):
-            queue.touched_ms = now.wall_ms
+            shard.note_use(queue, now.wall_ms)
         elif queue.is_plain() and queue.touched_ms < before:
             gone.append(queue.name)
     for name in gone:

@@ -166,12 +166,8 @@ def decide_extend(shard: Shard, now: Now, items: list[ExtendItem]) -> NotDone:
             exceptions.append((index, lease))
             continue
         until_ms = now.mono_ms + (item.lease_ms or lease.lease_ms)
-        if isinstance(lease, Job):
-            owner: Job | Lot = lease
-            lease.deadline_ms = max(lease.deadline_ms, until_ms)
-        else:
-            owner = lease.lot
-            lease.extend(item.id - lease.lot.first_id, until_ms)
+        shard.clocks.extend(lease, item.id, until_ms)
+        owner = lease if isinstance(lease, Job) else lease.lot
         if (
             item.progress is not None
             or item.message is not None

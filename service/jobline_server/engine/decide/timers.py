@@ -27,15 +27,13 @@ def tick(shard: Shard, now: Now) -> bool:
 
 def next_deadline(shard: Shard, now: Now) -> int | None:
     """In how many milliseconds something may be due; None if nothing is waited for."""
-    if shard.look is not None:
-        return 0
     waits: list[int] = []
     due_ms = shard.delayed.first_ms()
     if due_ms is not None:
         waits.append(due_ms - now.wall_ms)
-    wheel = shard.wheel.next_deadline()
-    if wheel is not None:
-        waits.append(wheel - now.mono_ms)
+    lease_ms = shard.clocks.next_deadline()
+    if lease_ms is not None:
+        waits.append(lease_ms - now.mono_ms)
     return max(min(waits), 0) if waits else None
 
 

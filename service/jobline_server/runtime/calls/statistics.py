@@ -120,7 +120,7 @@ class Statistics:
         """The holders of each session that holds leases and has no stream."""
         lost: dict[str, list[Holder]] = {}
         for shard in self._core.shards:
-            for session, holder in shard.holders.items():
+            for session, holder in shard.clocks.holders.items():
                 if holder.leases and session not in self._streams.ports:
                     lost.setdefault(session, []).append(holder)
         return lost

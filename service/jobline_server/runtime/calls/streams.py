@@ -9,7 +9,6 @@ from zlib import crc32
 from jobline_server.dispatch.frames import Goaway, Open
 from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.decide.expiry import resume
 from jobline_server.engine.values import RevokeReason
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.calls.settles import Settles
@@ -89,7 +88,7 @@ class Streams:
         """
         if session_id in self.ports:
             return True
-        return any(session_id in shard.holders for shard in self._core.shards)
+        return any(session_id in shard.clocks.holders for shard in self._core.shards)
 
     def _new_session(self) -> str:
         """A session that nobody can guess, whose name may be shown."""
@@ -101,11 +100,11 @@ class Streams:
         """
         session_id = port.session.session_id
         now = self._core.now()
-        shards = [shard for shard in self._core.shards if session_id in shard.holders]
+        shards = [shard for shard in self._core.shards if session_id in shard.clocks.holders]
         if shards:
-            port.session.in_flight = shards[0].holders[session_id].in_flight
+            port.session.in_flight = shards[0].clocks.holders[session_id].in_flight
         for shard in shards:
-            resume(shard, now, port.holder_on(shard))
+            shard.clocks.resume(now, port.holder_on(shard))
 
     def _left(self, port: WorkerStream) -> None:
         if self.ports.get(port.session.session_id) is port:

@@ -18,7 +18,6 @@ from jobline_server.engine.commands import (
     RefusalKind,
     Refused,
 )
-from jobline_server.engine.decide.expiry import disconnect
 from jobline_server.engine.holder import Holder, InFlight
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import ReleaseReason, RevokeReason, SettleOutcome
@@ -85,12 +84,12 @@ class WorkerStream:
         return self.session.names_for(queue)
 
     def holder_on(self, shard: Shard) -> Holder:
-        """The session's holder on a shard; all of them share the session's tally."""
+        """The session's holder on a shard; all of them share what the session has in flight."""
         holder = self.holders.get(shard.number)
         if holder is None:
             worker = self.session.open.worker
-            shard.mono_ms = self._core.now().mono_ms
-            holder = shard.session_holder(self.session.session_id, worker.id, worker.version)
+            shard.clocks.advance(self._core.now())
+            holder = shard.clocks.holder_of(self.session.session_id, worker.id, worker.version)
             holder.count_with(self.session.in_flight)
             self.holders[shard.number] = holder
         return holder
@@ -162,7 +161,7 @@ class WorkerStream:
         now = self._core.now()
         session.handle_any(now)
         for holder in self.holders.values():
-            holder.last_seen_ms = now.mono_ms
+            holder.hear(now.mono_ms)
         if frame.open is not None:
             session.handle_open()
         if frame.settles:
@@ -290,4 +289,4 @@ class WorkerStream:
             if goodbye:
                 self._returns.start(holder.held(), ReleaseReason.INTERRUPTED)
             shard = self._core.shards[number]
-            disconnect(shard, now, holder, grace_ms=self._grace_ms)
+            shard.clocks.disconnect(now, holder, grace_ms=self._grace_ms)

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
-from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.core import Core

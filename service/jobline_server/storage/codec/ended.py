@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.endings import JobsEnded, RunsEnded
-from jobline_server.engine.entries import JobRecord
 from jobline_server.engine.job import Job
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.storage.codec.records import fill_last_error, record_from_stored
 from jobline_server.storage.codec.shared import interned_options, payloads_of

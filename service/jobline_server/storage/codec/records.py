@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline.v1 import store_pb2
-from jobline_server.engine.entries import JobRecord
+from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import Attempt, EndReason, JobError, LeaseReason
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.wire.errors import (

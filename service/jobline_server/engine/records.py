@@ -1,0 +1,44 @@
+"""A job as it is written down whole: put back by hand, or ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobline_server.engine.values import (
+    Attempt,
+    EndReason,
+    JobError,
+    JobOptions,
+    LeaseReason,
+)
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """A job as it is written down whole: in the finished file, and when it comes back."""
+
+    id: int
+    queue: str
+    options: JobOptions
+    payload: bytes
+    pushed_ms: int
+    job_key: str = ""
+    attempts: int = 0
+    stalls: int = 0
+    releases: int = 0
+    delivery: int = 0
+    history: tuple[Attempt, ...] = ()
+    worker_checkpoint: bytes = b""
+    progress: float = 0.0
+    progress_message: str = ""
+    worker: str = ""
+    ended_ms: int = 0
+    reason: EndReason = EndReason.NONE
+    result: bytes = b""
+    error: JobError | None = None
+    lease_reason: LeaseReason = LeaseReason.FIRST
+
+    def start_over(self) -> None:
+        """Puts attempts, stalls and releases at zero, and drops what its end left."""
+        self.attempts = self.stalls = self.releases = 0
+        self.result, self.error = b"", None
