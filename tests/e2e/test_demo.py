@@ -48,10 +48,10 @@ def test_killed_workers_jobs_are_done_by_others(tree, tmp_path):
     ended = run_demo(tree, "--keep", tmp_path / "kept", "--pace", 0.1)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Every checksum is right" in ended.stdout
-    told = verdict.told_by(read(tmp_path / "kept" / "journal.jsonl"))
-    assert len(told.ended) == len(told.pushed) == FILES
-    assert len(told.killed) == 1
-    assert verdict.taken_over(told) > 0
+    journal = verdict.sorted_journal(read(tmp_path / "kept" / "journal.jsonl"))
+    assert len(journal.ended) == len(journal.pushed) == FILES
+    assert len(journal.killed) == 1
+    assert verdict.taken_over(journal) > 0
 
 
 @pytest.mark.fault
@@ -61,11 +61,11 @@ def test_killed_server_loses_nothing_it_acknowledged(tree, tmp_path):
     ended = run_demo(tree, "--keep", tmp_path / "kept", "--pace", 0.1, "--kill-server")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     lines = read(tmp_path / "kept" / "journal.jsonl")
-    told = verdict.told_by(lines)
-    assert told.server_kills == 1
-    assert not verdict.broken_promises(told)
-    assert {told.ended[job_id]["state"] for job_id in told.pushed} == {"COMPLETED"}
-    assert max(told.handed.values()) == 1
+    journal = verdict.sorted_journal(lines)
+    assert journal.server_kills == 1
+    assert not verdict.broken_guarantees(journal)
+    assert {journal.ended[job_id]["state"] for job_id in journal.pushed} == {"COMPLETED"}
+    assert max(journal.handed.values()) == 1
     killed_at = next(line["at"] for line in lines if line["what"] == What.SERVER_KILLED)
     sides = {line["at"] > killed_at for line in lines if line["what"] == What.PUSH_ANSWERED}
     assert sides == {True, False}, "pushes were answered before the kill and after it"
@@ -76,12 +76,12 @@ def test_a_show_that_looks_late_kills_a_worker_with_a_job_all_the_same(
     tmp_path, monkeypatch, files
 ):
     """Between two looks everything could be done; the journal says what is, not the moment."""
-    monkeypatch.setattr("jobline_server.cli.demo.play._LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("jobline_server.cli.demo.play._POLL_SECONDS", 0.5)
     kept = tmp_path / "kept"
     kept.mkdir()
     cast = Cast(workers=2, concurrency=2, pace=0.01, kills_server=False)
     assert play(plant(tmp_path / "tree", files), kept, cast)
-    assert verdict.taken_over(verdict.told_by(read(kept / "journal.jsonl"))) > 0
+    assert verdict.taken_over(verdict.sorted_journal(read(kept / "journal.jsonl"))) > 0
 
 
 def test_nothing_to_do_is_a_failure(tmp_path):

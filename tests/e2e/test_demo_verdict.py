@@ -14,7 +14,7 @@ from jobline_server.cli.demo.gate import Gate
 from jobline_server.cli.demo.journal import Journal, Reader, What, read
 from jobline_server.cli.demo.play import Cast
 from jobline_server.cli.demo.screen import ResultRow, Screen, screenful
-from jobline_server.cli.demo.verdict import Hands, broken_promises, taken_over, told_by
+from jobline_server.cli.demo.verdict import Hands, broken_guarantees, sorted_journal, taken_over
 
 
 def pushed(*paths, first_id=1, request_id="r"):
@@ -43,7 +43,7 @@ def ended(job_id, delivery, worker="w1", state="COMPLETED"):
 
 def test_a_journal_without_faults_breaks_nothing():
     lines = [*pushed("a", "b"), handed(1, 1), handed(2, 1), ended(1, 1), ended(2, 1)]
-    assert broken_promises(told_by(lines)) == []
+    assert broken_guarantees(sorted_journal(lines)) == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_journal_without_faults_breaks_nothing():
     ],
 )
 def test_each_broken_promise_is_named(lines, promise):
-    problems = broken_promises(told_by(lines))
+    problems = broken_guarantees(sorted_journal(lines))
     assert len(problems) == 1
     assert re.match(promise, problems[0])
 
@@ -73,13 +73,13 @@ def test_each_broken_promise_is_named(lines, promise):
 def test_what_a_killed_worker_had_begun_counts_once_another_did_it():
     killed = {"what": What.WORKER_KILLED, "worker": "w1"}
     lines = [handed(1, 1), finished(1, 1), ended(1, 1), handed(2, 1), handed(3, 1), killed]
-    assert taken_over(told_by([*lines, handed(2, 2, "w2"), ended(2, 2, "w2")])) == 1
+    assert taken_over(sorted_journal([*lines, handed(2, 2, "w2"), ended(2, 2, "w2")])) == 1
 
 
 def test_what_a_worker_had_dropped_before_it_was_killed_is_not_counted():
     killed = {"what": What.WORKER_KILLED, "worker": "w1"}
     lines = [handed(1, 1), dropped(1, 1), killed, handed(1, 2, "w2"), ended(1, 2, "w2")]
-    assert taken_over(told_by(lines)) == 0
+    assert taken_over(sorted_journal(lines)) == 0
 
 
 @pytest.mark.parametrize(

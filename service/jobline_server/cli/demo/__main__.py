@@ -13,13 +13,14 @@ from jobline_server.cli.demo.processes import DemoFailed
 from jobline_server.cli.demo.screen import say_failure
 
 
-def main(  # one argument an option of the command
+def main(  # one argument per option of the command
     tree: Annotated[Path, typer.Argument(metavar="[DIR]", help="The files to checksum.")] = Path(),
     *,
     workers: Annotated[int, typer.Option(min=2, help="Worker processes.")] = 4,
-    concurrency: Annotated[int, typer.Option(min=1, help="Files at a time, each worker.")] = 2,
+    concurrency: Annotated[int, typer.Option(min=1, help="Files at a time per worker.")] = 2,
     pace: Annotated[
-        float | None, typer.Option(min=0, help="Least seconds a file. Unset: a few seconds in all.")
+        float | None,
+        typer.Option(min=0, help="Least seconds per file. Unset: a few seconds in all."),
     ] = None,
     kill_server: Annotated[
         bool, typer.Option("--kill-server", help="Also kill -9 the server, and start it again.")

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-# What tools leave in a checkout: large, and of no interest. `.git` changes while it is looked at.
+# Directories that tools make in a checkout. `.git` would change during the demo.
 SKIPPED = frozenset(
     {
         ".bench",
@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file when it was found; a file that changes afterwards is told from a wrong checksum."""
+    """A file as it was found, to tell a later change from a wrong checksum."""
 
     path: str
     size: int
@@ -34,7 +34,7 @@ class Listed:
 
 
 def find(tree: Path) -> list[Listed]:
-    """All regular files below a directory, by path, without those that tools left there."""
+    """Returns all regular files below a directory, by path, except in `SKIPPED` directories."""
     found: list[Listed] = []
     for folder, folders, names in os.walk(tree):
         folders[:] = sorted(name for name in folders if not is_skipped(name))
@@ -46,18 +46,18 @@ def find(tree: Path) -> list[Listed]:
 
 
 def listed(path: Path) -> Listed:
-    """A file as it is now."""
+    """Returns a file as it is now."""
     status = path.stat()
     return Listed(str(path), status.st_size, status.st_mtime_ns)
 
 
 def is_skipped(folder: str) -> bool:
-    """Whether a folder is one that tools made."""
+    """Returns whether a folder was made by a tool."""
     return folder in SKIPPED or (folder.startswith(".") and folder.endswith("_cache"))
 
 
 def checksum(path: Path) -> tuple[str, int]:
-    """The SHA-256 of a file in hexadecimal, and its size."""
+    """Returns the SHA-256 of a file in hexadecimal, and its size."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as opened:
         while chunk := opened.read(_CHUNK_BYTES):

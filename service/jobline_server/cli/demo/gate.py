@@ -1,8 +1,8 @@
-"""The gate: a worker puts a job down through it, and the show shuts it before it kills one.
+"""The gate: workers pass it to finish a job, and the parent shuts it before it kills a worker.
 
-Without it the show would kill whom it last read of, and by then that one may have finished: on a
-busy machine a journal is read late. While the gate is shut, what the journal says is in somebody's
-hands stays there. It is a lock on a file, so nobody is kept waiting by a process that died.
+On a busy machine the journal is read late, so a worker that seems to have a job may have finished
+it. While the gate is shut, no worker finishes a job that it has by the journal. The gate is a lock
+on a file, so a process that died blocks no other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class Gate:
-    """Passed by many at once, and shut by one."""
+    """A lock that many processes pass at once, and one can shut."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -23,21 +23,21 @@ class Gate:
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """Waits while the gate is shut; meanwhile it is not shut by anybody."""
+        """Waits while the gate is shut; it cannot be shut during the block."""
         # Opened each time: threads that shared a file would share its lock.
         with self.path.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
             yield
 
     def shut(self) -> None:
-        """Returns when nobody is passing, and from then on nobody does."""
+        """Waits until no process is passing, and shuts the gate."""
         if self._shut is None:
             file = self.path.open("ab")
             fcntl.flock(file, fcntl.LOCK_EX)
             self._shut = file
 
     def open(self) -> None:
-        """Lets everybody pass; one that is open stays open."""
+        """Opens the gate; does nothing if it is open."""
         if self._shut is not None:
             self._shut.close()
             self._shut = None

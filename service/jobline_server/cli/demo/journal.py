@@ -1,7 +1,7 @@
-"""The journal: what clients asked and were told, a JSON line each, in a file beside the server's.
+"""The demo's journal: requests and replies of the clients, one JSON line each, in one file.
 
-Every process appends whole lines to the same file, so the lines of a process that is killed are
-there up to its last call.
+Every process appends whole lines to the same file, so the lines of a killed process are complete up
+to its last call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class What(StrEnum):
-    """What a line tells of."""
+    """The kinds of lines."""
 
     PUSH_CALLED = "push_called"
     PUSH_ANSWERED = "push_answered"
@@ -35,12 +35,12 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # One write a line to a file opened for appending: lines of several processes do not mix.
+        # One write per line to a file opened for appending: lines of several processes do not mix.
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    def note(self, what: What, **said: Any) -> None:
-        """Adds a line; the moment is the machine's monotonic clock, the same for all processes."""
-        line = json.dumps({"what": what, "at": time.monotonic(), **said}, separators=(",", ":"))
+    def note(self, what: What, **fields: Any) -> None:
+        """Appends a line, with the time of the monotonic clock, the same in all processes."""
+        line = json.dumps({"what": what, "at": time.monotonic(), **fields}, separators=(",", ":"))
         os.write(self._file, line.encode() + b"\n")
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class Reader:
         self._rest = b""
 
     def new(self) -> Iterator[dict[str, Any]]:
-        """The lines that were added since the last call; half a line waits for its end."""
+        """Yields the lines added since the last call; keeps half a line for the next call."""
         self._rest += self._file.read()
         *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
@@ -68,7 +68,7 @@ class Reader:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """All whole lines of a journal."""
+    """Returns all whole lines of a journal."""
     reader = Reader(path)
     try:
         return list(reader.new())

@@ -1,4 +1,4 @@
-"""The play: who does what, when, and who is killed."""
+"""Runs the demo: starts the processes, kills one half-way, shows and checks the results."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from jobline_server.cli.demo.processes import Crew, DemoFailed, ServerProcess
 from jobline_server.cli.demo.producer import Producer
 from jobline_server.cli.demo.screen import ResultRow, Screen, WorkerRow
 
-# Unless told otherwise, the work is stretched to about this long, within the bounds a file.
+# Without --pace, the work is stretched to about this length, within the bounds per file.
 _SHOW_SECONDS = 6.0
 _PACE_SECONDS_MAX = 0.4
 _PACE_SECONDS_MIN = 0.002
-_LOOK_SECONDS = 0.05
-# Nothing at all happened for so long: something is broken.
+_POLL_SECONDS = 0.05
+# After this time without a line in the journal, something is broken.
 _SILENCE_SECONDS_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """How many play, and what happens to them."""
+    """The workers of the demo, and what happens to them."""
 
     workers: int
     concurrency: int
@@ -35,7 +35,7 @@ class Cast:
     kills_server: bool
 
     def pace_for(self, files: int) -> float:
-        """Least seconds a file."""
+        """Returns the minimum seconds per file."""
         if self.pace is not None:
             return self.pace
         slots = self.workers * self.concurrency
@@ -43,7 +43,7 @@ class Cast:
 
 
 class Stage:
-    """The play while it runs: what the journal has told so far, and who was killed."""
+    """The running demo: its processes, the journal so far, and what was killed."""
 
     def __init__(self, files: list[Listed], folder: Path, cast: Cast, screen: Screen) -> None:
         self.files = files
@@ -63,11 +63,11 @@ class Stage:
         self.begun = 0
         self._hands = verdict.Hands()
         self._reader = Reader(self.journal.path)
-        self._heard_at = time.monotonic()
+        self._last_line_at = time.monotonic()
         self._worker_killed = self._server_killed = False
 
     def run(self) -> Producer:
-        """Until every job has ended; the processes are stopped in any case."""
+        """Runs until every job has ended, and stops the processes in any case."""
         with contextlib.ExitStack() as stack:
             stack.callback(self._reader.close)
             stack.callback(self.server.stop)
@@ -89,22 +89,22 @@ class Stage:
             if producer.failure is not None:
                 raise DemoFailed(f"the producer failed: {producer.failure}")
             self.crew.check()
-            self._hear_news()
-            self._kill_who_is_due(producer)
+            self._read_journal()
+            self._kill_if_due(producer)
             self.screen.update(
                 self.rows.values(), pushed=len(producer.pushed), ended=len(producer.ends)
             )
-            if time.monotonic() - self._heard_at > _SILENCE_SECONDS_MAX:
+            if time.monotonic() - self._last_line_at > _SILENCE_SECONDS_MAX:
                 raise DemoFailed(f"nothing happened for {_SILENCE_SECONDS_MAX:.0f} s")
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
-    def _hear_news(self) -> None:
+    def _read_journal(self) -> None:
         for line in self._reader.new():
-            self._heard_at = time.monotonic()
+            self._last_line_at = time.monotonic()
             self._hands.take(line)
-            self._hear(line)
+            self._show(line)
 
-    def _hear(self, line: dict[str, Any]) -> None:
+    def _show(self, line: dict[str, Any]) -> None:
         row = self.rows.get(line.get("worker", ""))
         if row is None:
             return
@@ -118,9 +118,9 @@ class Stage:
             row.finished += 1
             row.payload_bytes += line["size"]
 
-    def _kill_who_is_due(self, producer: Producer) -> None:
-        """The server goes at a quarter, so that workers and producer find it again before one of
-        the workers goes, half-way.
+    def _kill_if_due(self, producer: Producer) -> None:
+        """Kills the server at a quarter of the work, so that the clients reconnect before a worker
+        is killed half-way.
         """
         if self.cast.kills_server and not self._server_killed:
             if self._have_begun(1 / 4, producer):
@@ -129,7 +129,7 @@ class Stage:
             self._kill_worker(producer)
 
     def _have_begun(self, share: float, producer: Producer) -> bool:
-        """Whether this share was begun, or all that comes before the last push."""
+        """Returns whether this share of the files was begun, or all before the last push."""
         return self.begun >= min(len(self.files) * share, producer.count_before_last)
 
     def _kill_server(self) -> None:
@@ -140,12 +140,12 @@ class Stage:
         self.screen.say(f"server again at {self.server.address}, on the same data", "dim")
 
     def _kill_worker(self, producer: Producer) -> None:
-        """Kills one that has a file in hand. If nobody has, somebody soon will: the last push is
-        still to come, and behind the gate whoever is handed a file keeps it.
+        """Kills a worker that holds a job. If none does, one soon will: the last push is still to
+        come, and no worker finishes a job while the gate is shut.
         """
         self.gate.shut()
         producer.push_last()
-        self._hear_news()  # of what was put down before the gate was shut
+        self._read_journal()  # of jobs finished before the gate was shut
         name = self._hands.holder()
         if name is None:
             return
@@ -156,51 +156,52 @@ class Stage:
 
 
 def play(tree: Path, folder: Path, cast: Cast) -> bool:
-    """Everything, and whether it went right."""
+    """Runs the whole demo; returns whether all results are right and no guarantee was broken."""
     files = find(tree) if tree.is_dir() else []
     if not files:
         raise DemoFailed(f"{tree} has no files")
     screen = Screen(len(files), tree)
-    size = sum(one.size for one in files)
+    size = sum(file.size for file in files)
     screen.say(f"{len(files):,} files below {tree}, {size / (1 << 20):,.1f} MiB", "bold")
     began = time.monotonic()
     stage = Stage(files, folder, cast, screen)
     producer = stage.run()
     took = time.monotonic() - began
-    told = verdict.told_by(read(stage.journal.path))
+    journal = verdict.sorted_journal(read(stage.journal.path))
     rows = results(files, producer)
     screen.results(rows)
-    problems = [*verdict.broken_promises(told), *wrong_rows(rows), *_missing_kills(told, cast)]
-    screen.totals(rows, took=took, killed=told.killed, taken_over=verdict.taken_over(told))
-    screen.verdict(problems, calls=len(told.calls), hand_outs=sum(told.handed.values()))
+    problems = [*verdict.broken_guarantees(journal), *wrong_rows(rows)]
+    problems += _missing_kills(journal, cast)
+    screen.totals(rows, took=took, killed=journal.killed, taken_over=verdict.taken_over(journal))
+    screen.verdict(problems, calls=len(journal.calls), hand_outs=sum(journal.handed.values()))
     return not problems
 
 
 def results(files: list[Listed], producer: Producer) -> list[ResultRow]:
-    """What became of each file, compared with its checksum as it is computed here and now."""
+    """Returns the result of each file, compared with a checksum computed here."""
     ids = {path: job_id for job_id, path in producer.pushed.items()}
-    return [_result(one, producer, ids.get(one.path)) for one in files]
+    return [_result(file, producer, ids.get(file.path)) for file in files]
 
 
 def _result(file: Listed, producer: Producer, job_id: int | None) -> ResultRow:
     end = producer.ends.get(job_id) if job_id is not None else None
-    said: dict[str, Any] = end.value() if end is not None and end.ok else {}
+    result: dict[str, Any] = end.value() if end is not None and end.ok else {}
     return ResultRow(
         path=file.path,
-        size=said.get("size", file.size),
-        sha256=said.get("sha256", ""),
-        worker=said.get("worker", ""),
-        reason=said.get("reason", ""),
-        verdict=_verdict(file, said),
+        size=result.get("size", file.size),
+        sha256=result.get("sha256", ""),
+        worker=result.get("worker", ""),
+        reason=result.get("reason", ""),
+        verdict=_verdict(file, result),
     )
 
 
-def _verdict(file: Listed, said: dict[str, Any]) -> str:
-    if not said:
+def _verdict(file: Listed, result: dict[str, Any]) -> str:
+    if not result:
         return "no result"
     try:
         digest, size = checksum(Path(file.path))
-        if (digest, size) == (said["sha256"], said["size"]):
+        if (digest, size) == (result["sha256"], result["size"]):
             return "right"
         has_changed = listed(Path(file.path)) != file
     except OSError:
@@ -209,15 +210,15 @@ def _verdict(file: Listed, said: dict[str, Any]) -> str:
 
 
 def wrong_rows(rows: list[ResultRow]) -> list[str]:
-    """What is wrong with the results."""
+    """Returns a sentence for each wrong result."""
     return [f"{row.path}: {row.verdict}" for row in rows if row.verdict in {"WRONG", "no result"}]
 
 
-def _missing_kills(told: verdict.Told, cast: Cast) -> list[str]:
-    """A demo in which nobody was killed shows nothing."""
+def _missing_kills(journal: verdict.SortedJournal, cast: Cast) -> list[str]:
+    """Returns a sentence for each kill that did not happen: without kills a demo shows nothing."""
     problems = []
-    if not verdict.taken_over(told):
+    if not verdict.taken_over(journal):
         problems.append("no worker was killed with a job in its hands that another then did")
-    if cast.kills_server and not told.server_kills:
+    if cast.kills_server and not journal.server_kills:
         problems.append("the server was not killed")
     return problems

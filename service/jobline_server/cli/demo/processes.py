@@ -1,4 +1,4 @@
-"""The processes of the demo: a server that can be killed and started again, and its workers."""
+"""The processes of the demo: a server that can be killed and restarted, and its workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DemoFailed(Exception):
 
 
 class ServerProcess:
-    """`jobline serve` as anybody would start it, on a directory of its own."""
+    """A server process with default settings, on a directory of its own."""
 
     def __init__(self, folder: Path, journal: Journal) -> None:
         self.address = "127.0.0.1:0"
@@ -30,7 +30,7 @@ class ServerProcess:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Starts it and waits for its ready line; again on the same port after a kill."""
+        """Starts the server and waits for its ready line; keeps the port after a kill."""
         command = [sys.executable, "-m", "jobline_server", "--data", str(self._data)]
         command += ["--listen", self.address, "--http", ""]
         with self.log.open("a") as log:
@@ -41,14 +41,14 @@ class ServerProcess:
         self._journal.note(What.SERVER_STARTED, address=self.address)
 
     def kill(self) -> None:
-        """Kill -9: nothing is written, said or closed."""
+        """Kills the server with SIGKILL: it can write or close nothing."""
         process = self._running()
         self._journal.note(What.SERVER_KILLED)
         process.kill()
         process.wait()
 
     def stop(self) -> None:
-        """Stops it politely; stopping what never ran does nothing."""
+        """Stops the server with SIGTERM; does nothing if it does not run."""
         if self._process is not None and self._process.poll() is None:
             _end(self._process)
 
@@ -89,20 +89,20 @@ class Crew:
             )
 
     def kill(self, name: str) -> None:
-        """Kill -9: its jobs are left where they are."""
+        """Kills a worker with SIGKILL: it cannot release its jobs."""
         self._killed.add(name)
         self._journal.note(What.WORKER_KILLED, worker=name)
         self._processes[name].kill()
         self._processes[name].wait()
 
     def check(self) -> None:
-        """Raises if a worker ended that nobody killed."""
+        """Raises if a worker ended without being killed."""
         for name, process in self._processes.items():
             if name not in self._killed and process.poll() is not None:
                 raise DemoFailed(f"{name} ended with {process.returncode}: see {self._log}")
 
     def stop(self) -> None:
-        """Stops all of them politely, all at the same time."""
+        """Stops all workers with SIGTERM, all at the same time."""
         running = [process for process in self._processes.values() if process.poll() is None]
         for process in running:
             process.send_signal(signal.SIGTERM)

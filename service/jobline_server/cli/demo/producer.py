@@ -1,8 +1,8 @@
-"""The demo's producer: pushes one job a file, and waits for all of them to end.
+"""The demo's producer: pushes one job per file, and waits for all of them to end.
 
-Two threads beside the show. Both live through a server that is killed: a push is repeated under the
-request id of its first try until it is answered, and a wait is asked again. The last push waits for
-the show, which needs jobs until it has killed whom it wants to kill.
+It uses two threads. Both survive a killed server: a push is repeated under its request id until it
+is answered, and a wait is repeated. The last push is held back until the demo has killed a worker,
+because that needs jobs.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from jobline_server.cli.demo.journal import Journal, What
 from jobline_server.cli.demo.worker import NAME, QUEUE
 
 _OPTIONS = JobOptions(name=NAME, content_type="application/json")
-# Kept until the demo has looked at every result, however many there are.
+# Keeps all jobs until the demo has read every result.
 _SETTINGS = QueueSettings(retention=Retention(age="1d", count=10_000_000))
 _PUSH_JOBS = 500
-# Small trees go in several pushes too, so that there is something to be killed in between.
+# Small trees take several pushes too, so that something can be killed between them.
 _PUSHES_MIN = 10
-# Pushes run ahead of the work by at most this share, so that both go on when something is killed.
+# Pushes run ahead of the work by at most this share, so that both go on after a kill.
 _AHEAD_SHARE = 0.3
 _WAIT_IDS_MAX = 10_000
 _WAIT_SECONDS = 5.0
 _CALL_SECONDS = 10.0
 _PAUSE_SECONDS = 0.2
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 
 
 class Producer:
@@ -52,27 +52,27 @@ class Producer:
         ]
 
     def start(self) -> None:
-        """Begins to push and to wait."""
+        """Starts to push and to wait."""
         self._client.queues.update(QUEUE, _SETTINGS)
         for thread in self._threads:
             thread.start()
 
     @property
     def is_done(self) -> bool:
-        """Everything was pushed and has ended."""
+        """Returns whether all jobs were pushed and have ended."""
         return len(self.ends) == len(self._files)
 
     @property
     def count_before_last(self) -> int:
-        """So many files are pushed without waiting for the show."""
+        """Returns the number of files that are pushed before the last push."""
         return (len(self._files) - 1) // self._push_jobs * self._push_jobs
 
     def push_last(self) -> None:
-        """The show needs no more waiting: the last push goes too."""
+        """Lets the last push go."""
         self._may_push_last.set()
 
     def stop(self) -> None:
-        """Ends both, done or not."""
+        """Stops both threads, done or not."""
         self._stop.set()
         self._may_push_last.set()
         self._client.close()
@@ -81,7 +81,7 @@ class Producer:
                 thread.join(_CALL_SECONDS)
 
     def _guarded(self, part: Callable[[], None]) -> None:
-        """Keeps what went wrong on a thread for the one that shows it."""
+        """Runs a thread's function, and keeps its error for the main thread."""
         try:
             part()
         except JoblineError as error:
@@ -93,10 +93,10 @@ class Producer:
         ahead = max(size, round(len(self._files) * _AHEAD_SHARE))
         for start in range(0, len(self._files), size):
             while len(self.pushed) - len(self.ends) > ahead and not self._stop.is_set():
-                self._stop.wait(_LOOK_SECONDS)
+                self._stop.wait(_POLL_SECONDS)
             if start == self.count_before_last:
                 self._may_push_last.wait()
-            self._push(f"demo-{start}", [one.path for one in self._files[start : start + size]])
+            self._push(f"demo-{start}", [file.path for file in self._files[start : start + size]])
 
     def _push(self, request_id: str, paths: list[str]) -> None:
         payloads = [json.dumps({"path": path}).encode() for path in paths]
@@ -128,7 +128,7 @@ class Producer:
             self._wait(open_ids[:_WAIT_IDS_MAX])
 
     def _wait(self, ids: list[int]) -> None:
-        # A short wait while pushes go on, so that new ids are soon among those waited for.
+        # Waits are short while pushes go on, so that new ids are soon included.
         patience = _WAIT_SECONDS if len(self.pushed) == len(self._files) else _PAUSE_SECONDS
         try:
             for end in self._client.wait(*ids, timeout=patience):

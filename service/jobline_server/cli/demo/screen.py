@@ -1,4 +1,4 @@
-"""What the demo shows: a live table on a terminal, plain lines elsewhere, results at the end."""
+"""The demo's output: a live table on a terminal, plain lines elsewhere, results at the end."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-# A line for each of so many parts of the work, where nothing can be drawn over.
+# Without a terminal, one line is printed for each of this many parts of the work.
 _PLAIN_PARTS = 10
 _LINES_WITHOUT_TERMINAL = 24
 _WIDTH_WITHOUT_TERMINAL = 120
-# Of a screen: what stands around the table of results.
+# Lines of a screen around the table of results.
 _LINES_AROUND = 14
 _SHA256_SHOWN = 12
 _WIDTH_FOR_SHA256 = 80
@@ -29,7 +29,7 @@ _LOG_LINES_SHOWN = 20
 
 @dataclass(slots=True)
 class WorkerRow:
-    """What is known of a worker, from the journal."""
+    """The state of a worker, by the journal."""
 
     name: str
     begun: int = 0
@@ -41,7 +41,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A file, what a worker said of it, and whether that is so."""
+    """A file, the result of a worker, and whether it is right."""
 
     path: str
     size: int
@@ -52,7 +52,7 @@ class ResultRow:
 
 
 class Screen:
-    """Shows how far the work is."""
+    """Shows the progress and the results."""
 
     def __init__(self, total: int, tree: Path) -> None:
         width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
@@ -60,27 +60,27 @@ class Screen:
         self._total = total
         self._tree = tree
         self._live: Live | None = None
-        self._parts_said = 0
+        self._parts_shown = 0
 
     def running(self) -> AbstractContextManager[object]:
-        """While the work goes on."""
+        """Shows the live table for the length of the block."""
         if not self.console.is_terminal:
             return nullcontext()
         self._live = Live(console=self.console, refresh_per_second=10, transient=True)
         return self._live
 
     def say(self, text: str, style: str = "") -> None:
-        """A line that stays."""
+        """Prints a line."""
         self.console.print(Text(text, style=style))
 
     def update(self, workers: Iterable[WorkerRow], *, pushed: int, ended: int) -> None:
-        """How far it is now."""
+        """Updates the progress."""
         if self._live is not None:
             self._live.update(self._view(workers, pushed, ended))
             return
         part = ended * _PLAIN_PARTS // self._total
-        if part > self._parts_said:
-            self._parts_said = part
+        if part > self._parts_shown:
+            self._parts_shown = part
             each = ", ".join(f"{row.name} {row.finished}" for row in workers)
             self.say(f"{ended:>6,} of {self._total:,} done ({each})")
 
@@ -102,7 +102,7 @@ class Screen:
         return Group(Text(head), bar, "", shown)
 
     def results(self, rows: list[ResultRow]) -> None:
-        """The table of results, cut to a screenful: what is wrong first, then from both ends."""
+        """Prints the table of results, cut to a screenful."""
         height = self.console.size.height - _LINES_AROUND
         room = max(height if self.console.is_terminal else _LINES_WITHOUT_TERMINAL, 6)
         chosen, left_out = screenful(rows, room)
@@ -112,7 +112,7 @@ class Screen:
             titles.insert(1, "sha256")
             for row, line in zip(chosen, cells, strict=True):
                 line.insert(1, row.sha256[:_SHA256_SHOWN])
-        # The path takes what the others leave; left to itself, the table cuts them all alike.
+        # The path takes the rest of the width; the table alone would cut all columns alike.
         widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
         room_for_path = max(self.console.width - sum(width + 1 for width in widths), 8)
         shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
@@ -130,7 +130,7 @@ class Screen:
     def totals(
         self, rows: list[ResultRow], *, took: float, killed: list[str], taken_over: int
     ) -> None:
-        """Sums, and what became of the killed worker's jobs."""
+        """Prints the sums, and what became of the killed worker's jobs."""
         size = sum(row.size for row in rows) / (1 << 20)
         self.say(f"\n{len(rows):,} files, {size:,.1f} MiB in {took:.1f} s", "bold")
         done = Counter(row.worker for row in rows if row.worker)
@@ -143,7 +143,7 @@ class Screen:
             )
 
     def verdict(self, problems: list[str], *, calls: int, hand_outs: int) -> None:
-        """Whether everything is as promised."""
+        """Prints whether all guarantees held."""
         if not problems:
             self.say(
                 f"Every checksum is right. The journal of {calls:,} pushes and {hand_outs:,} "
@@ -156,14 +156,14 @@ class Screen:
             self.say(f"  {problem}", "red")
 
     def short(self, path: str) -> str:
-        """A path as seen from the tree."""
+        """Returns a path relative to the tree."""
         found = Path(path)
         return str(found.relative_to(self._tree)) if found.is_relative_to(self._tree) else path
 
 
 def screenful(rows: list[ResultRow], room: int) -> tuple[list[ResultRow], int]:
-    """So many rows as fit: first those that are wrong, then those that took more than one hand-out,
-    then the others; and how many were left out.
+    """Returns as many rows as fit, and how many were left out. Prefers wrong rows, then those that
+    took more than one hand-out.
     """
     if len(rows) <= room:
         return rows, 0
@@ -173,7 +173,7 @@ def screenful(rows: list[ResultRow], room: int) -> tuple[list[ResultRow], int]:
 
 
 def say_failure(why: str, folder: Path) -> None:
-    """The demo could not be played to its end; the logs' last lines may say more."""
+    """Prints why the demo failed, and the last lines of the logs."""
     console = Console(stderr=True, highlight=False)
     console.print(Text(f"the demo failed: {why}", style="bold red"))
     for log in sorted(folder.glob("*.log")):

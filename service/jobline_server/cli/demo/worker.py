@@ -1,7 +1,7 @@
-"""One worker of the demo, a process of its own: checksums files until it is told to stop.
+"""One worker of the demo, in its own process: checksums files until SIGTERM.
 
-It writes into the journal before it begins a job and when it has the answer or gave up, so that a
-kill in between can be seen from outside; and it puts no job down while the show holds the gate.
+It writes into the journal before it begins a job and when it finishes or drops it, so that a kill
+in between is visible; and it finishes no job while the gate is shut.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jobline_server.cli.demo.journal import Journal, What
 
 QUEUE = "checksums"
 NAME = "sha256"
-# Short, so that what a killed worker had is with the others soon.
+# Short, so that others soon get the jobs of a killed worker.
 LEASE_SECONDS = 2.0
 
 
@@ -41,7 +41,7 @@ def main() -> None:
         journal.note(What.HANDED, **lease, attempt=context.attempt, path=payload["path"])
         try:
             digest, size = checksum(Path(payload["path"]))
-            # A job of the demo takes a moment, so that there is something to see and to kill.
+            # A job of the demo takes a moment, so that a worker can be killed during it.
             context.wait_cancelled(max(0.0, arguments.pace - (time.monotonic() - began)))
             context.raise_if_cancelled()
         except BaseException:
