@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from jobline_server import serving
-from jobline_server.cli.dev import OWN_DEFAULTS, dev
+from jobline_server.cli.dev import SHOWN_DEFAULTS, dev
 from jobline_server.config import Settings
 
 
@@ -43,10 +43,10 @@ def test_its_help_names_the_defaults_that_it_has(settings_of_dev: Any) -> None:
     settings, served = settings_of_dev(), Settings()
     for name in Settings.model_fields:
         if getattr(settings, name) != getattr(served, name):
-            assert name in OWN_DEFAULTS, name
+            assert name in SHOWN_DEFAULTS, name
     told = (settings.log_level, settings.log_format, f"{settings.drain_seconds:g}")
     assert told == tuple(
-        OWN_DEFAULTS[name] for name in ("log_level", "log_format", "drain_seconds")
+        SHOWN_DEFAULTS[name] for name in ("log_level", "log_format", "drain_seconds")
     )
 
 

@@ -12,7 +12,7 @@ from jobline_server import __main__ as module
 from jobline_server import serving
 from jobline_server.cli import register
 from jobline_server.cli.described import flag_of, shown_default
-from jobline_server.cli.dev import OWN_DEFAULTS
+from jobline_server.cli.dev import SHOWN_DEFAULTS
 from jobline_server.config import Settings
 
 WIDTH = 80
@@ -45,7 +45,7 @@ def test_help_reads_well_at_80_columns(
     assert max(map(len, text.splitlines())) <= WIDTH
     for name, info in Settings.model_fields.items():
         assert re.search(rf"{flag_of(name)}[ ,]", words), name
-        own = OWN_DEFAULTS if command == "dev" else {}
+        own = SHOWN_DEFAULTS if command == "dev" else {}
         assert f"Default: {own.get(name, shown_default(info))}." in words, name
     assert ("jobline-data" in words) is (command != "dev"), "where serve keeps its store"
     assert "…-" not in text, "nothing is cut"

@@ -1,7 +1,7 @@
-"""The commands that a server adds to `jobline`: `serve` and `dev`; and the demo.
+"""The commands `serve` and `dev`, which the server adds to `jobline`; and the demo.
 
-The command line itself belongs to the client's distribution, which finds `register` through the
-entry-point group `jobline.commands`. A command reads flags, calls `app`, and prints; it holds no
+The command line belongs to the client's distribution, which finds `register` through the
+entry-point group `jobline.commands`. A command reads flags, calls `serving`, and prints; it has no
 rule of its own.
 """
 

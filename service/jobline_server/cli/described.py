@@ -1,7 +1,6 @@
-"""Settings as a person reads them: defaults, words to choose from, the text of `--help`.
+"""The texts of settings for people: defaults, choices, `--help`.
 
-Both command lines (`jobline serve`, `python -m jobline_server`) and docs/operations.md say the
-same.
+Both command lines (`jobline serve`, `python -m jobline_server`) and docs/operations.md use them.
 """
 
 from __future__ import annotations
@@ -15,25 +14,25 @@ from jobline_server.wrong_settings import SIZE_UNITS
 
 
 def flag_of(name: str) -> str:
-    """The flag of a setting."""
+    """Returns the flag of a setting."""
     return "--" + name.replace("_", "-")
 
 
 def is_switch(info: FieldInfo) -> bool:
-    """Whether a setting is on or off: its flag takes no value and has a `--no-` beside it."""
+    """Returns whether a setting is a boolean, with the flags `--name` and `--no-name`."""
     return info.annotation is bool
 
 
 def help_of(info: FieldInfo, default: str = "") -> str:
-    """What `--help` says of a setting: meaning, choices, default; `default` where a command has one
-    of its own.
+    """Returns the help of a setting: meaning, choices, default. `default` replaces that of the
+    setting.
     """
     words = f" One of {', '.join(choices(info))}." if choices(info) else ""
     return f"{info.description}{words} Default: {default or shown_default(info)}."
 
 
 def metavar_of(name: str, info: FieldInfo) -> str:
-    """What stands for a setting's value."""
+    """Returns the placeholder of a setting's value."""
     if choices(info):
         return "WORD"
     if name in {"listen", "http"}:
@@ -46,7 +45,7 @@ def metavar_of(name: str, info: FieldInfo) -> str:
 
 
 def shown_default(info: FieldInfo) -> str:
-    """A field's default as a person would type it."""
+    """Returns a setting's default as a person would type it."""
     value = info.default
     if value is None or value == "":
         return "none"
@@ -60,5 +59,5 @@ def shown_default(info: FieldInfo) -> str:
 
 
 def choices(info: FieldInfo) -> tuple[str, ...]:
-    """The words a field may have, if it may have only some."""
+    """Returns the values of a setting that is a choice; else ()."""
     return get_args(info.annotation) if get_origin(info.annotation) is Literal else ()

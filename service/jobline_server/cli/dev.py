@@ -1,4 +1,4 @@
-"""`jobline dev`: a server to try things, and the lines to paste that try them."""
+"""`jobline dev`: a server to try things, with commands to paste."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from jobline_server.config import Settings
 if TYPE_CHECKING:
     from jobline_server.app import Server
 
-# Nobody wants to wait for workers when a server to try things is stopped.
+# A server to try things should stop quickly.
 _DRAIN_SECONDS = 2
 _DEFAULT_TARGET = "127.0.0.1:7070"
 
-_OWN: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
     "log_level": "warning",
     "log_format": "console",
     "drain_seconds": _DRAIN_SECONDS,
 }
-# What is the default here and not of `serve`, as `--help` says it.
-OWN_DEFAULTS = {name: str(value) for name, value in _OWN.items()} | {
+# The defaults that differ from those of `serve`, as shown by `--help`.
+SHOWN_DEFAULTS = {name: str(value) for name, value in _DEFAULTS.items()} | {
     "data": "a directory of its own, removed at the end",
     "listen": f"{Settings.model_fields['listen'].default}, with another port if it is taken",
     "http": f"{Settings.model_fields['http'].default}, with another port if it is taken",
@@ -42,27 +42,27 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the ready line as JS
 
 def register(app: typer.Typer) -> None:
     """Adds `dev`."""
-    app.command("dev", cls=PlainHelp)(with_settings(dev, defaults=OWN_DEFAULTS))
+    app.command("dev", cls=PlainHelp)(with_settings(dev, defaults=SHOWN_DEFAULTS))
 
 
 def dev(*, config: ConfigFile = None, as_json: AsJson = False, given: dict[str, Any]) -> None:
     """Run a server to try things.
 
-    Its directory is removed at the end, unless --data names one. The usual ports if they are free,
-    others if not. It is the real server: nothing is simulated.
+    Its directory is removed at the end, unless --data names one. It takes the usual ports if they
+    are free, others if not. It is the real server: nothing is simulated.
     """
     from jobline_server.serving import print_ready, run
 
     chosen = settings_of(given, config).model_fields_set
-    usual: dict[str, Any] = _OWN | {
+    usual: dict[str, Any] = _DEFAULTS | {
         "listen": free_address(Settings.model_fields["listen"].default),
         "http": free_address(Settings.model_fields["http"].default),
     }
     with tempfile.TemporaryDirectory(prefix="jobline-dev-") as folder:
         usual["data"] = Path(folder)
         is_kept = "data" in chosen
-        own = {name: value for name, value in usual.items() if name not in chosen}
-        settings = settings_of(given | own, config)
+        defaults = {name: value for name, value in usual.items() if name not in chosen}
+        settings = settings_of(given | defaults, config)
 
         def announce(server: Server) -> None:
             if as_json:
@@ -75,7 +75,7 @@ def dev(*, config: ConfigFile = None, as_json: AsJson = False, given: dict[str, 
 
 
 def free_address(usual: str) -> str:
-    """The usual address if nobody listens there, else the same host and any free port."""
+    """Returns the usual address if it is free, else the same host with any free port."""
     host, _, port = usual.rpartition(":")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -87,7 +87,7 @@ def free_address(usual: str) -> str:
 
 
 def show_ready(address: str, http: str, data: Path, *, is_kept: bool) -> None:
-    """Where it is, and what to paste."""
+    """Prints the addresses, and commands to paste."""
     console = Console(highlight=False, soft_wrap=True)
     target = "" if address == _DEFAULT_TARGET else f" -s {address}"
     payload = shlex.quote(json.dumps({"to": "a@b.c"}, separators=(",", ":")))
@@ -99,7 +99,7 @@ def show_ready(address: str, http: str, data: Path, *, is_kept: bool) -> None:
         ("watch", f"jobline top{target}"),
         ("grpcurl", f"grpcurl -plaintext {address} list"),
     ]
-    # Captured, because a console of its own accord ends the process when a pipe is closed.
+    # Captured, because the console would end the process when a pipe is closed.
     with console.capture() as shown:
         title = ("Jobline is ready", "bold green")
         console.print(Text.assemble(title, f" at {address}; ^C ends it"))

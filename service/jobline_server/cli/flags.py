@@ -1,7 +1,7 @@
-"""Settings as flags: each field of `config.Settings` becomes `--its-name`, with its description.
+"""Makes flags of settings: each field of `config.Settings` becomes `--its-name`.
 
-A flag that is not given stays None, so that environment, file and default decide; what a value may
-be is checked by `config`, in one place for all sources.
+A flag that is not given is None, so environment, file and default decide. `config` checks values,
+for all sources.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobline_server.config import Settings
 
 
 class PlainHelp(TyperCommand):
-    """A command whose help is plain text: a table in a box cuts long names at 80 columns."""
+    """A command with plain help: a table in a box would cut long names at 80 columns."""
 
     def __init__(self, *args: Any, **values: Any) -> None:
         super().__init__(*args, **values | {"rich_markup_mode": None})
@@ -31,11 +31,11 @@ def with_settings(
     fixed: Mapping[str, Any] | None = None,
     defaults: Mapping[str, str] | None = None,
 ) -> Callable[..., None]:
-    """A command that takes every setting as a flag beside the function's own parameters, and calls
-    it with `given`: those flags that were given, by field name. `fixed` settings have no flag.
-    `defaults`: those that the command has of its own, as `--help` says them.
+    """Returns a command that takes every setting as a flag, beside the parameters of `function`,
+    and calls it with `given`: the flags that were given, by field name. `fixed` settings have no
+    flag. `defaults` replace those of the settings in `--help`.
     """
-    own = [
+    parameters = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in inspect.signature(function, eval_str=True).parameters.values()
         if parameter.name != "given"
@@ -51,8 +51,10 @@ def with_settings(
             given={name: value for name, value in given.items() if value is not None}, **values
         )
 
-    command.__signature__ = inspect.Signature([*own, *flags])  # type: ignore[attr-defined]  # read by inspect
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *flags]}
+    command.__signature__ = inspect.Signature([*parameters, *flags])  # type: ignore[attr-defined]  # read by inspect
+    command.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in [*parameters, *flags]
+    }
     command.__doc__ = function.__doc__
     return command
 
@@ -65,7 +67,7 @@ def _flag(name: str, info: FieldInfo, default: str) -> inspect.Parameter:
         metavar="" if is_switch(info) else metavar_of(name, info),
         show_default=False,
     )
-    # Paths are text here: a `Path` of nothing would be the current directory.
+    # Paths are text here: an empty `Path` would be the current directory.
     kind: Any = bool if is_switch(info) else str
     annotation = Annotated[kind | None, option]
     return inspect.Parameter(

@@ -12,8 +12,8 @@ from jobline_server.cli.flags import PlainHelp, with_settings
 from jobline_server.config import ConfigurationError, Settings, load_settings
 
 EPILOG = (
-    "The ready line on stdout is JSON (grpc, http, addresses, transport, version, pid), or on a "
-    "terminal words. The log goes to stderr.\n\n"
+    "The ready line on stdout is JSON (grpc, http, addresses, transport, version, pid), or words "
+    "on a terminal. The log goes to stderr.\n\n"
     "Exit codes: 0 stopped by SIGTERM or SIGINT (a second one hastens) · 1 the disk failed · "
     "2 cannot start: the log says why."
 )
@@ -27,10 +27,10 @@ def register(app: typer.Typer) -> None:
 
 
 def serve(*, config: ConfigFile = None, given: dict[str, Any]) -> None:
-    """Run a server until it is told to stop.
+    """Run a server until it is stopped.
 
     Flags win over the environment (JOBLINE_…), the environment over the file, the file over the
-    defaults. What cannot be applied stops the start.
+    defaults. A setting that cannot be applied stops the start.
     """
     from jobline_server.serving import run
 
@@ -38,7 +38,7 @@ def serve(*, config: ConfigFile = None, given: dict[str, Any]) -> None:
 
 
 def settings_of(given: dict[str, Any], config: Path | None) -> Settings:
-    """The settings; what is wrong with them ends the command as it ends `python -m`."""
+    """Loads the settings; wrong ones end the command, like `python -m jobline_server`."""
     try:
         return load_settings(given, config)
     except ConfigurationError as error:
