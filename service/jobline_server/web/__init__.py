@@ -1,5 +1,5 @@
-"""The web room: the HTTP port beside gRPC, for those who watch the server rather than use it.
+"""Web: the HTTP port beside gRPC, for monitoring.
 
-Metrics for a scraper, two health pages for a load balancer, a page for a person who found the port.
-It reads what the runtime counts anyway, and knows no way to change anything.
+It serves metrics for a scraper, two health pages for a load balancer, and a landing page. It reads
+counts that the runtime keeps anyway, and has no way to change anything.
 """

@@ -1,9 +1,9 @@
-"""Connections of the HTTP port: how many there are, and how long one may take to say what it wants.
+"""Bounds on connections of the HTTP port: their number, and the time for a request and its reply.
 
-uvicorn knows neither: a client that opens connections and sends half a request on each holds them
-for ever. Here a request has a time in which it must have come and its reply gone, and where there
-are too many connections the one that has waited longest makes room: probes and scrapers get through
-whatever else is open. Between two requests uvicorn's own time applies.
+uvicorn has neither: a client that opens connections and sends half a request on each would hold
+them for ever. Here each exchange has a time limit, and a new connection over the bound replaces the
+one that has waited longest, so probes and scrapers always get through. Between two requests
+uvicorn's keep-alive timeout applies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXCHANGE_SECONDS = 10.0
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's connection, bounded."""
+    """uvicorn's connection, with these bounds."""
 
     def __init__(self, *given: object, **named: object) -> None:
         super().__init__(*given, **named)  # type: ignore[arg-type]  # as uvicorn has it
@@ -27,25 +27,25 @@ class BoundedProtocol(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Makes room if there is none, and begins to wait for a request."""
+        """Aborts the oldest connection if there are too many, and starts the time limit."""
         if len(self.connections) >= CONNECTIONS_MAX:
             min(self.connections, key=_since).transport.abort()
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """The time runs from the first byte of a request."""
+        """Starts the time limit at the first byte of a request."""
         if self._timer is None:
             self._wait()
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        """An exchange is over."""
+        """Stops the time limit after the reply."""
         self._stop_waiting()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is there any more."""
+        """Stops the time limit."""
         self._stop_waiting()
         super().connection_lost(exc)
 

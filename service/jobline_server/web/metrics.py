@@ -1,7 +1,7 @@
-"""What a scraper is told, made at the moment it asks from counters that are kept anyway.
+"""Metrics for Prometheus, made at each scrape from counters that the server keeps anyway.
 
-Queues are named only up to a bound: ten thousand queues with a dozen series each would hurt whoever
-stores them. How many were left out is a metric too.
+Only the first queues by name get series of their own: ten thousand queues with a dozen series each
+would be too much for a scraper. The number of queues left out is a metric too.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
-from jobline_server.web.queue_metrics import queue_metrics, span_metrics
+from jobline_server.web.queue_metrics import duration_metrics, queue_metrics
 
 QUEUES_MAX = 100
 
 
 class WorkRecord(Protocol):
-    """How often some work of the server failed."""
+    """The failures of one piece of the server's own work."""
 
     failures: int
     failures_in_a_row: int
 
 
 class TaskRecord(Protocol):
-    """How a beat of the background has been doing."""
+    """The runs and failures of a periodic task."""
 
     runs: int
 
     @property
     def work(self) -> WorkRecord:
-        """How often it failed."""
+        """Returns its failures."""
 
 
 def make_registry(
-    server: ServerCollector, meters: CallMeters, beats: Mapping[str, TaskRecord]
+    server: ServerCollector, meters: CallMeters, tasks: Mapping[str, TaskRecord]
 ) -> CollectorRegistry:
-    """A registry of this server alone, and of its process."""
+    """Returns a registry of this server and its process."""
     registry = CollectorRegistry()
     registry.register(server)
     registry.register(CallsCollector(meters))
-    registry.register(BeatsCollector(beats))
+    registry.register(TasksCollector(tasks))
     ProcessCollector(registry=registry)
     return registry
 
 
 class ServerCollector(Collector):
-    """Counts of the server and of its first queues by name: `look` before each `collect`, which the
-    library wants in one step.
+    """Counts of the server and of its first queues. Call `refresh` before each `collect`, which
+    cannot wait.
     """
 
     def __init__(self, runtime: Runtime, *, version: str, transport: str) -> None:
@@ -69,11 +69,11 @@ class ServerCollector(Collector):
         self._queues: list[QueueView] = []
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: names are known when there is something to tell."""
+        """Returns nothing: the names are known only at `collect`."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """What `look` saw, and what needs no look."""
+        """Yields the metrics of the last `refresh`, and those that need none."""
         yield InfoMetricFamily("jobline", "The server.", value=self._info)
         view, queues = self._view, self._queues
         if view is None:
@@ -93,19 +93,19 @@ class ServerCollector(Collector):
         )
         core = self._runtime.core
         yield from queue_metrics(queues, core.now().wall_ms)
-        yield from span_metrics(core.durations)
+        yield from duration_metrics(core.durations)
         left_out = view.queues - len(queues)
         yield GaugeMetricFamily(
             "jobline_queues_without_metrics", "Queues over the bound of this page.", left_out
         )
 
-    async def look(self) -> None:
-        """Counts queues, which may be many, some at a time."""
+    async def refresh(self) -> None:
+        """Counts the jobs of all queues, in slices."""
         self._queues = await self._first_queues()
         self._view = await self._runtime.statistics.of_server()
 
     async def _first_queues(self) -> list[QueueView]:
-        """By name. A page of the list may be shorter than asked for, for bytes not shown here."""
+        """Returns the first queues by name. A page of the list may be cut short by its size."""
         found: list[QueueView] = []
         token = ""
         while len(found) < QUEUES_MAX:
@@ -165,7 +165,7 @@ def _health(view: ServerView) -> Iterator[Metric]:
 
 
 def _own_work(core: Core) -> Iterator[Metric]:
-    """How the loop and all that runs in it by itself have been doing."""
+    """Yields metrics of commits, the loop, and the server's own work."""
     commits = core.commits.durations
     yield HistogramMetricFamily(
         "jobline_commit_duration_seconds",
@@ -200,11 +200,11 @@ class CallsCollector(Collector):
         self._meters = meters
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: names are known when there is something to tell."""
+        """Returns nothing: the names are known only at `collect`."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All of it, now; methods that were never called are left out."""
+        """Yields the metrics of all methods that were called."""
         labels = ["service", "method"]
         ended = CounterMetricFamily(
             "jobline_calls", "Calls that ended, by status.", labels=[*labels, "code"]
@@ -224,25 +224,25 @@ class CallsCollector(Collector):
         yield from (ended, in_flight, seconds)
 
 
-class BeatsCollector(Collector):
-    """How the work in the background goes, by beat."""
+class TasksCollector(Collector):
+    """Runs and failures of periodic tasks. The metrics are named after their old word, beat."""
 
-    def __init__(self, beats: Mapping[str, TaskRecord]) -> None:
-        self._beats = beats
+    def __init__(self, tasks: Mapping[str, TaskRecord]) -> None:
+        self._tasks = tasks
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: names are known when there is something to tell."""
+        """Returns nothing: the names are known only at `collect`."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All of it, now. Many failures in a row of one beat are worth an alarm."""
+        """Yields the metrics of all tasks. Many failures in a row are worth an alarm."""
         labels = ["beat"]
-        runs = CounterMetricFamily("jobline_beat_runs", "Runs of a beat.", labels=labels)
+        runs = CounterMetricFamily("jobline_beat_runs", "Runs of a periodic task.", labels=labels)
         failures = CounterMetricFamily("jobline_beat_failures", "Failed runs.", labels=labels)
         in_a_row = GaugeMetricFamily(
             "jobline_beat_failures_in_a_row", "Failed runs since the last good one.", labels=labels
         )
-        for name, record in self._beats.items():
+        for name, record in self._tasks.items():
             runs.add_metric([name], record.runs)
             failures.add_metric([name], record.work.failures)
             in_a_row.add_metric([name], record.work.failures_in_a_row)

@@ -1,4 +1,4 @@
-"""The pages of the HTTP port."""
+"""The pages of the HTTP port: landing, metrics, health."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 LANDING = """Jobline {version}
 
-This port is for those who watch the server:
+This port is for monitoring:
 
   /metrics   counters, for Prometheus
   /healthz   200 while the process is well
@@ -28,31 +28,31 @@ FULL = "ready, but refuses pushes: the disk is full"
 def make_pages(
     registry: CollectorRegistry,
     *,
-    look: Callable[[], Awaitable[None]],
+    refresh: Callable[[], Awaitable[None]],
     version: str,
     failing: Callable[[], list[str]],
     is_ready: Callable[[], bool],
     is_full: Callable[[], bool],
 ) -> Starlette:
-    """The application. `look` has the registry see what there is; `failing` says in lines what
-    does not work.
+    """Returns the application. `refresh` updates the metrics of the registry; `failing` returns a
+    line for each piece of work that is failing.
     """
 
     async def landing(_request: Request) -> Response:
         return PlainTextResponse(LANDING.format(version=version))
 
     async def metrics(request: Request) -> Response:
-        await look()
+        await refresh()
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 
     async def healthz(_request: Request) -> Response:
-        return _said(failing(), "well")
+        return _health(failing(), "well")
 
     async def readyz(_request: Request) -> Response:
-        # Not a 503: whoever takes a server out of service for that keeps acks away as well.
+        # Not a 503: a load balancer that removed the server would also keep acks away.
         ready = FULL if is_full() else "ready"
-        return _said(failing() or ([] if is_ready() else ["not taking work"]), ready)
+        return _health(failing() or ([] if is_ready() else ["not taking work"]), ready)
 
     return Starlette(
         routes=[
@@ -64,8 +64,8 @@ def make_pages(
     )
 
 
-def _said(against: list[str], good: str) -> Response:
-    """200, or 503 with what speaks against it."""
-    if against:
-        return PlainTextResponse("".join(f"{line}\n" for line in against), status_code=503)
-    return PlainTextResponse(f"{good}\n")
+def _health(problems: list[str], text: str) -> Response:
+    """Returns 200 with a text, or 503 with the problems, one per line."""
+    if problems:
+        return PlainTextResponse("".join(f"{line}\n" for line in problems), status_code=503)
+    return PlainTextResponse(f"{text}\n")

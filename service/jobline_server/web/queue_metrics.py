@@ -1,4 +1,4 @@
-"""What a scraper is told of queues: counts, and how long their jobs waited and ran."""
+"""Metrics of queues: counts, and how long their jobs waited and ran."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALWAYS_SHOWN = frozenset({"SCHEDULED", "READY", "ACTIVE"})
 
 
 def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
-    """Counts of some queues."""
+    """Yields the counts of these queues."""
     jobs = GaugeMetricFamily("jobline_queue_jobs", "Jobs of a queue.", labels=["queue", "state"])
     unhandled = GaugeMetricFamily(
         "jobline_queue_unhandled", "READY jobs that no connected worker handles.", labels=["queue"]
@@ -49,8 +49,8 @@ def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
     yield from (jobs, unhandled, oldest, paused, pushed, completed, failed)
 
 
-def span_metrics(spans: Durations) -> Iterator[Metric]:
-    """How long jobs waited and ran, by queue."""
+def duration_metrics(durations: Durations) -> Iterator[Metric]:
+    """Yields how long jobs waited and ran, by queue."""
     waiting = HistogramMetricFamily(
         "jobline_wait_seconds",
         "How long jobs were READY before they were handed out.",
@@ -61,7 +61,7 @@ def span_metrics(spans: Durations) -> Iterator[Metric]:
         "How long jobs that completed took, from their last hand-out on.",
         labels=["queue"],
     )
-    for queue, one in spans.by_queue.items():
-        waiting.add_metric([queue], list(one.waiting.cumulative()), one.waiting.seconds)
-        running.add_metric([queue], list(one.running.cumulative()), one.running.seconds)
+    for name, queue in durations.by_queue.items():
+        waiting.add_metric([name], list(queue.waiting.cumulative()), queue.waiting.seconds)
+        running.add_metric([name], list(queue.running.cumulative()), queue.running.seconds)
     yield from (waiting, running)

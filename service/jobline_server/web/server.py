@@ -1,7 +1,7 @@
-"""uvicorn in the server's own loop: no signals, no process, no loop of its own.
+"""Runs uvicorn in the server's loop, without signals, process or loop of its own.
 
-uvicorn's `serve` would take SIGTERM for itself and wake ten times a second to look at a flag; its
-`startup` and `shutdown` are all that is needed.
+uvicorn's `serve` would handle SIGTERM itself and wake ten times a second to check a flag; its
+`startup` and `shutdown` are enough.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from jobline_server.web.connections import BoundedProtocol
 
 
 class CannotListen(Exception):
-    """The HTTP port cannot be had."""
+    """The HTTP port is not free."""
 
 
 class WebServer:
-    """The HTTP port while it is open."""
+    """Serves the HTTP port from `start` to `stop`."""
 
     def __init__(self, app: Starlette) -> None:
         self._config = uvicorn.Config(
@@ -38,7 +38,7 @@ class WebServer:
         self._socket: socket.socket | None = None
 
     async def start(self, listen: str) -> str:
-        """Opens `HOST:PORT`, port 0 picks one; returns the address."""
+        """Opens `HOST:PORT` (port 0 picks a free one); returns the address."""
         listener = self._socket = bind(listen)
         self._config.load()
         self._server.lifespan = self._config.lifespan_class(self._config)
@@ -54,7 +54,7 @@ class WebServer:
 
 
 def bind(listen: str) -> socket.socket:
-    """A socket that listens at `HOST:PORT`."""
+    """Returns a socket bound to `HOST:PORT`."""
     try:
         host, port = split_address(listen)
     except ValueError as error:

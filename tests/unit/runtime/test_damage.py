@@ -39,7 +39,7 @@ async def listed(runtime: Runtime) -> list[int]:
 
 async def metric(runtime: Runtime, name: str) -> Any:
     collector = ServerCollector(runtime, version="1", transport="grpcio")
-    await collector.look()
+    await collector.refresh()
     (value,) = [
         one.value for family in collector.collect() for one in family.samples if one.name == name
     ]

@@ -76,7 +76,7 @@ async def test_a_page_of_queues_ends_when_it_shows_enough_bytes(runtime: Runtime
 async def test_metrics_show_as_many_queues_however_much_they_say(runtime: Runtime) -> None:
     await large_queues(runtime, count=65)
     collector = metrics.ServerCollector(runtime, version="1", transport="grpcio")
-    await collector.look()
+    await collector.refresh()
     samples = {
         (sample.name, sample.labels.get("queue")): sample.value
         for family in collector.collect()
