@@ -26,7 +26,7 @@ from jobline_server.runtime.clock import SystemClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
-from jobline_server.serving import look_for_cycles
+from jobline_server.serving import collect_cycles
 from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteStore
@@ -157,7 +157,7 @@ async def _runtime(bench: Bench) -> AsyncIterator[Runtime]:
     )
     runtime.start()
     memory.freeze()
-    look_for_cycles(runtime.core)
+    collect_cycles(runtime.core)
     try:
         yield runtime
     finally:

@@ -19,8 +19,8 @@ DESCRIPTION = (
 
 def main(arguments: list[str] | None = None) -> int:
     """Reads the settings and runs a server; returns the exit code."""
-    # Before grpc is imported: its core writes lines of its own to stderr, past the log, of what
-    # strangers send to the port.
+    # Before grpc is imported: its core would write lines about garbage sent to the port to stderr,
+    # past the log.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from jobline_server.serving import EXIT_CANNOT_START, run  # noqa: PLC0415
 
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Every setting as a flag; one that is not given stays None."""
+    """Returns a parser with every setting as a flag; a flag that is not given is None."""
     parser = argparse.ArgumentParser(
         prog="python -m jobline_server", usage=USAGE, description=DESCRIPTION, allow_abbrev=False
     )

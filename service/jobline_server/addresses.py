@@ -1,4 +1,4 @@
-"""HOST:PORT, taken apart by one rule for gRPC and HTTP: an IPv6 address stands in brackets."""
+"""Parses HOST:PORT, by one rule for gRPC and HTTP: an IPv6 address needs brackets."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ PORT_MAX = 65_535
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host, as it was written, and port. Raises `ValueError` with a sentence.
+    """Returns the host as written, and the port. Raises `ValueError` with a sentence.
 
-    `::1:7075` is refused: it is an IPv6 address itself, and which of its ends was meant as a port
-    nobody knows.
+    Refuses `::1:7075`, which is an IPv6 address itself: its last part may not be meant as a port.
     """
     host, _, port = address.rpartition(":")
     if not (host and port.isascii() and port.isdigit() and int(port) <= PORT_MAX):

@@ -1,6 +1,6 @@
-"""The app: every room put together, started and stopped in an order that is written down here.
+"""The app: puts all rooms together, and starts and stops them in the order listed here.
 
-This is the only place that knows which store is used. It reads settings and holds no rule.
+Only this module knows which store is used. It reads settings and has no rule of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 from importlib.metadata import version
 from os import urandom
 
-# A stopwatch for metrics: nothing is decided by it.
+# Measures calls for metrics; no decision depends on it.
 from time import perf_counter
 from typing import TypeVar
 
@@ -46,15 +46,16 @@ from jobline_server.web.server import WebServer
 LOG = logger("app")
 VERSION = version("jobline-server")
 
-# How long calls in flight may take to end once no new ones are taken.
+# How long open calls may take to end at a stop.
 CALLS_SECONDS = 2.0
 
 T = TypeVar("T")
 
 
 class Server:
-    """A server. `start` opens it; `stop` closes it, may be called twice, and after a failed start.
-    In between it works in the running loop."""
+    """A server in the running loop. `start` opens it, `stop` closes it; `stop` may be called twice,
+    and after a failed start.
+    """
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
@@ -74,27 +75,27 @@ class Server:
 
     @property
     def services(self) -> Services:
-        """The services of a server that was started."""
+        """Returns the services; raises before `start`."""
         return _started(self._services)
 
     @property
     def background(self) -> Background:
-        """The beats of a server that was started."""
+        """Returns the periodic tasks; raises before `start`."""
         return _started(self._background)
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime of a server that was started."""
+        """Returns the runtime; raises before `start`."""
         return _started(self._runtime)
 
     async def start(self) -> None:
-        """Opens everything. What was opened is closed again if a later step fails."""
+        """Opens everything. If a step fails, closes what the steps before have opened."""
         order = (
             self._open_runtime,
             self._start_background,
             self._serve_grpc,
             self._serve_http,
-            self._say_serving,
+            self._announce_serving,
         )
         try:
             for step in order:
@@ -105,15 +106,15 @@ class Server:
             raise
 
     async def stop(self) -> None:
-        """Closes everything, politely: no job is lost, repeated or burnt by it (G21)."""
+        """Closes everything gracefully: loses and repeats no job, and uses up no attempt (G21)."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop())
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
         order = (
-            self._say_not_serving,
-            self._send_workers_away,
+            self._report_draining,
+            self._drain_workers,
             self._end_calls,
             self._close_http,
             self._stop_background,
@@ -130,7 +131,7 @@ class Server:
             raise failure
 
     def hasten(self) -> None:
-        """Workers get no more time to finish."""
+        """Ends the time that `stop` gives workers to finish."""
         self._hastened.set()
 
     async def _open_runtime(self) -> None:
@@ -211,7 +212,7 @@ class Server:
         server = ServerCollector(self.runtime, version=VERSION, transport=self.transport)
         pages = make_pages(
             make_registry(server, self.meters, self.background.records),
-            look=server.look,
+            refresh=server.refresh,
             version=VERSION,
             failing=self.runtime.failing,
             is_ready=self._is_ready,
@@ -220,24 +221,24 @@ class Server:
         self._web = WebServer(pages)
         self.http = await self._web.start(self.settings.http)
 
-    async def _say_serving(self) -> None:
-        self.runtime.core.loops.changed = self._tell_health
-        self._tell_health()
+    async def _announce_serving(self) -> None:
+        self.runtime.core.loops.changed = self._report_health
+        self._report_health()
 
-    def _tell_health(self) -> None:
-        """It serves while it is well and nobody stops it."""
+    def _report_health(self) -> None:
+        """Sets the health service to SERVING, unless work is failing or the server stops."""
         is_well = self._stopping is None and not self.runtime.failing()
         self.services.health.set_serving(is_well)
 
     def _is_ready(self) -> bool:
         return self._services is not None and self._services.health.serving
 
-    async def _say_not_serving(self) -> None:
+    async def _report_draining(self) -> None:
         if self._services is not None:
-            self._tell_health()
+            self._report_health()
 
-    async def _send_workers_away(self) -> None:
-        """Workers finish what they have, or are hastened, or their time is over."""
+    async def _drain_workers(self) -> None:
+        """Waits until workers have finished, `hasten` is called, or `drain_seconds` are over."""
         if self._runtime is None or self._runtime.failed.done():
             return
         draining = asyncio.create_task(self._runtime.drain(seconds=self.settings.drain_seconds))
@@ -248,7 +249,7 @@ class Server:
         await asyncio.gather(draining, hastened, return_exceptions=True)
 
     async def _end_calls(self) -> None:
-        """No new calls; those that only wait end now, the others when they are done."""
+        """Takes no new calls; ends calls that only wait, and waits for the others."""
         if self._runtime is not None:
             self._runtime.streams.end_all()
         self.admission.end_waiting_calls()
@@ -261,7 +262,7 @@ class Server:
 
     async def _stop_background(self) -> None:
         if self._background is not None:
-            # A run under way might wait for room on a full disk for ever, or rest after each write.
+            # A run under way might wait for ever on a full disk, or pause after each write.
             self.runtime.stop_waiting()
             await self._background.stop()
 
@@ -277,7 +278,7 @@ def _started(part: T | None) -> T:
 
 
 def new_name() -> str:
-    """A name that nobody else has: of sessions, operations, incidents."""
+    """Returns a unique name, for sessions, operations and incidents."""
     return urandom(8).hex()
 
 

@@ -1,8 +1,8 @@
-"""Settings: every number and name that whoever runs the server may choose.
+"""Settings: every number and name that an operator may choose.
 
 Flags win over the environment (`JOBLINE_<NAME>`), the environment over the file (TOML), the file
-over the defaults here. A name that nobody knows and a value that cannot be applied stop the start:
-nothing falls back to less in silence (G22).
+over the defaults here. An unknown name or a value that cannot be applied stops the start: no
+setting is ignored in silence (G22).
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ PREFIX = "JOBLINE_"
 FILE_VARIABLE = "JOBLINE_CONFIG"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
-# The least ballast: of its last quarter a slice of retention must find room in the write-ahead logs
-# of both files, and the rest must take commits whose pushes were under way when the disk was full.
+# The smallest ballast. Its last quarter must have room for a slice of retention in the write-ahead
+# logs of both files, the rest for commits of pushes under way when the disk was full.
 BALLAST_BYTES_MIN = 8 * MIB
 BALLAST_PAYLOADS = 2
 
 
 class ConfigurationError(Exception):
-    """The settings cannot be applied; the message says which, why, and what is allowed."""
+    """The settings cannot be applied; the message names the setting, why, and what is allowed."""
 
 
 class Settings(BaseSettings):
-    """What a server is started with. Sizes may be written as `64MiB`."""
+    """The settings of a server. Sizes may be written as `64MiB`."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True
@@ -48,7 +48,7 @@ class Settings(BaseSettings):
 
     data: Path = Field(
         default=Path("jobline-data"),
-        description="Directory of the store; made if it is not there. One process at a time.",
+        description="Directory of the store; made if there is none. One process at a time.",
     )
     shards: int = Field(
         default=0,
@@ -59,8 +59,8 @@ class Settings(BaseSettings):
     )
     accept_loss: bool = Field(
         default=False,
-        description="Start although the store lost what it had promised, for the one start after "
-        "a refusal.",
+        description="Start although the store lost acknowledged data, for the one start after a "
+        "refusal.",
     )
 
     listen: str = Field(
@@ -76,13 +76,13 @@ class Settings(BaseSettings):
     )
     transport: Literal["auto", "grpcio", "native"] = Field(
         default="auto",
-        description="What serves gRPC. auto: native where the extra is installed, else grpcio.",
+        description="The gRPC transport. auto: native where the extra is installed, else grpcio.",
     )
     uvloop: bool = Field(default=True, description="Run on uvloop.")
 
     default_ack_level: Literal["memory", "buffered", "fsynced"] = Field(
         default="fsynced",
-        description="When a push is answered that does not say; a queue's minimum may raise it.",
+        description="The ack level of a push that sets none; a queue's minimum may raise it.",
     )
     max_payload_bytes: ByteSize = Field(
         default=ByteSize(10 * MIB),
@@ -119,8 +119,8 @@ class Settings(BaseSettings):
         default=1_000_000,
         ge=1,
         le=1_000_000_000,
-        description="Producers that were heard within 10 minutes and their calls that may come "
-        "again, 1 … 1,000,000,000; about 300 bytes of memory each.",
+        description="Producers of the last 10 minutes, and their calls that may be repeated, "
+        "1 … 1,000,000,000; about 300 bytes of memory each.",
     )
 
     heartbeat_seconds: float = Field(
@@ -162,22 +162,22 @@ class Settings(BaseSettings):
         default=ByteSize(256 * MIB),
         ge=64 * KIB,
         le=16 * GIB,
-        description="The journals are folded into tables when they are this long together, in "
+        description="Size of all journals together at which checkpoints fold them into tables, in "
         "bytes, 64 KiB … 16 GiB; a start reads at most about this much.",
     )
     low_space_bytes: ByteSize = Field(
         default=ByteSize(256 * MIB),
         ge=0,
         le=1_024 * GIB,
-        description="The ballast is set up only where so much stays free beside it, in bytes, "
-        "0 … 1 TiB; while it does not stand, pushes are refused.",
+        description="Free space needed beside the ballast to restore it, in bytes, 0 … 1 TiB; "
+        "without the ballast, pushes are refused.",
     )
     ballast_bytes: ByteSize = Field(
         default=ByteSize(64 * MIB),
         ge=0,
         le=64 * GIB,
-        description="Room to give up on a full disk, so that acks, deletes and retention go on, in "
-        "bytes, 0 … 64 GiB. 0: none; else 8 MiB and two payloads at least.",
+        description="Reserved disk space, freed on a full disk so that acks, deletes and retention "
+        "go on, in bytes, 0 … 64 GiB. 0: none; else at least 8 MiB and two payloads.",
     )
 
     drain_seconds: float = Field(
@@ -204,7 +204,7 @@ class Settings(BaseSettings):
     @field_validator("data", mode="before")
     @classmethod
     def _directory(cls, value: object) -> object:
-        # A path that is empty would be the directory that the server happens to be started in.
+        # An empty path would be the current directory.
         if isinstance(value, str) and not value.strip():
             raise ValueError("must name a directory")
         return value
@@ -216,10 +216,10 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _ballast(self) -> Self:
-        least = BALLAST_BYTES_MIN + BALLAST_PAYLOADS * self.max_payload_bytes
-        if 0 < self.ballast_bytes < least:
+        minimum = BALLAST_BYTES_MIN + BALLAST_PAYLOADS * self.max_payload_bytes
+        if 0 < self.ballast_bytes < minimum:
             raise ValueError(
-                f"ballast_bytes: at least {-(-least // MIB)} MiB where max_payload_bytes is "
+                f"ballast_bytes: at least {-(-minimum // MIB)} MiB where max_payload_bytes is "
                 f"{-(-self.max_payload_bytes // MIB)} MiB, or 0 for none"
             )
         return self
@@ -233,12 +233,12 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # pydantic's signature
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags, environment, file, in this order."""
+        """Returns flags, environment and file, in this order."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     @property
     def listen_addresses(self) -> list[str]:
-        """Where gRPC is served."""
+        """Returns the addresses at which gRPC is served."""
         addresses = [self.listen] if self.listen else []
         if self.unix_socket is not None:
             addresses.append(f"unix:{self.unix_socket}")
@@ -246,7 +246,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(flags: Mapping[str, Any] | None = None, file: Path | None = None) -> Settings:
-    """Settings from all sources; a flag that is None was not given. Raises `ConfigurationError`."""
+    """Loads settings from all sources; ignores flags that are None. Raises `ConfigurationError`."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     refuse_unknown_variables(os.environ)
     file = file or (Path(os.environ[FILE_VARIABLE]) if os.environ.get(FILE_VARIABLE) else None)
@@ -281,7 +281,7 @@ def _with_file(file: Path | None) -> type[Settings]:
 
 
 def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
-    """A misspelt variable would be ignored otherwise."""
+    """Refuses unknown variables with our prefix, which may be misspelt settings."""
     known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
     known.add(FILE_VARIABLE)
     for name, value in environment.items():

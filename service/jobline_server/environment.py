@@ -1,4 +1,4 @@
-"""Variables that begin as the server's do and are not its own: it leaves them alone."""
+"""Environment variables with the server's prefix that are not its settings; it ignores them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 # Variables of the client and of jobs that are run as commands, on the same machine.
 CLIENT_VARIABLE = "JOBLINE_SERVER"
 JOB_PREFIX = "JOBLINE_JOB_"
-# What Kubernetes sets in every pod beside a Service called `jobline` or `jobline-…`, as Docker did
+# Kubernetes sets these in every pod beside a Service called `jobline` or `jobline-…`, as Docker did
 # for links (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
 _OF_KUBERNETES = re.compile(
     r"JOBLINE_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
@@ -16,7 +16,7 @@ _LINK_PORT = re.compile(r"JOBLINE_(\w+_)?PORT=(tcp|udp|sctp)://.*")
 
 
 def is_of_others(name: str, value: str) -> bool:
-    """Whether a variable belongs to the client, to a job that is run, or to Kubernetes."""
+    """Returns whether a variable belongs to the client, to a job that runs, or to Kubernetes."""
     return bool(
         name == CLIENT_VARIABLE
         or name.startswith(JOB_PREFIX)

@@ -1,9 +1,9 @@
-"""The memory of the process: how its allocator and its garbage collector are set.
+"""Configures the allocator and the garbage collector of the process.
 
-A server's messages are large and gone within milliseconds, its jobs are many and stay. The defaults
-are made for neither: glibc gives the pages of each large message back to the kernel, which clears
-them again for the next one, and Python looks for cycles among jobs, which have none. This module
-knows nothing of jobs.
+A server's messages are large and live for milliseconds; its jobs are many and stay. The defaults
+suit neither: glibc returns the pages of each large message to the kernel, which clears them for the
+next one, and Python looks for reference cycles among jobs, which have none. This module knows
+nothing of jobs.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ from collections.abc import Callable
 _TRIM_THRESHOLD = -1
 _TOP_PAD = -2
 _MMAP_THRESHOLD = -3
-# Blocks up to this size come from the heap; it is the most that glibc takes.
+# Blocks up to this size come from the heap; the maximum that glibc allows.
 HEAP_BLOCK_BYTES = 32 << 20
-# The heap shrinks when so much lies free at its end, and grows by so much.
+# The heap shrinks when this much is free at its end, and grows by steps of this size.
 HEAP_SPARE_BYTES = 64 << 20
 HEAP_STEP_BYTES = 1 << 20
 
-# A look for cycles stops the loop, and walks what was made since the last one and still lives. So
-# it comes between turns, when what calls made for themselves is gone, and often enough: what takes
-# this long to make takes a fraction of it to walk. What it has walked is old, and not walked again.
-LOOK_SECONDS = 0.02
-# All that lives is walked once so many objects more were made than went, between one look and the
-# next: after 50 million jobs.
+# A collection of young objects blocks the loop and visits those that were made since the last one
+# and still live. So it runs after commits, when the temporary objects of calls are gone, and often:
+# the objects made in this time take a fraction of it to visit. Visited objects become old and are
+# not visited again.
+COLLECT_SECONDS = 0.02
+# A collection of all objects runs when this many more objects were made than freed, summed over the
+# young collections: after 50 million jobs.
 GROWN_MAX = 100_000_000
-# Where no turn ends for so long that this many were made, Python looks by itself.
+# If this many objects were made without a collection, Python starts one by itself.
 GC_THRESHOLDS = (50_000, 5, 25_000)
 
 
 def tune() -> None:
-    """Before anything is loaded: recovery makes as many objects as the busiest hour."""
+    """Configures both. Call it before recovery, which makes as many objects as a busy hour."""
     gc.set_threshold(*GC_THRESHOLDS)
     keep_heap()
 
 
 def keep_heap() -> bool:
-    """Has glibc keep what large messages leave; returns whether it does. Other libraries (musl,
-    macOS) have no such settings.
+    """Makes glibc keep the pages of freed messages; returns whether that worked. Other C libraries
+    (musl, macOS) have no such settings.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -55,16 +56,16 @@ def keep_heap() -> bool:
     return all(mallopt(parameter, value) == 1 for parameter, value in settings)
 
 
-class Looks:
-    """The looks for cycles of a server that works. `time`: in seconds, as the loop has it."""
+class CycleCollector:
+    """Runs the garbage collector of a working server. `time`: the loop's time, in seconds."""
 
     def __init__(self, time: Callable[[], float]) -> None:
         self._time = time
         self._due = 0.0
         self._grown = 0
 
-    def turn_ended(self) -> None:
-        """Looks if it is time."""
+    def collect_if_due(self) -> None:
+        """Collects young objects, or all, if the last collection was long enough ago."""
         if self._time() < self._due:
             return
         self._grown += gc.get_count()[0]
@@ -73,15 +74,15 @@ class Looks:
         else:
             gc.collect()
             self._grown = 0
-        self._due = self._time() + LOOK_SECONDS
+        self._due = self._time() + COLLECT_SECONDS
 
 
 def freeze() -> None:
-    """After the start: what was loaded stays, so the collector never looks at it again."""
+    """Excludes all objects from collections. Call it after the start: loaded jobs stay."""
     gc.collect()
     gc.freeze()
 
 
-def leave() -> None:
-    """Before the process ends: Python would walk millions of jobs for cycles once more."""
+def skip_last_collection() -> None:
+    """Avoids the collection at the exit of the process, which would visit millions of jobs."""
     gc.freeze()

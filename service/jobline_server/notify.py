@@ -1,5 +1,5 @@
-"""Tells a supervisor how the server is, as systemd asks of units with `Type=notify`: a datagram to
-the socket in `NOTIFY_SOCKET` (sd_notify(3)). Without one, nothing is said.
+"""Notifies a supervisor of the server's state, as systemd expects of units with `Type=notify`: a
+datagram to the socket in `NOTIFY_SOCKET` (sd_notify(3)). Does nothing without that variable.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ STOPPING = "STOPPING=1"
 
 
 def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Sends a state; returns whether somebody was told. That nobody listens is no failure."""
+    """Sends a state; returns whether it was sent. A socket without a listener is no error."""
     address = environment.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False
-    # `@` stands for the byte 0: a name that is not in the file system.
+    # `@` means the byte 0: an abstract socket, which is not in the file system.
     name = "\0" + address[1:] if address.startswith("@") else address
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:

@@ -1,4 +1,4 @@
-"""What each room is told of the server's settings."""
+"""Converts the server's settings into those of its rooms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobline_server.runtime.runtime import RuntimeSettings
 
 
 def call_limits(settings: Settings) -> CallLimits:
-    """Bounds on calls."""
+    """Returns the bounds on open calls."""
     return CallLimits(
         calls=settings.max_calls,
         streams=settings.max_streams,
@@ -20,7 +20,7 @@ def call_limits(settings: Settings) -> CallLimits:
 
 
 def runtime_settings(settings: Settings) -> RuntimeSettings:
-    """What the runtime is told."""
+    """Returns the settings of the runtime."""
     return RuntimeSettings(
         heartbeat_ms=round(settings.heartbeat_seconds * 1_000),
         grace_ms=round(settings.disconnect_grace_seconds * 1_000),
@@ -34,6 +34,6 @@ def runtime_settings(settings: Settings) -> RuntimeSettings:
 
 
 def default_level(settings: Settings) -> AckLevel | None:
-    """The ack level of pushes that ask for none; None leaves it to the queue: FSYNCED mostly."""
+    """Returns the ack level of pushes that set none; None: as the queue has it, or FSYNCED."""
     level = AckLevel[settings.default_ack_level.upper()]
     return None if level is AckLevel.FSYNCED else level

@@ -1,9 +1,9 @@
 """The process: one server in one loop, from the first line of its log to its exit code.
 
-    SIGTERM or SIGINT   stop politely; the second one hastens
-    the storage failed  stop at once with exit code 1: memory must not answer for a disk
+    SIGTERM or SIGINT   stop gracefully; the second signal ends the wait for workers
+    the storage failed  stop at once with exit code 1: no call may be answered from memory alone
 
-Whoever started the process reads one line on stdout when it is ready: where it is reached.
+When the server is ready, it prints one line on stdout with its addresses.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ EXIT_STOPPED = 0
 EXIT_STORAGE_FAILED = 1
 EXIT_CANNOT_START = 2
 
-# What a start needs at most, beside what it recovers: a row a shard, and two write-ahead logs.
+# The space a start needs at most: a row per shard, and two write-ahead logs.
 START_MIB = 16
 
 # The parser written in C; the one in Python is forty times slower.
 PROTOBUF = "upb"
 
-# Why a server did not start, in words for whoever started it; anything else is a bug.
+# Errors whose message tells the operator why the server did not start; any other is a bug.
 CANNOT_START = (ConfigurationError, CannotServe, CannotListen, StoreRefused, DataLoss)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -50,7 +50,7 @@ Announce = Callable[[Server], None]
 
 
 def run(settings: Settings, announce: Announce | None = None) -> int:
-    """Runs a server until it is told to stop; returns the exit code."""
+    """Runs a server until a signal or a failure; returns the exit code."""
     configure_logging(settings.log_format, settings.log_level)
     make_loop = uvloop.new_event_loop if settings.uvloop else asyncio.new_event_loop
     with asyncio.Runner(loop_factory=make_loop) as runner:
@@ -58,25 +58,25 @@ def run(settings: Settings, announce: Announce | None = None) -> int:
 
 
 async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
-    """Starts, announces, waits for a signal or a failure, stops."""
+    """Starts a server, announces it, waits for a signal or a failure, and stops it."""
     memory.tune()
     try:
         check_protobuf()
         server = Server(settings)
         await server.start()
-    except Exception as error:  # whatever it was: a start that fails is said in one line
+    except Exception as error:  # any failure of a start is logged in one line
         LOG.critical("cannot start", why=why_not(error, settings))
         LOG.debug("the start failed", exc_info=error)
         return EXIT_CANNOT_START
-    told_to_stop = _take_signals(server)
+    stop_requested = _take_signals(server)
     memory.freeze()
-    look_for_cycles(server.runtime.core)
+    collect_cycles(server.runtime.core)
     _announce(announce, server)
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
     notify(READY)
     failed = server.runtime.failed
-    stop = asyncio.create_task(told_to_stop.wait())
+    stop = asyncio.create_task(stop_requested.wait())
     awaited: set[asyncio.Future[Any]] = {stop, failed}
     await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
@@ -87,23 +87,23 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         notify(STOPPING)
         LOG.info("stopping", drain_seconds=settings.drain_seconds)
     await server.stop()
-    memory.leave()
+    memory.skip_last_collection()
     if failed.done() and not failed.cancelled() and failed.exception() is not None:
         return EXIT_STORAGE_FAILED
     LOG.info("stopped")
     return EXIT_STOPPED
 
 
-def look_for_cycles(core: Core) -> None:
-    """Has the collector look between iterations of the loop; to be called in it."""
-    looks = memory.Looks(asyncio.get_running_loop().time)
-    core.listen("memory", lambda _turns: looks.turn_ended())
+def collect_cycles(core: Core) -> None:
+    """Runs the garbage collector after commits and at heartbeats; call it in the loop."""
+    collector = memory.CycleCollector(asyncio.get_running_loop().time)
+    core.listen("memory", lambda _batches: collector.collect_if_due())
     # A thousand streams may open, and as many calls be answered, without a commit.
-    core.heartbeat.on_heartbeat = looks.turn_ended
+    core.heartbeat.on_heartbeat = collector.collect_if_due
 
 
 def why_not(error: Exception, settings: Settings) -> str:
-    """Why a server did not start, in a line that says what to do where that is known."""
+    """Returns why a server did not start, in one line, with what to do where that is known."""
     if isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in NO_ROOM):
         return (
             f"the disk of {settings.data} is full: make room on it, {START_MIB} MiB at least, and "
@@ -117,19 +117,19 @@ def why_not(error: Exception, settings: Settings) -> str:
 
 
 def _announce(announce: Announce, server: Server) -> None:
-    """Says that it is ready. That nobody reads it, or that there is no room for it, is no reason
-    not to serve: the log says where the server is reached.
+    """Writes the ready line. The server also runs if that fails (no reader, no space): the log has
+    the addresses too.
     """
     try:
         announce(server)
     except OSError as error:
         LOG.warning("the ready line could not be written", why=str(error))
-        # What is left in the buffer would fail again when the process ends.
+        # The rest of the buffer would fail again at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_ready(server: Server) -> None:
-    """The ready line, for whoever started the process: JSON, or on a terminal words."""
+    """Prints the ready line: JSON, or words on a terminal."""
     if sys.stdout.isatty():
         http = f", http://{server.http}" if server.http else ""
         where = ", ".join(server.addresses)
@@ -150,22 +150,22 @@ def print_ready(server: Server) -> None:
 
 
 def _take_signals(server: Server) -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets; the second hastens."""
-    told = asyncio.Event()
+    """Returns an event that the first SIGTERM or SIGINT sets; the second hastens the stop."""
+    requested = asyncio.Event()
 
     def stop() -> None:
-        if told.is_set():
+        if requested.is_set():
             server.hasten()
-        told.set()
+        requested.set()
 
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop)
-    return told
+    return requested
 
 
 def check_protobuf() -> None:
-    """Refuse to run on a parser that would make every target unreachable."""
+    """Refuses to run on the slow parser."""
     found = api_implementation.Type()
     if found != PROTOBUF:
         raise ConfigurationError(

@@ -1,6 +1,4 @@
-"""What is wrong with a setting, as a line for whoever wrote it: its name, what is allowed, and what
-was given where.
-"""
+"""Explains wrong settings: the name, what is allowed, and the value with its source."""
 
 from __future__ import annotations
 
@@ -23,42 +21,43 @@ def explain(
     fields: Mapping[str, FieldInfo],
     origin: Callable[[str, object], str],
 ) -> str:
-    """A line per problem. `origin` says what was given for a setting, and where."""
+    """Returns one line per problem. `origin` returns the value of a setting and its source."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False):
         name = ".".join(str(part) for part in problem["loc"])
         if not name:  # settings that do not go together: the message names them
-            lines.append(_own_words(problem["msg"]))
+            lines.append(_text_of(problem["msg"]))
             continue
         if problem["type"] == "extra_forbidden":
-            said = f"no such setting{nearest(name, fields)}; {SEE_HELP}"
+            reason = f"no such setting{nearest(name, fields)}; {SEE_HELP}"
         elif problem["type"] == "value_error":
-            said = _own_words(problem["msg"])
+            reason = _text_of(problem["msg"])
         else:
-            said = _allowed(fields[name]) or problem["msg"]
-        lines.append(f"{name}: {said} (given: {origin(name, problem['input'])})")
+            reason = _allowed(fields[name]) or problem["msg"]
+        lines.append(f"{name}: {reason} (given: {origin(name, problem['input'])})")
     return "\n".join(lines)
 
 
 def nearest(name: str, known: Collection[str], *, prefix: str = "") -> str:
-    """What may have been meant by a name that is not known, as the end of a sentence. A `prefix`
-    that all of them have makes none of them like another.
+    """Returns the known name closest to an unknown one, as the end of a sentence, or "". A `prefix`
+    of all names is not compared.
     """
-    near = get_close_matches(name.removeprefix(prefix), [one[len(prefix) :] for one in known], n=1)
+    names = [known_name[len(prefix) :] for known_name in known]
+    near = get_close_matches(name.removeprefix(prefix), names, n=1)
     return f" (did you mean {prefix}{near[0]}?)" if near else ""
 
 
 def in_file(name: str, value: object, file: object) -> str:
-    """A line of a settings file."""
+    """Returns a setting as its line in the file."""
     return f"{name} = {json.dumps(value, default=str, ensure_ascii=False)} in {file}"
 
 
-def _own_words(message: str) -> str:
+def _text_of(message: str) -> str:
     return message.removeprefix("Value error, ")
 
 
 def _allowed(info: FieldInfo) -> str:
-    """What a setting may be; "" where pydantic's own sentence must do."""
+    """Returns what is allowed for a setting; "" where pydantic's own message is used."""
     kind: Any = info.annotation
     if get_origin(kind) is Literal:
         return f"must be one of {', '.join(get_args(kind))}"
@@ -66,11 +65,11 @@ def _allowed(info: FieldInfo) -> str:
         return "must be true or false"
     if kind not in _NUMBERS:
         return ""
-    least = next((bound.ge for bound in info.metadata if hasattr(bound, "ge")), None)
-    most = next((bound.le for bound in info.metadata if hasattr(bound, "le")), None)
+    minimum = next((bound.ge for bound in info.metadata if hasattr(bound, "ge")), None)
+    maximum = next((bound.le for bound in info.metadata if hasattr(bound, "le")), None)
     show = _size if kind is ByteSize else _number
-    span = f", {show(least)} … {show(most)}" if least is not None and most is not None else ""
-    return f"must be {_NUMBERS[kind]}{span}"
+    bounds = "" if minimum is None or maximum is None else f", {show(minimum)} … {show(maximum)}"
+    return f"must be {_NUMBERS[kind]}{bounds}"
 
 
 def _number(bound: float) -> str:

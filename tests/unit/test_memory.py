@@ -1,4 +1,4 @@
-"""How the process treats its memory: asked of a process of its own, because it cannot be undone."""
+"""The memory settings of the process, tested in other processes, as they cannot be undone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(faults() - before)
 
 
 def page_faults(how: str) -> int:
-    """How often the kernel had to give a page for large blocks that came and went."""
+    """Returns how often the kernel provided a page for large, short-lived blocks."""
     done = subprocess.run(
         [sys.executable, "-c", CHURN, how], capture_output=True, text=True, check=True, timeout=60
     )
@@ -52,24 +52,24 @@ import gc
 from jobline_server import memory
 memory.tune()
 now = 100.0
-looks = memory.Looks(lambda: now)
-looks.turn_ended()
+collector = memory.CycleCollector(lambda: now)
+collector.collect_if_due()
 kept = [[] for _ in range(5_000)]
 ring = []
 ring.append(ring)
 del ring
 gc.set_debug(gc.DEBUG_SAVEALL)
-now += 0.9 * memory.LOOK_SECONDS
-looks.turn_ended()
+now += 0.9 * memory.COLLECT_SECONDS
+collector.collect_if_due()
 print(len(gc.garbage), gc.get_count()[0])
-now += 0.2 * memory.LOOK_SECONDS
-looks.turn_ended()
-print(len(gc.garbage), gc.get_count()[0], sum(one is kept for one in gc.get_objects(2)))
+now += 0.2 * memory.COLLECT_SECONDS
+collector.collect_if_due()
+print(len(gc.garbage), gc.get_count()[0], sum(each is kept for each in gc.get_objects(2)))
 """
 
 
-def test_a_look_finds_what_is_new_and_comes_when_it_is_time():
-    """What it has walked is old, and is not walked again."""
+def test_a_collection_finds_new_cycles_when_it_is_due():
+    """Visited objects are old, and are not visited again."""
     done = subprocess.run(
         [sys.executable, "-c", RING], capture_output=True, text=True, check=True, timeout=60
     )
@@ -88,17 +88,17 @@ memory.GROWN_MAX = 20_000
 full = []
 gc.callbacks.append(lambda phase, info: full.append(info["generation"]))
 now = 0.0
-looks = memory.Looks(lambda: now)
+collector = memory.CycleCollector(lambda: now)
 kept = []
 for _ in range(30):
     kept.append([[] for _ in range(1_000)])
-    now += memory.LOOK_SECONDS
-    looks.turn_ended()
+    now += memory.COLLECT_SECONDS
+    collector.collect_if_due()
 print(full.count(2) // 2, full.count(1) // 2)
 """
 
 
-def test_all_is_walked_when_much_was_made():
+def test_all_objects_are_visited_when_many_were_made():
     done = subprocess.run(
         [sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True, timeout=60
     )
@@ -110,12 +110,12 @@ import gc
 from jobline_server import memory
 memory.tune()
 kept = [[] for _ in range(100_000)]
-memory.leave()
+memory.skip_last_collection()
 print(sum(len(gc.get_objects(generation)) for generation in range(3)))
 """
 
 
-def test_a_process_that_ends_walks_nothing_once_more():
+def test_a_process_that_ends_visits_nothing_once_more():
     """A million jobs took three seconds after the last line of the log."""
     done = subprocess.run(
         [sys.executable, "-c", LEAVE], capture_output=True, text=True, check=True, timeout=60

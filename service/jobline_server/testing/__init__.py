@@ -1,10 +1,9 @@
-"""For tests, ours and those of people who use Jobline: a real server, in this process or in one of
-its own.
+"""Real servers for tests, ours and those of users: in this process or in one of their own.
 
     async with running_server() as server:
         channel = grpc.aio.insecure_channel(server.address)
 
-Nothing here is faked: socket, store and loop are those of production, on a free port and a fresh
+Nothing is faked: socket, store and loop are those of production, on a free port and a new
 directory.
 """
 

@@ -14,7 +14,7 @@ from jobline_server.config import load_settings
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 
-# What a test wants unless it says otherwise: free ports, no reserve on disk, no time for workers.
+# The defaults of tests: free ports, no ballast, no time for workers at a stop.
 FOR_TESTS: dict[str, Any] = {
     "listen": "127.0.0.1:0",
     "http": "127.0.0.1:0",
@@ -26,28 +26,28 @@ FOR_TESTS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that is serving. `address` is for gRPC, `http` for metrics and health pages."""
+    """A started server. `address` is for gRPC, `http` for metrics and health pages."""
 
     server: Server
     data: Path
 
     @property
     def address(self) -> str:
-        """Where gRPC is served."""
+        """Returns the address of gRPC."""
         return self.server.addresses[0]
 
     @property
     def http(self) -> str:
-        """Where pages are served."""
+        """Returns the address of the pages."""
         return self.server.http
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime behind it, to look at."""
+        """Returns its runtime, to inspect."""
         return self.server.runtime
 
     def advance(self, milliseconds: int) -> None:
-        """Moves a manual clock, and does what is due then."""
+        """Advances a manual clock, and runs the timers that are due then."""
         clock = self.server.clock
         if not isinstance(clock, ManualClock):
             raise TypeError("only a manual clock is moved by hand")
@@ -64,9 +64,9 @@ async def running_server(
     clock: ManualClock | None = None,
     **settings: Any,
 ) -> AsyncIterator[RunningServer]:
-    """A server for as long as the block lasts. Without `data` it has a directory of its own, which
-    goes with it; `settings` are those of `jobline_server.config.Settings`. With a `clock` time
-    stands still but for `advance`.
+    """Runs a server for the length of the block. Without `data` it gets a temporary directory.
+    `settings` are those of `jobline_server.config.Settings`. With a `clock`, time moves only by
+    `advance`.
     """
     with tempfile.TemporaryDirectory(prefix="jobline-") as folder:
         directory = data or Path(folder)

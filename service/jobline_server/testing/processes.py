@@ -1,4 +1,4 @@
-"""A real server in a process of its own, to be killed."""
+"""A real server in a process of its own, which a test can kill."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STOP_SECONDS = 30.0
 
 
 class ServerProcess:
-    """`python -m jobline_server` on a directory; started again, it is at the same addresses.
+    """`python -m jobline_server` on a directory; a restart keeps the addresses.
 
     Its log goes to `log`, beside the directory.
     """
@@ -32,17 +32,17 @@ class ServerProcess:
 
     @property
     def address(self) -> str:
-        """Where gRPC is served."""
+        """Returns the address of gRPC."""
         return str(self.ready["grpc"])
 
     @property
     def http(self) -> str:
-        """Where pages are served."""
+        """Returns the address of the pages."""
         return str(self.ready["http"])
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
+        """Returns the id of the running process."""
         return self._running().pid
 
     async def start(self) -> None:
@@ -51,14 +51,14 @@ class ServerProcess:
         await self.wait_ready()
 
     async def launch(self) -> None:
-        """Starts the process, and does not wait for it."""
+        """Starts the process without waiting until it is ready."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self.command(), stdout=asyncio.subprocess.PIPE, stderr=log
             )
 
     def command(self) -> list[str]:
-        """What is run."""
+        """Returns the command line."""
         settings = dict(self._settings)
         if self.ready:
             settings |= {"listen": self.address, "http": self.http}
@@ -78,17 +78,17 @@ class ServerProcess:
         self.ready = json.loads(line)
 
     async def kill(self) -> None:
-        """Kill -9."""
+        """Kills the process with SIGKILL."""
         self._running().kill()
         await self._running().wait()
 
     async def terminate(self) -> int:
-        """SIGTERM; returns the exit code."""
+        """Sends SIGTERM and waits; returns the exit code."""
         self.signal(signal.SIGTERM)
         return await self.wait()
 
     async def wait(self) -> int:
-        """Waits for the end; returns the exit code."""
+        """Waits until the process ends; returns the exit code."""
         async with asyncio.timeout(STOP_SECONDS):
             return await self._running().wait()
 
@@ -97,7 +97,7 @@ class ServerProcess:
         self._running().send_signal(number)
 
     async def restart(self) -> None:
-        """Kill -9, then start again at the same addresses."""
+        """Kills the process with SIGKILL, and starts it again at the same addresses."""
         if self._running().returncode is None:
             await self.kill()
         await self.start()

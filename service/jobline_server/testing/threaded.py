@@ -1,4 +1,4 @@
-"""A real server for tests that block: its loop runs in a thread of its own."""
+"""A real server for blocking tests, whose loop runs in a thread of its own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jobline_server.testing.embedded import RunningServer, running_server
 def running_server_in_thread(
     data: Path | None = None, *, transport: str = "grpcio", **settings: Any
 ) -> Iterator[RunningServer]:
-    """A server for as long as the block lasts, as `running_server`. Its `runtime` belongs to the
-    other thread, so there is no clock to move by hand.
+    """Runs a server for the length of the block, like `running_server`. Its `runtime` belongs to
+    the other thread, so there is no manual clock.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="jobline-server", daemon=True)
