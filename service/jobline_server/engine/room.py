@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.state import Load, ShardState
+from jobline_server.engine.state import Load
+from jobline_server.engine.view import ShardView
 
 # Consumers go on, so another try makes sense soon.
 RETRY_AFTER_MS = 1_000
@@ -52,7 +53,7 @@ class Room:
 
 
 def fitting(
-    shard: ShardState, records: Sequence[JobRecord]
+    shard: ShardView, records: Sequence[JobRecord]
 ) -> tuple[dict[int, None], Refused | None]:
     """The ids of those ended jobs that may wait again, in order, first come first served; and why
     the others may not, if there are any.
@@ -70,7 +71,7 @@ def fitting(
     return fits, why
 
 
-def _all_fit(shard: ShardState, records: Sequence[JobRecord]) -> bool:
+def _all_fit(shard: ShardView, records: Sequence[JobRecord]) -> bool:
     """Whether there is room for all, which is one look a queue."""
     sizes: dict[str, list[int]] = {}
     for record in records:

@@ -10,8 +10,8 @@ from jobline_server.engine.commands import NotDone
 from jobline_server.engine.decide.settle import held
 from jobline_server.engine.entries import JobsCancelled, JobsCompleted
 from jobline_server.engine.lot import RunLease
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now, SettleOutcome
+from jobline_server.engine.view import ShardView
 
 # Neighbouring ids are on the same lease, more often than not: what is known of one id holds for its
 # block of 128.
@@ -98,7 +98,7 @@ def are_in_order(ids: list[int], deliveries: list[int]) -> bool:
 
 
 def decide_ack(
-    shard: Shard,
+    shard: ShardView,
     now: Now,
     ids: list[int],
     deliveries: list[int],
@@ -122,7 +122,7 @@ def decide_ack(
     return batch.exceptions
 
 
-def _one_by_one(shard: Shard, now: Now, batch: _Batch) -> NotDone:
+def _one_by_one(shard: ShardView, now: Now, batch: _Batch) -> NotDone:
     """A list that names a job twice: each id sees what those before it did."""
     exceptions: NotDone = []
     for index, (job_id, delivery) in enumerate(zip(batch.ids, batch.deliveries, strict=True)):
@@ -131,7 +131,7 @@ def _one_by_one(shard: Shard, now: Now, batch: _Batch) -> NotDone:
     return exceptions
 
 
-def _gather_singles(shard: Shard, batch: _Batch, index: int) -> int:
+def _gather_singles(shard: ShardView, batch: _Batch, index: int) -> int:
     """Adds the jobs from `index` on that are objects of their own; returns where they end."""
     ids, deliveries, completed = batch.ids, batch.deliveries, batch.completed[0]
     neighbours = shard.jobs.part(ids[index])
@@ -154,7 +154,7 @@ def _gather_singles(shard: Shard, batch: _Batch, index: int) -> int:
     return len(ids)
 
 
-def _gather_members(shard: Shard, batch: _Batch, index: int) -> int:
+def _gather_members(shard: ShardView, batch: _Batch, index: int) -> int:
     """Adds the jobs from `index` on that are in lots; returns where they end."""
     jobs, ids, deliveries, blocks = shard.jobs, batch.ids, batch.deliveries, batch.blocks
     end = len(ids)
@@ -185,7 +185,7 @@ def _gather_members(shard: Shard, batch: _Batch, index: int) -> int:
     return index
 
 
-def _look_up(shard: Shard, batch: _Batch, index: int) -> _Part | None:
+def _look_up(shard: ShardView, batch: _Batch, index: int) -> _Part | None:
     """The lease of the job at `index`, if it is valid; otherwise the outcome is noted."""
     job_id = batch.ids[index]
     lease = held(shard, job_id, batch.deliveries[index])
@@ -229,7 +229,7 @@ def _is_run(batch: _Batch, index: int, count: int) -> bool:
     return are_in_order(ids, deliveries)
 
 
-def _emit(shard: Shard, now: Now, batch: _Batch) -> None:
+def _emit(shard: ShardView, now: Now, batch: _Batch) -> None:
     for volatile in (False, True):
         starts = batch.completed[volatile]
         counts = [1] * len(starts)

@@ -19,11 +19,11 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
+from jobline_server.engine.view import ShardView
 
 
-def decide_promote(shard: Shard, now: Now, ids: Iterable[int]) -> list[int]:
+def decide_promote(shard: ShardView, now: Now, ids: Iterable[int]) -> list[int]:
     """Makes SCHEDULED jobs ready, in this order; returns the ids that are not SCHEDULED."""
     skipped: list[int] = []
     chosen: dict[int, tuple[str, bool]] = {}
@@ -39,7 +39,7 @@ def decide_promote(shard: Shard, now: Now, ids: Iterable[int]) -> list[int]:
     return skipped
 
 
-def decide_cancel(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[int, int, list[int]]:
+def decide_cancel(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, int, list[int]]:
     """Cancels waiting jobs and asks the workers of active ones to stop. Returns how many are
     CANCELLED, how many were asked for, and the ids that are not live.
     """
@@ -64,7 +64,7 @@ def decide_cancel(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[int, int,
     return sum(map(len, cancelled.values())), sum(map(len, requested.values())), skipped
 
 
-def decide_delete_waiting(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[int, list[int]]:
+def decide_delete_waiting(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, list[int]]:
     """Deletes jobs that wait; returns how many, and the ids that do not wait."""
     skipped: list[int] = []
     chosen: dict[tuple[str, JobState, bool], dict[int, None]] = {}
@@ -81,7 +81,9 @@ def decide_delete_waiting(shard: Shard, now: Now, ids: Iterable[int]) -> tuple[i
     return sum(map(len, chosen.values())), skipped
 
 
-def decide_retry(shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobState]]) -> list[int]:
+def decide_retry(
+    shard: ShardView, now: Now, ended: Sequence[tuple[JobRecord, JobState]]
+) -> list[int]:
     """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live, come again
     on the list, or are of a queue that was deleted since somebody looked. The records of the others
     are the fact's from then on: a copy of each would be most of the work.
@@ -102,7 +104,7 @@ def decide_retry(shard: Shard, now: Now, ended: Sequence[tuple[JobRecord, JobSta
 
 
 def decide_stale(
-    shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
+    shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
     """Ended jobs, as runs of ids, are past their first retention."""
     starts, counts = _left_of(shard.queues.get(queue), runs)
@@ -111,21 +113,21 @@ def decide_stale(
 
 
 def decide_delete_ended(
-    shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
+    shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
     """Ended jobs, as runs of ids, are deleted."""
     _delete_ended(shard, now, queue, state, runs, evicted=False)
 
 
 def decide_evict(
-    shard: Shard, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
+    shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
     """Ended jobs, as runs of ids, are deleted because their queue keeps no more of them."""
     _delete_ended(shard, now, queue, state, runs, evicted=True)
 
 
 def _delete_ended(
-    shard: Shard,
+    shard: ShardView,
     now: Now,
     queue: str,
     state: JobState,
@@ -151,14 +153,14 @@ def _left_of(queue: Queue | None, runs: Sequence[tuple[int, int]]) -> tuple[list
     return [start for start, _ in left], [count for _, count in left]
 
 
-def _owner(shard: Shard, job_id: int) -> Job | Lot:
+def _owner(shard: ShardView, job_id: int) -> Job | Lot:
     owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
     if owner is None:
         raise LookupError(job_id)
     return owner
 
 
-def as_runs(shard: Shard, ids: Iterable[int]) -> tuple[list[int], list[int]]:
+def as_runs(shard: ShardView, ids: Iterable[int]) -> tuple[list[int], list[int]]:
     """Waiting ids as runs: neighbours of one lot together, single jobs alone."""
     starts: list[int] = []
     counts: list[int] = []

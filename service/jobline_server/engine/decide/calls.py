@@ -5,10 +5,10 @@ from __future__ import annotations
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.producers import Call, CallRecord, Producer
-from jobline_server.engine.shard import Shard
+from jobline_server.engine.view import ShardView
 
 
-def find_call(shard: Shard, aged_ms: int, call: Call) -> tuple[CallRecord, bool] | None:
+def find_call(shard: ShardView, aged_ms: int, call: Call) -> tuple[CallRecord, bool] | None:
     """What a call was answered with when it came before, and whether its jobs are never written.
 
     Raises `Refused` with CALL_OVER for a copy that nobody waits for any more.
@@ -30,14 +30,14 @@ def find_call(shard: Shard, aged_ms: int, call: Call) -> tuple[CallRecord, bool]
     return None
 
 
-def check_new_calls(shard: Shard, aged_ms: int, calls: tuple[Call, ...]) -> None:
+def check_new_calls(shard: ShardView, aged_ms: int, calls: tuple[Call, ...]) -> None:
     """Refuses several calls at once of which one is not new: decide each of them alone."""
     distinct = {(call.producer, call.sequence) for call in calls}
     if len(distinct) < len(calls) or any(find_call(shard, aged_ms, call) for call in calls):
         raise Refused(RefusalKind.IDEMPOTENCY_MISMATCH, "one of these calls came before")
 
 
-def check_room_for_calls(shard: Shard, aged_ms: int, calls: tuple[Call, ...]) -> None:
+def check_room_for_calls(shard: ShardView, aged_ms: int, calls: tuple[Call, ...]) -> None:
     """Refuses calls for which nothing can be kept. Where as much is kept as may be, producers that
     let go of a call for each new one go on.
     """

@@ -15,8 +15,8 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.lot import Lot, RunLease
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, Now
+from jobline_server.engine.view import ShardView
 
 _Kind = tuple[str, bool, EndReason, str]
 """What the jobs of one fact share: queue, durability, reason, worker."""
@@ -40,7 +40,7 @@ class _Lost(NamedTuple):
         return EndReason.STALLED if self.holder.disconnected_ms is None else EndReason.WORKER_LOST
 
 
-def expire_due(shard: Shard, now: Now) -> bool:
+def expire_due(shard: ShardView, now: Now) -> bool:
     """Ends a slice of the leases whose time is up; returns whether more may be due at once. If it
     raises, those that it was about are due again.
     """
@@ -53,7 +53,7 @@ def expire_due(shard: Shard, now: Now) -> bool:
     return not is_over
 
 
-def _expire_slice(shard: Shard, now: Now, lookups: list[LeaseLookup]) -> bool:
+def _expire_slice(shard: ShardView, now: Now, lookups: list[LeaseLookup]) -> bool:
     """Looks at holders that are due until the slice is full; returns whether all were looked at."""
     clocks = shard.clocks
     lost: list[_Lost] = []
@@ -84,7 +84,7 @@ def _expire_slice(shard: Shard, now: Now, lookups: list[LeaseLookup]) -> bool:
     return is_over
 
 
-def _lose_leases(shard: Shard, now: Now, lost: list[_Lost]) -> None:
+def _lose_leases(shard: ShardView, now: Now, lost: list[_Lost]) -> None:
     """Takes leases away: the job uses a stall, and goes on, waits, is cancelled, or is dead. One
     that is cancelled lost its lease first: its history says so.
     """
@@ -115,7 +115,7 @@ def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:
     return effective.backoff_ms(owner.options, owner.queue.settings, job_id, stalls - 1)
 
 
-def _emit_stalled(shard: Shard, now: Now, stalled: list[tuple[_Lost, int]]) -> None:
+def _emit_stalled(shard: ShardView, now: Now, stalled: list[tuple[_Lost, int]]) -> None:
     """One fact for those that are alike, in any order: each goes where it stood."""
     alike: dict[_Kind, list[tuple[int, int]]] = {}
     for one, due_ms in stalled:

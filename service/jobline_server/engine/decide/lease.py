@@ -14,12 +14,12 @@ from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, LeaseReason, Now
+from jobline_server.engine.view import ShardView
 
 
 def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of its own
-    shard: Shard,
+    shard: ShardView,
     now: Now,
     queue: Queue,
     holder: Holder,

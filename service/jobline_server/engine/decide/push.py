@@ -19,13 +19,13 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.room import Room
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import AckLevel, JobOptions, Now, PushOutcome
+from jobline_server.engine.view import ShardView
 
 NotDone = list[tuple[int, PushOutcome, int]]
 
 
-def decide_push(shard: Shard, now: Now, command: Push) -> Pushed:
+def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     """Stores jobs; the ids of those created are consecutive, in the order of the push.
 
     Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL, REQUEST_IDS_FULL,
@@ -70,7 +70,7 @@ def _level(queue: Queue | None, asked: AckLevel | None) -> AckLevel:
     return max(asked or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
 
 
-def _known_call(shard: Shard, now: Now, command: Push) -> tuple[CallRecord, bool] | None:
+def _known_call(shard: ShardView, now: Now, command: Push) -> tuple[CallRecord, bool] | None:
     """As `find_call`, for the one call that this is; several must be new."""
     if len(command.calls) > 1:
         check_new_calls(shard, shard.age.at(now), command.calls)
@@ -79,7 +79,7 @@ def _known_call(shard: Shard, now: Now, command: Push) -> tuple[CallRecord, bool
 
 
 def _repeated(
-    shard: Shard, now: Now, command: Push, record: KeyRecord | CallRecord, level: AckLevel
+    shard: ShardView, now: Now, command: Push, record: KeyRecord | CallRecord, level: AckLevel
 ) -> Pushed:
     """The very same call came before: it stands for the same jobs, and gets the same answer."""
     digest, field = command.request_digest, "request_id"
@@ -118,7 +118,7 @@ class _Known(NamedTuple):
     volatile: bool
 
 
-def _known_key(shard: Shard, now: Now, queue: str, key: str) -> _Known | None:
+def _known_key(shard: ShardView, now: Now, queue: str, key: str) -> _Known | None:
     key_hash = hash_of(JOB_KEY, queue, key.encode())
     record = shard.keys.find(key_hash, shard.age.at(now))
     if record is None:
@@ -137,7 +137,7 @@ def _told(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, 
 
 
 def _without_duplicates(
-    shard: Shard, now: Now, command: Push, level: AckLevel, exceptions: NotDone
+    shard: ShardView, now: Now, command: Push, level: AckLevel, exceptions: NotDone
 ) -> JobColumns:
     """The jobs whose keys are new; the others go to `exceptions`."""
     rows = command.rows
@@ -164,12 +164,12 @@ def _without_duplicates(
     return rows.picked(fresh) if exceptions else rows
 
 
-def _next_job_id(shard: Shard, queue: str) -> int:
+def _next_job_id(shard: ShardView, queue: str) -> int:
     """The id of the next job of this queue: a queue that is not there yet takes one itself."""
     return shard.next_id() + (queue not in shard.queues)
 
 
-def _check_room(shard: Shard, queue: Queue | None, command: Push, rows: JobColumns) -> None:
+def _check_room(shard: ShardView, queue: Queue | None, command: Push, rows: JobColumns) -> None:
     """Refuses what does not fit. `rows` are those that are new."""
     load = shard.load
     size = command.payloads.bytes_of(0, len(command.payloads)) + sum(map(len, rows.payloads))
@@ -197,7 +197,7 @@ def _check_room(shard: Shard, queue: Queue | None, command: Push, rows: JobColum
 
 
 def _emit_jobs(
-    shard: Shard,
+    shard: ShardView,
     now: Now,
     command: Push,
     rows: JobColumns,
@@ -256,7 +256,7 @@ def _by_size(payloads: Payloads) -> Iterator[Payloads]:
 
 
 def _emit_lot(
-    shard: Shard,
+    shard: ShardView,
     now: Now,
     command: Push,
     payloads: Payloads,

@@ -18,11 +18,11 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.room import RETRY_AFTER_MS
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, Now, QueueSettings
+from jobline_server.engine.view import ShardView
 
 
-def known_queue(shard: Shard, now: Now, name: str) -> Queue:
+def known_queue(shard: ShardView, now: Now, name: str) -> Queue:
     """The queue with this name, created if it is not there. Raises `Refused` with SERVER_FULL where
     there are too many.
     """
@@ -41,7 +41,7 @@ def known_queue(shard: Shard, now: Now, name: str) -> Queue:
     return queue
 
 
-def existing_queue(shard: Shard, name: str) -> Queue:
+def existing_queue(shard: ShardView, name: str) -> Queue:
     """The queue with this name, or `Refused` with QUEUE_NOT_FOUND."""
     queue = shard.queues.get(name)
     if queue is None:
@@ -50,7 +50,7 @@ def existing_queue(shard: Shard, name: str) -> Queue:
 
 
 def decide_update_queue(
-    shard: Shard, now: Now, name: str, settings: QueueSettings, mask: frozenset[str] | None
+    shard: ShardView, now: Now, name: str, settings: QueueSettings, mask: frozenset[str] | None
 ) -> None:
     """Changes settings, those in `mask` or all; the queue is created if it is not there."""
     queue = known_queue(shard, now, name)
@@ -61,19 +61,19 @@ def decide_update_queue(
         shard.emit(QueueChanged(now.wall_ms, name, settings))
 
 
-def decide_pause_queue(shard: Shard, now: Now, name: str, principal: str, reason: str) -> None:
+def decide_pause_queue(shard: ShardView, now: Now, name: str, principal: str, reason: str) -> None:
     """Stops handing out; pausing twice keeps the newer reason."""
     existing_queue(shard, name)
     shard.emit(QueuePaused(now.wall_ms, name, principal, reason))
 
 
-def decide_resume_queue(shard: Shard, now: Now, name: str) -> None:
+def decide_resume_queue(shard: ShardView, now: Now, name: str) -> None:
     """Hands out again; nothing happens if it is not paused."""
     if existing_queue(shard, name).paused:
         shard.emit(QueueResumed(now.wall_ms, name))
 
 
-def decide_delete_queue(shard: Shard, now: Now, name: str, *, force: bool) -> int:
+def decide_delete_queue(shard: ShardView, now: Now, name: str, *, force: bool) -> int:
     """Deletes a queue with its live and ended jobs, and says how many there were."""
     queue = existing_queue(shard, name)
     active = queue.counts[JobState.ACTIVE]
@@ -88,7 +88,7 @@ def decide_delete_queue(shard: Shard, now: Now, name: str, *, force: bool) -> in
     return count
 
 
-def decide_delete_active(shard: Shard, now: Now, ids: Iterable[int]) -> int:
+def decide_delete_active(shard: ShardView, now: Now, ids: Iterable[int]) -> int:
     """Deletes active jobs of a queue that is being deleted; returns how many there were."""
     chosen: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}
     last: Job | RunLease | None = None
@@ -110,7 +110,9 @@ def decide_delete_active(shard: Shard, now: Now, ids: Iterable[int]) -> int:
     return sum(sum(counts) for _, counts in chosen.values())
 
 
-def decide_delete_idle_queues(shard: Shard, now: Now, names: Iterable[str] | None = None) -> int:
+def decide_delete_idle_queues(
+    shard: ShardView, now: Now, names: Iterable[str] | None = None
+) -> int:
     """Deletes those of these queues (None: of all) that were empty for an hour and have nothing of
     their own; says how many. To be called now and then: a queue counts as empty from the last call
     that found it in use.

@@ -26,7 +26,6 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (
     EndReason,
     FailAction,
@@ -38,6 +37,7 @@ from jobline_server.engine.values import (
     ReleaseReason,
     SettleOutcome,
 )
+from jobline_server.engine.view import ShardView
 
 # Looking a member up on its enum is dear before Python 3.12.
 _THEN_DEAD, _THEN_CANCEL = FailAction.DEAD, FailAction.CANCEL
@@ -51,7 +51,7 @@ _Kind = tuple[str, ReleaseReason, str, bool]
 RELEASES_USED_UP = JobError(type="ReleasesUsedUp", message="the job was given back too often")
 
 
-def held(shard: Shard, job_id: int, delivery: int) -> Job | RunLease | SettleOutcome:
+def held(shard: ShardView, job_id: int, delivery: int) -> Job | RunLease | SettleOutcome:
     """The job or the run that this lease is on, or why it is not valid."""
     lease, live = shard.find_lease(job_id)
     if lease is None:
@@ -59,12 +59,12 @@ def held(shard: Shard, job_id: int, delivery: int) -> Job | RunLease | SettleOut
     return lease if lease.delivery == delivery else _LEASE_LOST
 
 
-def decide_fail(shard: Shard, now: Now, items: list[FailItem]) -> list[FailResult]:
+def decide_fail(shard: ShardView, now: Now, items: list[FailItem]) -> list[FailResult]:
     """Uses up an attempt of each job: another follows after a pause, or the job is dead."""
     return [_fail(shard, now, item) for item in items]
 
 
-def _fail(shard: Shard, now: Now, item: FailItem) -> FailResult:
+def _fail(shard: ShardView, now: Now, item: FailItem) -> FailResult:
     lease = held(shard, item.id, item.delivery)
     if isinstance(lease, SettleOutcome):
         return FailResult(lease)
@@ -108,7 +108,7 @@ def _death_of(
     return None
 
 
-def decide_release(shard: Shard, now: Now, items: list[ReleaseItem]) -> NotDone:
+def decide_release(shard: ShardView, now: Now, items: list[ReleaseItem]) -> NotDone:
     """Gives jobs back without failing them. Those that go on at once stand where they stood in
     their lanes.
     """
@@ -144,7 +144,7 @@ def _kind_of(lease: Job | RunLease, why: ReleaseReason) -> _Kind:
     return owner.queue.name, why, worker, owner.volatile
 
 
-def _emit_released(shard: Shard, now: Now, batch: dict[int, tuple[_Kind, int]]) -> None:
+def _emit_released(shard: ShardView, now: Now, batch: dict[int, tuple[_Kind, int]]) -> None:
     """One fact for neighbours on the list that are alike."""
     for (queue, why, worker, volatile), alike in groupby(batch.items(), lambda entry: entry[1][0]):
         part = [(job_id, due) for job_id, (_, due) in alike]
@@ -154,7 +154,7 @@ def _emit_released(shard: Shard, now: Now, batch: dict[int, tuple[_Kind, int]]) 
         shard.emit(fact, volatile=volatile)
 
 
-def decide_extend(shard: Shard, now: Now, items: list[ExtendItem]) -> NotDone:
+def decide_extend(shard: ShardView, now: Now, items: list[ExtendItem]) -> NotDone:
     """Keeps leases alive, and records progress and checkpoints.
 
     A lease's end is bookkeeping, so extending it is no fact; what the worker reports is one.

@@ -13,11 +13,11 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import Now
+from jobline_server.engine.view import ShardView
 
 
-def tick(shard: Shard, now: Now) -> bool:
+def tick(shard: ShardView, now: Now) -> bool:
     """Does what is due, at most a slice of it, and says whether more is due at once."""
     more = _make_due_ready(shard, now)
     more |= expire_due(shard, now)
@@ -25,7 +25,7 @@ def tick(shard: Shard, now: Now) -> bool:
     return more
 
 
-def next_deadline(shard: Shard, now: Now) -> int | None:
+def next_deadline(shard: ShardView, now: Now) -> int | None:
     """In how many milliseconds something may be due; None if nothing is waited for."""
     waits: list[int] = []
     due_ms = shard.delayed.first_ms()
@@ -37,7 +37,7 @@ def next_deadline(shard: Shard, now: Now) -> int | None:
     return max(min(waits), 0) if waits else None
 
 
-def _make_due_ready(shard: Shard, now: Now) -> bool:
+def _make_due_ready(shard: ShardView, now: Now) -> bool:
     """Delayed jobs whose time has come go to their lanes, in the order of their time."""
     delayed = shard.delayed
     ready = _Ready(now)
@@ -55,7 +55,7 @@ def _make_due_ready(shard: Shard, now: Now) -> bool:
     return due_ms is not None and due_ms <= now.wall_ms
 
 
-def _take_due(shard: Shard, now: Now, ready: _Ready, taken: list[tuple[int, int]]) -> None:
+def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[tuple[int, int]]) -> None:
     """Gathers a slice of what is due in facts."""
     for _ in range(limits.SLICE_ITEMS):
         due = shard.delayed.pop_due(now.wall_ms)
