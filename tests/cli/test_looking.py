@@ -69,8 +69,8 @@ def test_top_fits_a_narrow_terminal(jobline, queue, served):
     jobline("queue", "pause", queue, "--reason", "repairs")
     with Client(served["grpc"]) as client:
         cli: Any = SimpleNamespace(client=client)
-        look = top.look_at(cli, queue)
-        shown = top.view(look, look, datetime.now(UTC), rows_max=10, width=60)
+        sample = top.take_sample(cli, queue)
+        shown = top.view(sample, sample, datetime.now(UTC), rows_max=10, width=60)
     screen = io.StringIO()
     Console(width=60, file=screen).print(shown)
     (row,) = [line for line in screen.getvalue().splitlines() if line.startswith("q-")]
@@ -83,13 +83,13 @@ def test_the_head_of_top_breaks_between_facts(jobline, queue, served, width):
     """None of them is cut in two, whatever stands in it, and the screen still has its rows."""
     with Client(served["grpc"]) as client:
         cli: Any = SimpleNamespace(client=client)
-        look = top.look_at(cli, queue)
-    large = replace(look.stats, ready=1_234_567, scheduled=765_432, active=12_345, disk_full=True)
-    look = replace(look, stats=large, is_silent=True)
-    before = replace(look, at=look.at - 1)
+        sample = top.take_sample(cli, queue)
+    large = replace(sample.stats, ready=1_234_567, scheduled=765_432, active=12_345, disk_full=True)
+    sample = replace(sample, stats=large, is_silent=True)
+    before = replace(sample, at=sample.at - 1)
     screen = io.StringIO()
     Console(width=width, file=screen).print(
-        top.view(before, look, datetime.now(UTC), rows_max=10, width=width)
+        top.view(before, sample, datetime.now(UTC), rows_max=10, width=width)
     )
     head = screen.getvalue().partition("\n\n")[0].splitlines()
     assert all(line == line.strip() for line in head)

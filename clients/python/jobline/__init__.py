@@ -26,10 +26,10 @@ The package needs grpcio and protobuf and nothing else. Its rooms, from the bott
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jobline._public import *  # noqa: F403  # it says what is public
+    from jobline._public import *  # noqa: F403  # it lists what is public
 else:
-    # Whoever speaks the protocol alone, as the server does, imports `jobline.v1` and is spared the
-    # client: half of what a server's start would load.
+    # A program that needs the protocol alone, such as the server, imports `jobline.v1` without
+    # the client, which would double what the server loads at its start.
     def __getattr__(name):
         if name.startswith("_") and name not in {"__all__", "__version__"}:
             raise _nothing(name)

@@ -42,13 +42,15 @@ def selection(
         raise InvalidArgument(f"{function}() takes ids, or one filter: words, JobFilter, keywords")
     where = chosen(JobFilter, wheres[0] if wheres else None, conditions, function)
     if not ids:
-        where = _said_or_all(where, JobFilter(), everything, f"{function}() takes ids or a filter")
+        where = _conditions_or_all(
+            where, JobFilter(), everything, f"{function}() takes ids or a filter"
+        )
     return JobSelection(
         ids=ids, filter=None if where is None else where.to_message(), all=everything
     )
 
 
-def _said_or_all(where: F | None, any_of_them: F, everything: bool, takes: str) -> F:
+def _conditions_or_all(where: F | None, any_of_them: F, everything: bool, takes: str) -> F:
     """Returns the filter of a call that changes many jobs. Without conditions it needs
     `everything`. The server refuses it too, in the words of the protocol.
     """
@@ -107,7 +109,7 @@ def purge_dead_jobs(
     """Returns the request to delete dead jobs. Raises InvalidArgument for all of them without
     `everything`.
     """
-    where = _said_or_all(where, DeadFilter(), everything, "purge() takes a filter")
+    where = _conditions_or_all(where, DeadFilter(), everything, "purge() takes a filter")
     return message_of(
         dead_letter_service_pb2.PurgeDeadJobsRequest,
         filter=where.to_message(),

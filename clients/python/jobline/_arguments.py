@@ -1,7 +1,7 @@
 """Arguments of the wrong type or out of bounds: refused by name, with what to write instead.
 
-Settings are checked once, where a client or a worker is made. What goes into a message is looked at
-when protobuf has refused it: a call that is written well pays nothing.
+Settings are checked once, where a client or a worker is made. Fields of a message are checked after
+protobuf has refused them: a correct call pays nothing.
 """
 
 from __future__ import annotations

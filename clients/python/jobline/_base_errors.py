@@ -65,7 +65,7 @@ class JoblineError(Exception):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the server expects another try to make sense, if it said so."""
+        """Seconds after which the server suggests another try, if it sent them."""
         return self.facts.retry_after
 
     def twin(self) -> Self:

@@ -17,7 +17,7 @@ from jobline._arguments import refuse
 from jobline._requests import MESSAGE_BYTES_MAX
 from jobline.errors import ErrorFacts, FailedPrecondition, InvalidArgument
 
-# Where a server is, unless an argument or JOBLINE_SERVER says otherwise.
+# The address of a server, unless an argument or JOBLINE_SERVER overrides it.
 DEFAULT_TARGET = "localhost:7070"
 
 
@@ -55,7 +55,7 @@ OPTIONS: list[tuple[str, str | int]] = [
     ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    # gRPC's own defaults wait up to two minutes before it looks for a restarted server.
+    # gRPC's own defaults wait up to two minutes before it tries a restarted server.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 3_000),
@@ -132,8 +132,8 @@ def open_aio_channel(target: str, credentials: grpc.ChannelCredentials | None) -
 def target_of(target: str | None) -> str:
     """Returns a target as gRPC needs it; by default that of JOBLINE_SERVER, else `localhost:7070`.
 
-    Raises InvalidArgument for what is not HOST:PORT. gRPC itself would look for it at port 443, or
-    say with each call that there is no such host. Targets of other kinds (`unix:/path`,
+    Raises InvalidArgument for what is not HOST:PORT. gRPC itself would use port 443, or
+    fail each call for an unknown host. Targets of other kinds (`unix:/path`,
     `dns:///name`) are left to gRPC.
     """
     origin = ""
@@ -202,8 +202,8 @@ def credentials_of(
 def metadata_of(metadata: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Returns metadata as gRPC needs it; keys are lower case on the wire.
 
-    Raises InvalidArgument for what does not fit into a header: gRPC itself would say so with each
-    call, in words that name neither the key nor the value.
+    Raises InvalidArgument for what does not fit into a header: gRPC itself would fail each
+    call with a message that names neither the key nor the value.
     """
     if metadata is not None and not isinstance(metadata, Mapping):
         raise InvalidArgument(f"metadata is a mapping of text to text, not {metadata!r}")

@@ -1,4 +1,4 @@
-"""What a handler is told about its job, and what it may say while it works."""
+"""`Context`: what a handler knows about its job, and what it reports while it works."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CancelReason(Enum):
     TIMEOUT = "timeout"
     """The attempt took too long."""
     LEASE_LOST = "lease lost"
-    """The job is somebody else's by now: whatever this handler returns is ignored."""
+    """Another worker may have the job: what this handler returns is ignored."""
     QUEUE_DELETED = "queue deleted"
     """The queue was deleted."""
     STOPPING = "stopping"
@@ -57,13 +57,13 @@ class Reporting(Protocol):
 class Context:
     """One delivery of one job, for its handler. Safe to use from any thread.
 
-    - `job`: everything the server said; the properties below are short ways to it.
+    - `job`: everything the server sent; the properties below are shortcuts to it.
     - `state`: what the worker's lifespan yielded.
     - `checkpoint`: what this attempt, or an earlier one, has saved; b"" if nothing.
-    - `deadline`: when the handler will be told to stop, in UTC; None while nobody has set an end.
+    - `deadline`: when the handler will be asked to stop, in UTC; None while no end is set.
       A worker that stops sets it to the end of its soft stop.
     - `cancel_reason`: why the handler should stop; None while it should go on. An async handler is
-      cancelled too (`asyncio.CancelledError`); a plain one looks at `cancelled`.
+      cancelled too (`asyncio.CancelledError`); a plain one checks `cancelled`.
     """
 
     __slots__ = (
@@ -129,25 +129,25 @@ class Context:
         """Its idempotency key, or ""."""
         return self.job.job_key
 
-    # ------------------------------------------------------------------ what the handler says
+    # ------------------------------------------------------------------ reports of the handler
 
     def progress(self, percent: float, message: str | None = None) -> None:
         """Reports progress, 0 … 100, and what the handler is doing, in one sentence that is cut at
         4 KiB.
 
-        Returns at once; what is said faster than it can be sent is said once. Raises
+        Returns at once; reports that come faster than they can be sent are merged. Raises
         InvalidArgument for a number that is not within 0 … 100.
         """
         if not 0 <= percent <= 100:
             raise InvalidArgument(f"progress is 0 … 100, not {percent}")
-        said = None if message is None else short(message)
-        self._reporting.report(self.job, progress=percent, message=said)
+        text = None if message is None else short(message)
+        self._reporting.report(self.job, progress=percent, message=text)
 
     def save_checkpoint(self, value: Any) -> None:
         """Saves bytes or a JSON value, ≤ 64 KiB, for a later attempt, and for `checkpoint` here.
 
-        It returns at once and travels with the next frame, always before this job's own outcome.
-        Where it must be on disk before the handler goes on, use `client.extend(context.job,
+        Returns at once; the checkpoint is sent with the next frame, always before the job's
+        outcome. If it must be on disk before the handler goes on, use `client.extend(context.job,
         checkpoint=…)`. Raises CodecError for what has no JSON, InvalidArgument for what is larger.
         """
         data, _ = codec.encode(value)

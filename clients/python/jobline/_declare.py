@@ -75,7 +75,7 @@ def job(
     - `name`: the function's, if not given.
     - `options`, or the fields of `JobOptions` one by one (`max_attempts=5`), which override them:
       what this declaration's pushes carry; see `JobType`.
-    - `payload`, `result`: the types, where the function's annotations do not say them.
+    - `payload`, `result`: the types, if the function's annotations lack them.
 
     Payloads and results of these types travel as JSON, `bytes` as they are. Raises InvalidArgument
     for a function with other arguments.

@@ -1,7 +1,7 @@
 """Filters in words: `queue:mail state:dead error:~timeout older:1h`.
 
 A word is `key:value`; all words must hold. A value with spaces is quoted, as in a shell:
-`error:~"connection refused"`. Words become the keywords that say the same to `JobFilter` and
+`error:~"connection refused"`. Words become the equivalent keywords of `JobFilter` and
 `DeadFilter`. Pure: the present is an argument.
 """
 
@@ -17,7 +17,7 @@ from jobline._times import parse_moment, parse_span
 from jobline.errors import InvalidArgument
 
 Conditions = dict[str, Any]
-"""What the words said, as keywords of a filter."""
+"""The conditions of the words, as keywords of a filter."""
 
 HELP = """Words, all of which must hold:
 queue:mail · name:welcome (name:- without one)
@@ -40,24 +40,24 @@ def parse(words: Iterable[str], now: datetime) -> Conditions:
     return found
 
 
-def of_jobs(said: Conditions) -> Conditions:
+def of_jobs(conditions: Conditions) -> Conditions:
     """Returns the keywords of a `JobFilter`. Raises InvalidArgument for those of dead jobs."""
-    if "end_reason" in said:
+    if "end_reason" in conditions:
         raise InvalidArgument("reason: is a word for dead jobs: `client.dead`, `jobline dead …`")
-    return said
+    return conditions
 
 
-def of_dead(said: Conditions) -> Conditions:
+def of_dead(conditions: Conditions) -> Conditions:
     """Returns the keywords of a `DeadFilter`. Raises InvalidArgument for what does not fit dead
     jobs.
     """
-    if "headers" in said:
+    if "headers" in conditions:
         raise InvalidArgument("header.…: is not a word for dead jobs")
-    if set(said.get("state", ())) - {JobState.DEAD}:
+    if set(conditions.get("state", ())) - {JobState.DEAD}:
         raise InvalidArgument(
             "this is about dead jobs: for other states `client.jobs`, `jobline job …`"
         )
-    return {key: value for key, value in said.items() if key != "state"}
+    return {key: value for key, value in conditions.items() if key != "state"}
 
 
 def _split(words: Iterable[str]) -> list[str]:
@@ -89,7 +89,7 @@ def _queue(found: Conditions, value: str, _now: datetime) -> None:
 
 
 def _name(found: Conditions, value: str, _now: datetime) -> None:
-    # `name:""` cannot be told from a forgotten value, so jobs without a name are `name:-`.
+    # `name:""` cannot be distinguished from a forgotten value, so jobs without a name are `name:-`.
     found["name"] = "" if value == "-" else value
 
 

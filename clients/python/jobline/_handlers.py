@@ -23,7 +23,7 @@ class _Unsaid:
 
 
 UNSAID: Any = _Unsaid()
-"""Default of `payload=` and `result=`: the function's annotation says it."""
+"""Default of `payload=` and `result=`: the function's annotation."""
 
 _ADVICE = (
     "a handler is handler(payload) or handler(payload, context); a payload of several parts is one "
@@ -97,8 +97,8 @@ def result_hint(function: Callable[..., Any]) -> Any:
     """Returns the annotation of what a handler returns, `Any` without one. Raises InvalidArgument
     if it cannot be resolved.
     """
-    said = inspect.signature(function).return_annotation
-    return Any if said is inspect.Signature.empty else _looked_up(function, said)
+    annotation = inspect.signature(function).return_annotation
+    return Any if annotation is inspect.Signature.empty else _looked_up(function, annotation)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -123,8 +123,8 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 def _is_context(parameter: inspect.Parameter) -> bool:
     """Returns whether a parameter is the context, by its name or by its unresolved annotation."""
     if parameter.annotation is not parameter.empty:
-        said = parameter.annotation
-        text = said if isinstance(said, str) else getattr(said, "__name__", "")
+        annotation = parameter.annotation
+        text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
         if text.rpartition(".")[2] == "Context":
             return True
     name = parameter.name.strip("_").lower()

@@ -1,6 +1,4 @@
-"""`JobType`: a kind of job with its queue, name, types and options, for those who push it and those
-who run it.
-"""
+"""`JobType`: a kind of job with its queue, name, types and options, for producers and workers."""
 
 from __future__ import annotations
 
@@ -33,10 +31,10 @@ class JobType(Generic[P, R]):
     for producers alone: `JobType(queue="images", name="resize", payload=Resize, result=Resized)`.
 
     - `options`, or the fields of `JobOptions` one by one (`max_attempts=5`), which override them.
-      They travel with each push: a worker obeys what a job was pushed with, and what its own
-      declaration says counts for jobs that it pushes itself. Where all jobs of a queue should have
-      them, whoever pushes, use `client.queues.update`.
-    - `payload`, `result`: the types; default: what the function's annotations say.
+      They travel with each push: a worker obeys what a job was pushed with, and its own
+      declaration counts for jobs that it pushes itself. If all jobs of a queue should have
+      them, whatever pushes them, use `client.queues.update`.
+    - `payload`, `result`: the types; default: the function's annotations.
 
     Raises InvalidArgument for a function that cannot be called as `handler(payload)` or
     `handler(payload, context)`.
@@ -199,9 +197,8 @@ class JobType(Generic[P, R]):
         """
         jobs: list[Any] = list(payloads)
         options = self.options
-        if (
-            self.payload is not Any
-        ):  # else they may be of several kinds, which the client tells apart
+        # Without a type they may be of several kinds, which the client distinguishes.
+        if self.payload is not Any:
             encoded = [self.encode(payload) for payload in jobs]
             jobs = [data for data, _ in encoded]
             options = encoded[0][1] if encoded else options

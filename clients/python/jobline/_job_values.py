@@ -20,7 +20,7 @@ class Attempt:
     """One delivery of a job and its outcome.
 
     - `attempt`: its number, from 1; a stalled or released one keeps its number.
-    - `delivery`: the lease's counter. `worker`: who had it, and `worker_version`, or "".
+    - `delivery`: the lease's counter. `worker`: the one that had it, and `worker_version`, or "".
     - `leased_at`, `ended_at`: from when to when. `outcome`: how it ended.
     - `error`: why it failed; None where it did not.
     """
@@ -47,11 +47,11 @@ class Job:
     - `stalls`: leases lost, `releases`: how often it was given back; neither uses an attempt.
     - `delivery`: the newest lease's counter, 0 before the first; `worker`, `lease_until`: who has
       it until when, while it is ACTIVE.
-    - `progress` (0 … 100) and `progress_message`: what its worker last said.
+    - `progress` (0 … 100) and `progress_message`: what its worker last reported.
     - `checkpoint`: what an attempt left; `result`: what it returned.
     - `error`: the last one; `reason`: why it ended other than well; `history`: the last 20 attempts
       that did not simply complete, oldest first.
-    - `cancel_requested`: it is ACTIVE, and its worker has been told to stop.
+    - `cancel_requested`: it is ACTIVE, and its worker was asked to stop.
     - `stale_from`: the state in which it ended, once it is STALE.
     """
 
@@ -150,7 +150,7 @@ class BulkResult:
     """The outcome of a call on many jobs, or what it would be with `dry_run`.
 
     - `count`: how many it was done to. `requested`: active ones beside them, whose workers were
-      told to stop.
+      asked to stop.
     - `skipped_ids`: those asked for by id that were left as they are; `not_found_ids`: those of
       them that do not exist.
     - `operation_id`: names the call in the server's log; "" for a dry run.

@@ -46,7 +46,7 @@ def _keyword(name: str, hint: Any) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=default, annotation=text)
 
 
-# What else is said as keywords where options are: an unknown keyword may have meant one of these.
+# Keywords beside those of options: an unknown keyword may have meant one of these.
 _OF_MANY = ("name", "options", "delay", "run_at", "ack_level")
 _BESIDE_OPTIONS = {
     "push": ("job_key", *_OF_MANY),

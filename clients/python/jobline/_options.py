@@ -1,6 +1,6 @@
-"""What a producer may say about jobs: options as frozen values, and the messages they become.
+"""Options of jobs as frozen values, and the messages they become.
 
-`None` always means: not said here, so the push's shared options, the queue's settings or the
+`None` always means: unset here, so the push's shared options, the queue's settings or the
 server's default decide, in this order.
 """
 
@@ -66,7 +66,7 @@ class Retention:
     - `age`: until it is stale, 0 s … 400 days; it is deleted an hour later. Default 1 h, for
       completed jobs beyond the queue's newest 1,000 alone; 7 days for dead ones.
     - `count`, 0 … 10,000,000: it is deleted once so many that ended after it are kept, of its queue
-      and state. Default: nobody counts; the queue has limits of its own.
+      and state. Default: no count; the queue has limits of its own.
     """
 
     remove_on_complete: bool | None = None
@@ -168,8 +168,10 @@ class JobOptions:
         """Made anew where it is unpickled: hashes differ between processes, and the view of the
         headers does not travel.
         """
-        said = {name: getattr(self, name) for name in _NAMES}
-        return _remade, (said | {"headers": None if self.headers is None else dict(self.headers)},)
+        values = {name: getattr(self, name) for name in _NAMES}
+        return _remade, (
+            values | {"headers": None if self.headers is None else dict(self.headers)},
+        )
 
     def merged(self, other: JobOptions | None) -> JobOptions:
         """Returns these options overridden by `other`, field by field down to those of `backoff`
@@ -178,13 +180,13 @@ class JobOptions:
         """
         if other is None or other is self:
             return self
-        said = {name: value for name in _NAMES if (value := getattr(other, name)) is not None}
+        values = {name: value for name in _NAMES if (value := getattr(other, name)) is not None}
         if self.headers and other.headers:
-            said["headers"] = {**self.headers, **other.headers}
+            values["headers"] = {**self.headers, **other.headers}
         for name, part in (("backoff", self.backoff), ("retention", self.retention)):
-            if part is not None and name in said:
-                said[name] = _overridden(part, said[name])
-        return self.replaced(**said)
+            if part is not None and name in values:
+                values[name] = _overridden(part, values[name])
+        return self.replaced(**values)
 
     def replaced(self, **changes: Any) -> Self:
         """Returns a copy with these fields changed."""
@@ -213,12 +215,12 @@ def with_keywords(
 
 def _overridden(part: Any, other: Any) -> Any:
     """Returns a part of options overridden by another one."""
-    told = {entry.name: getattr(other, entry.name) for entry in fields(other)}
-    return replace(part, **{name: value for name, value in told.items() if value is not None})
+    own = {entry.name: getattr(other, entry.name) for entry in fields(other)}
+    return replace(part, **{name: value for name, value in own.items() if value is not None})
 
 
-def _remade(said: dict[str, Any]) -> JobOptions:
-    return JobOptions(**said)
+def _remade(values: dict[str, Any]) -> JobOptions:
+    return JobOptions(**values)
 
 
 @lru_cache(maxsize=4096)
@@ -226,7 +228,7 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
     """Returns the message of some options. Kept for reuse: callers must not change it. Raises
     InvalidArgument, which names the field, for what it cannot hold.
     """
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "name": options.name or "",
         "content_type": options.content_type or "",
         "headers": options.headers or {},
@@ -235,9 +237,9 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "max_stalls": options.max_stalls,
     }
     try:
-        message = job_pb2.JobOptions(**said)
+        message = job_pb2.JobOptions(**values)
     except (TypeError, ValueError):
-        refuse_field(job_pb2.JobOptions, said, path="options.")
+        refuse_field(job_pb2.JobOptions, values, path="options.")
         raise
     if options.lease is not None:
         message.lease.CopyFrom(to_duration(options.lease))
@@ -276,7 +278,7 @@ class NewJob:
     run_at: datetime | None
 
     @spelled_out(OptionsHow)
-    def __init__(  # one keyword for each thing that can be said about a job
+    def __init__(  # one keyword for each option of a job
         self,
         payload: Any = b"",
         *,

@@ -43,8 +43,8 @@ class Retry(Outcome):
     def __init__(
         self, after: Seconds | None = None, *, error: BaseException | JobError | str | None = None
     ) -> None:
-        told = JobError.of(error).message if error is not None else "the handler asked for a retry"
-        super().__init__(told)
+        text = JobError.of(error).message if error is not None else "the handler asked for a retry"
+        super().__init__(text)
         self.after = None if after is None else _span("the pause before a retry", after, _DAY)
         self.error = error
 
@@ -84,6 +84,6 @@ class Stopped(Outcome):
     """The handler was asked to stop, and did: `context.raise_if_cancelled()` raises it in plain
     handlers.
 
-    What becomes of the job follows from who asked: it is cancelled, given back, or somebody else's
-    already.
+    The reason decides what becomes of the job: it is cancelled, released, or leased by another
+    worker already.
     """

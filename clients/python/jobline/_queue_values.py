@@ -115,7 +115,7 @@ class QueueCounts:
 class Queue:
     """A queue with its settings and counts.
 
-    - `paused`: nothing is handed out; `paused_by` and `pause_reason` say who and why.
+    - `paused`: nothing is leased; `paused_by` and `pause_reason`: by whom and why.
     - `oldest_ready_at`: when the oldest READY job was pushed; None if there is none.
     - `pushed_total`, `completed_total`, `failed_total`: jobs pushed, jobs completed and attempts
       failed since the server started.

@@ -34,8 +34,8 @@ class Reaching:
         """
         if error.reason or not isinstance(error, (Unavailable, DeadlineExceeded)):
             return None
-        # A name may have two addresses, and gRPC names the failure of one of them: that nobody
-        # listens at ::1 says less than what was met at 127.0.0.1.
+        # A name may have two addresses, and gRPC reports the failure of one of them: a refused
+        # connection at ::1 tells less than a failure at 127.0.0.1.
         why = reason_of(error)
         if not self._why or self._why in _NOBODY_THERE:
             self._why = why
@@ -65,11 +65,11 @@ _CANNOT = "cannot connect: "
 
 
 def _in_words(message: str) -> str:
-    found = next((said for part, said in _REASONS.items() if part in message.lower()), "")
+    found = next((words for part, words in _REASONS.items() if part in message.lower()), "")
     return found or message.rpartition("last error: ")[2]
 
 
-# What gRPC says in the middle of its sentence, in small letters.
+# Parts of gRPC's messages, in small letters.
 _REASONS = {
     "connection refused": "connection refused",
     "no such file": "no such file or directory",

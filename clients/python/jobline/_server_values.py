@@ -1,4 +1,4 @@
-"""The server, who works for it, and what happens in it."""
+"""The server, its workers, and its events."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ class ConnectedWorker:
 class Event:
     """One thing that happened to one job or queue.
 
-    - `shard`, `offset`: where it stands in the journal; `at`: when it was decided.
+    - `shard`, `offset`: its place in the journal; `at`: when it was decided.
     - `kind`, `queue`; `job_id`, `name`: the job's, 0 and "" for events of a queue.
     - `state`, `state_before`: the job's after and before it. `run_at`: when it becomes ready, where
       it waits.
     - `delivery`, `attempt`, `worker`: of the hand-out that it is about.
     - `error_type`, `error_message`, `reason`: where something went wrong.
-    - `progress` (0 … 100), `message`: what the worker, or an operator, said.
+    - `progress` (0 … 100), `message`: what the worker, or an operator, reported.
     """
 
     shard: int

@@ -191,8 +191,8 @@ def raise_unknown(
     error: JoblineError, *, request_id: str | None = None, tries: int = 1
 ) -> NoReturn:
     """Raises what `outcome_unknown` makes of an error, with the cause that it has."""
-    told = outcome_unknown(error, request_id=request_id, tries=tries)
+    raised = outcome_unknown(error, request_id=request_id, tries=tries)
     try:
-        raise told from told.__cause__
+        raise raised from raised.__cause__
     finally:
-        del error, told  # an error that its own traceback holds is freed late, with its request
+        del error, raised  # an error that its own traceback holds is freed late, with its request

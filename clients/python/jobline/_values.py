@@ -96,7 +96,7 @@ class JobError:
         """Returns the message of the protocol: cut, and without what no message may hold, so that a
         job can always fail.
         """
-        stack = clean(self.stack).encode()[-_STACK_BYTES_MAX:]  # the end says what happened
+        stack = clean(self.stack).encode()[-_STACK_BYTES_MAX:]  # the end is the place of the error
         return job_pb2.JobError(
             type=clean("".join(filter(str.isprintable, self.type)))[:_TYPE_CHARACTERS_MAX],
             message=short(self.message),

@@ -1,4 +1,4 @@
-"""What a watch is told, as events one by one. Pure."""
+"""Responses of a watch, as single events. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def watched_events(response: WatchResponse) -> Iterator[WatchedEvent]:
     """Yields the events of a response, each with the token to resume after it."""
     for event in response.events:
-        # Of a server that knows no runs: its tokens stand for whole answers.
+        # From a server without runs: its tokens are those of whole responses.
         yield WatchedEvent(read(Event, event), response.resume_token)
     for run in response.runs:
-        for told, event_of_run in enumerate(events_of(run), start=1):
-            yield WatchedEvent(event_of_run, f"{run.resume_token}+{told}")
+        for number, event_of_run in enumerate(events_of(run), start=1):
+            yield WatchedEvent(event_of_run, f"{run.resume_token}+{number}")
 
 
 def events_of(run: EventRun) -> Iterator[Event]:

@@ -100,7 +100,7 @@ class QueueNotCreated(FailedPrecondition):
 
 
 class ProtocolMistake(FailedPrecondition):
-    """A worker stream broke the protocol; the message says where."""
+    """A worker stream broke the protocol; the message names the place."""
 
 
 class ClientClosed(FailedPrecondition):
@@ -208,8 +208,8 @@ class DataLoss(JoblineError):
 class Internal(JoblineError):
     """A bug in the server, or an answer that is not of this protocol.
 
-    Without a `reason` it was not the server that spoke, but something between (a proxy, a reset
-    connection), and another try may succeed.
+    Without a `reason` it does not come from the server, but from something between (a proxy, a
+    reset connection), and another try may succeed.
     """
 
     def __init__(self, message: str, facts: ErrorFacts = NO_FACTS) -> None:

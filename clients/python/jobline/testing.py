@@ -59,7 +59,7 @@ class RecordedContext(Context):
         self.reports = recorder.reports
 
 
-def make_context(  # noqa: PLR0913  # one keyword for each thing that a handler may look at
+def make_context(  # noqa: PLR0913  # one keyword for each attribute of a context
     *,
     queue: str = "test",
     name: str = "",

@@ -1,9 +1,9 @@
 """The operators' services, awaited: typed arguments in, dataclasses out.
 
-Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` says why:
-a paused queue shows it, for other calls servers do not keep it yet. `dry_run` answers with the
-counts and changes nothing. All raise InvalidArgument and other refusals; reads raise Unavailable,
-writes OutcomeUnknown where no definite answer came.
+Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` is for
+operators: a paused queue shows it, for other calls servers do not keep it yet. `dry_run` returns
+the counts and changes nothing. All raise InvalidArgument and other refusals; reads raise
+Unavailable, writes OutcomeUnknown without a definite reply.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class AsyncClient(Producer, Leases, NeverPickled):
     raise FailedPrecondition. So does a connection in a child of a process that was connected at the
     fork; one that was not leaves a child free to connect. `async with` closes it.
 
-    - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: what the environment says
-      in JOBLINE_SERVER, else `localhost:7070`.
+    - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: the environment variable
+      JOBLINE_SERVER, else `localhost:7070`.
     - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
     - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
     - `timeout`: how long a call may take in all, retries included, in seconds or as a timedelta;

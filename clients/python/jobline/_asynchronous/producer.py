@@ -56,7 +56,7 @@ class Producer(Observer):
         self._push_middleware = tuple(middleware)
 
     @spelled_out(OptionsHow)
-    async def push(  # noqa: PLR0913  # one keyword for each thing that can be said about a job
+    async def push(  # noqa: PLR0913  # one keyword for each option of a job
         self,
         queue: str,
         payload: Any = b"",

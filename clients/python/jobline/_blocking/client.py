@@ -30,8 +30,8 @@ class Client(Producer, Leases, NeverPickled):
     seconds. One client serves all threads of a process; a child of a fork
     connects anew, and is a producer of its own. `with` closes it.
 
-    - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: what the environment says
-      in JOBLINE_SERVER, else `localhost:7070`.
+    - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: the environment variable
+      JOBLINE_SERVER, else `localhost:7070`.
     - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
     - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
     - `timeout`: how long a call may take in all, retries included, in seconds or as a timedelta;

@@ -100,7 +100,7 @@ class Leases:
         `progress` (0 … 100), a `message`, a `checkpoint` (bytes or JSON, ≤ 64 KiB, on disk before
         this returns).
 
-        LEASE_LOST: stop, the job is somebody else's. CANCELLED: stop, and settle it.
+        LEASE_LOST: stop, another worker has the job. CANCELLED: stop, and settle it.
         """
         items = [
             requests.extend_item(

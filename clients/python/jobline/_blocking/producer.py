@@ -57,7 +57,7 @@ class Producer(Observer):
         self._push_middleware = tuple(middleware)
 
     @spelled_out(OptionsHow)
-    def push(  # noqa: PLR0913  # one keyword for each thing that can be said about a job
+    def push(  # noqa: PLR0913  # one keyword for each option of a job
         self,
         queue: str,
         payload: Any = b"",

@@ -141,7 +141,7 @@ class Worker(NeverPickled):
 
         `name`: default "", jobs without one; `ANY` takes every name of the queue that no other
         handler takes. `payload`: the type to read payloads as; default: the annotation of the
-        first argument, and without one JSON where the content type says so, else bytes. Attempts,
+        first argument, and without one JSON if the content type is JSON, else bytes. Attempts,
         backoff and lease are not set here: options are part of the push.
 
         Raises InvalidArgument as `add` does, for a function with other arguments, and for a queue

@@ -17,7 +17,7 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """The console script."""
-    # Before grpc is imported: it writes lines of its own to stderr, beside what a command says.
+    # Before grpc is imported: it writes lines of its own to stderr, beside the output of a command.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from jobline.cli.root import run

@@ -17,16 +17,16 @@ from typing import Any
 from jobline._options import JobOptions
 from jobline._times import to_timestamp
 
-# What every job has, although a push need not say it.
+# What every job has, although a push may leave it out.
 _OF_ALL_OPTIONS: dict[str, Any] = {"name": "", "content_type": "", "headers": {}}
 
 
 def plain(value: Any) -> dict[str, Any]:
     """The fields of a dataclass, by their names."""
     found = {
-        field.name: _value(said)
+        field.name: _value(entry)
         for field in fields(value)
-        if not field.name.startswith("_") and (said := getattr(value, field.name)) is not None
+        if not field.name.startswith("_") and (entry := getattr(value, field.name)) is not None
     }
     return _OF_ALL_OPTIONS | found if isinstance(value, JobOptions) else found
 

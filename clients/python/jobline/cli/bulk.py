@@ -1,4 +1,4 @@
-"""Verbs that act on many jobs: count first, ask, do it in slices, say what became of them.
+"""Verbs that act on many jobs: count first, ask, act in slices, report the outcome.
 
 Ids go in slices of what one call takes, with a bar; a filter is one call, which the server carries
 out in slices of its own.
@@ -95,17 +95,17 @@ def _question(verb: Verb, found: Tally) -> str:
 
 def _run(cli: Cli, verb: Verb, chosen: Chosen, *, dry_run: bool, reason: str) -> Tally:
     tally = Tally()
-    said: dict[str, Any] = {"dry_run": dry_run, "reason": reason}
+    keywords: dict[str, Any] = {"dry_run": dry_run, "reason": reason}
     if not chosen.ids:
         where = chosen.where
         with cli.out.progress(verb.name, None):
             which = () if where is None else (where,)
-            tally.add(verb.call(*which, everything=where is None, **said))
+            tally.add(verb.call(*which, everything=where is None, **keywords))
         return tally
     with cli.out.progress(verb.name, len(chosen.ids)) as advance:
         for start in range(0, len(chosen.ids), SLICE):
             ids = chosen.ids[start : start + SLICE]
-            tally.add(verb.call(*ids, **said))
+            tally.add(verb.call(*ids, **keywords))
             advance(len(ids))
     return tally
 

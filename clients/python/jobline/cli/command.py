@@ -1,4 +1,4 @@
-"""What every command shares: the server it speaks to, `--json`, questions, and how it fails.
+"""What every command shares: its connection to the server, `--json`, questions, and failures.
 
 `command` registers a function whose first parameter is a `Cli`; in its place the command line gets
 `--server` and `--json`. Errors of the client become one sentence on stderr and an exit code.
@@ -140,7 +140,7 @@ def reported(cli: Cli) -> Iterator[None]:
         raise typer.Exit(Exit.USAGE) from mistake
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
-    except BrokenPipeError:  # who read the pipe has enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         fall_silent()
         raise typer.Exit(Exit.OK) from None
     except OSError as error:
@@ -174,7 +174,7 @@ def advice_for(error: JoblineError, server: str) -> str:
         return f"It goes on; wait for it again with `jobline job wait {error.id}`."
     if error.retry_after is not None:
         return f"Try again in {error.retry_after:g} s."
-    return next((said for kind, said in _ADVICE.items() if isinstance(error, kind)), "")
+    return next((advice for kind, advice in _ADVICE.items() if isinstance(error, kind)), "")
 
 
 _ADVICE: dict[type[JoblineError], str] = {
@@ -197,7 +197,7 @@ def _report(cli: Cli, message: str, advice: str, error: Exception) -> None:
 def error_line(message: str, advice: str, error: Exception) -> str:
     """An error as a line of JSON; all keys are always there."""
     known = error if isinstance(error, JoblineError) else JoblineError(message)
-    said = {
+    document = {
         "message": message,
         "advice": advice,
         "kind": type(error).__name__,
@@ -206,4 +206,4 @@ def error_line(message: str, advice: str, error: Exception) -> str:
         "field": known.field,
         "retry_after": known.retry_after,
     }
-    return json.dumps({"error": said}) + "\n"
+    return json.dumps({"error": document}) + "\n"

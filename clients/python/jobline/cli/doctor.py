@@ -1,6 +1,6 @@
 """`jobline doctor`: is the server well, and if not, what to do.
 
-Each check is a function that looks at one thing and says what it found; the command runs them in
+Each check is a function that checks one thing and returns what it found; the command runs them in
 order and ends with 1 if one failed.
 """
 
@@ -65,7 +65,7 @@ def doctor(cli: Cli, *, read_only: option.ReadOnly = False) -> None:
 
 
 def examine(cli: Cli, *, read_only: bool) -> Iterator[Finding]:
-    """Runs the checks in order; without a connection there is nothing else to look at."""
+    """Runs the checks in order; without a connection, only the first ones."""
     yield _client_versions()
     try:
         began = time.monotonic()
@@ -92,9 +92,9 @@ def _of_stats(stats: ServerStats) -> list[Finding]:
 
 
 def _client_versions() -> Finding:
-    said = f"jobline {version('jobline')}, grpcio {version('grpcio')}"
+    summary = f"jobline {version('jobline')}, grpcio {version('grpcio')}"
     protobuf = google.protobuf.__version__
-    return fine("client", f"{said}, protobuf {protobuf}, Python {platform.python_version()}")
+    return fine("client", f"{summary}, protobuf {protobuf}, Python {platform.python_version()}")
 
 
 def _health(channel: grpc.Channel) -> Finding:
@@ -113,10 +113,10 @@ def _health(channel: grpc.Channel) -> Finding:
 
 def _versions(stats: ServerStats) -> Finding:
     ours, theirs = version("jobline"), stats.version
-    said = f"jobline-server {theirs}, transport {stats.transport}"
+    summary = f"jobline-server {theirs}, transport {stats.transport}"
     if ours.split(".")[:2] != theirs.split(".")[:2]:
-        return worrying("server", said, f"The client is {ours}; use the same minor version.")
-    return fine("server", said)
+        return worrying("server", summary, f"The client is {ours}; use the same minor version.")
+    return fine("server", summary)
 
 
 def _round_trip(cli: Cli) -> Finding:
@@ -137,12 +137,12 @@ def _disk(stats: ServerStats) -> Finding:
 
 def _fsync(stats: ServerStats) -> Finding:
     seconds = _seconds(stats.commit_time)
-    said = f"{show_span(seconds)} a commit, fsync included, over the last ones"
+    summary = f"{show_span(seconds)} a commit, fsync included, over the last ones"
     if not stats.commits:
         return fine("fsync", "nothing was committed since the start")
     if seconds > _FSYNC_SECONDS_FINE:
-        return worrying("fsync", said, "A slow disk: pushes that come together share a commit.")
-    return fine("fsync", said)
+        return worrying("fsync", summary, "A slow disk: pushes that come together share a commit.")
+    return fine("fsync", summary)
 
 
 def _seconds(span: timedelta | None) -> float:
@@ -151,17 +151,17 @@ def _seconds(span: timedelta | None) -> float:
 
 def _lag(stats: ServerStats) -> Finding:
     seconds = _seconds(stats.loop_lag)
-    said = f"the loop stood still for {show_span(seconds)} at most in the last minute"
+    summary = f"the loop stood still for {show_span(seconds)} at most in the last minute"
     if seconds > _LAG_SECONDS_FINE:
-        return worrying("loop", said, "The server is short of processor time.")
-    return fine("loop", said)
+        return worrying("loop", summary, "The server is short of processor time.")
+    return fine("loop", summary)
 
 
 def _workers(stats: ServerStats) -> Finding:
-    said = f"{stats.workers:,} connected, {counted(stats.ready, 'job')} ready"
+    summary = f"{stats.workers:,} connected, {counted(stats.ready, 'job')} ready"
     if stats.ready and not stats.workers:
-        return worrying("workers", said, "Nobody works: start one with `jobline work QUEUE …`.")
-    return fine("workers", said)
+        return worrying("workers", summary, "Nobody works: start one with `jobline work QUEUE …`.")
+    return fine("workers", summary)
 
 
 def _dead(stats: ServerStats) -> Finding:

@@ -60,10 +60,10 @@ def _clock(job: LeasedJob, asked: datetime, took: float) -> Finding:
         return worrying("clock", "the server did not say when the job was pushed", "")
     skew = (job.pushed_at - asked).total_seconds() - took / 2
     side = "ahead of" if skew > 0 else "behind"
-    said = f"{show_span(abs(skew))} {side} ours, ± {show_span(took / 2)}"
+    summary = f"{show_span(abs(skew))} {side} ours, ± {show_span(took / 2)}"
     if abs(skew) - took / 2 > _SKEW_SECONDS_FINE:
-        return worrying("clock", said, "Run NTP on both: `--delay` and `--at` use the server's.")
-    return fine("clock", said)
+        return worrying("clock", summary, "Run NTP on both: `--delay` and `--at` use the server's.")
+    return fine("clock", summary)
 
 
 def _clean_up(cli: Cli) -> None:

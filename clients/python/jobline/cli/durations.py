@@ -19,7 +19,7 @@ _LARGE = [
 
 
 def show_span(seconds: float) -> str:
-    """A span as people say it: `2.4 µs`, `12 ms`, `3.4 s`, `5 min 8 s`, `1 h 30 min`, `3 d 4 h`."""
+    """A span in common units: `2.4 µs`, `12 ms`, `3.4 s`, `5 min 8 s`, `1 h 30 min`, `3 d 4 h`."""
     if seconds < 0:
         return f"-{show_span(-seconds)}"
     for size, unit, most in _SMALL:

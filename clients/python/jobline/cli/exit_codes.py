@@ -40,10 +40,10 @@ MEANINGS: dict[Exit, str] = {
 
 
 class UsageError(ValueError):
-    """Something on the command line is wrong; the message says what, and what would be right."""
+    """Something on the command line is wrong; the message names it, and what would be right."""
 
 
-# The first class that fits decides, so the narrow ones stand first.
+# The first class that fits decides, so narrow ones come first.
 _OF_ERROR: list[tuple[type[errors.JoblineError], Exit]] = [
     (errors.WaitTimeout, Exit.TIMED_OUT),
     (errors.JobNotDone, Exit.NOT_DONE),

@@ -16,7 +16,7 @@ class Health(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, what was found, and what to do about it."""
+    """What was checked, what was found, and what to do about it."""
 
     what: str
     found: str
@@ -30,7 +30,7 @@ def fine(what: str, found: str) -> Finding:
 
 
 def worrying(what: str, found: str, advice: str) -> Finding:
-    """It works, and somebody should look."""
+    """It works, but deserves attention."""
     return Finding(what, found, Health.WORRYING, advice)
 
 

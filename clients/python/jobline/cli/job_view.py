@@ -1,4 +1,4 @@
-"""How a job looks to a person: a row of a list, or all there is to know."""
+"""Jobs as text for people: a row of a list, or every detail."""
 
 from __future__ import annotations
 

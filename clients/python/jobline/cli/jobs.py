@@ -102,14 +102,14 @@ def _exit_of(end: JobEnd) -> Exit:
 
 def explain(cli: Cli, job: option.JobId) -> None:
     """Say why a job is not running."""
-    said = cli.client.jobs.explain(job)
-    sentences = [f"{job} is {state_name(said.state)}"]
+    explanation = cli.client.jobs.explain(job)
+    sentences = [f"{job} is {state_name(explanation.state)}"]
     sentences += [
-        f"  · {job_view.obstacle_text(obstacle, cli.now())}" for obstacle in said.obstacles
+        f"  · {job_view.obstacle_text(obstacle, cli.now())}" for obstacle in explanation.obstacles
     ]
-    if not said.obstacles:
+    if not explanation.obstacles:
         sentences.append("  · nothing keeps it: it is about to be handed out")
-    cli.out.document(plain(said), "\n".join(sentences))
+    cli.out.document(plain(explanation), "\n".join(sentences))
 
 
 def cancel(
@@ -209,8 +209,8 @@ def _print_end(cli: Cli, end: JobEnd) -> None:
         cli.out.console.print(f"{end.id}  no such job, or its retention has passed")
     else:
         why = "" if end.error is None else f"{end.error.type}: {end.error.message}"
-        said = [str(end.id), end.state.name, show_moment(end.ended_at), _result_text(end), why]
-        cli.out.console.print("  ".join(part for part in said if part), markup=False)
+        parts = [str(end.id), end.state.name, show_moment(end.ended_at), _result_text(end), why]
+        cli.out.console.print("  ".join(part for part in parts if part), markup=False)
 
 
 def _result_text(end: JobEnd) -> str:

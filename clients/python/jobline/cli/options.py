@@ -1,4 +1,4 @@
-"""Options and arguments that commands take, each declared once: what it is called and what it says.
+"""Options and arguments of commands, each declared once: its name and its help.
 
 Declarations only; the commands give them their meaning.
 """
@@ -74,7 +74,7 @@ Why = Annotated[
 Limit = Annotated[
     int, typer.Option("--limit", "-n", min=0, metavar="N", help="At most so many; 0: all.")
 ]
-Looks = Annotated[
+Samples = Annotated[
     int, typer.Option("--limit", "-n", min=0, metavar="N", help="End after so many; 0: never.")
 ]
 Payloads = Annotated[bool, _flag("--payloads", help="With payloads and results.")]

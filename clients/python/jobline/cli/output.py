@@ -35,7 +35,7 @@ _CELLS_MAX = 32
 class Column(Generic[T]):
     """A column of a table: its title, what it shows of an item, and how. It is left out where the
     terminal has fewer than `from_width` characters a line. One that `yields` is cut to what the
-    others leave; numbers and ids, which stand on the `right`, are never cut.
+    others leave; numbers and ids, which are aligned to the `right`, are never cut.
     """
 
     title: str
@@ -171,14 +171,14 @@ def counted(count: int, what: str) -> str:
 
 
 def fall_silent() -> None:
-    """Lets stdout swallow the rest: nobody reads it, or there is no room for it. Without this the
+    """Has stdout drop the rest: it has no reader, or no room. Without this the
     interpreter complains while it ends.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def speak_narrow() -> None:
-    """Lets a stdout that cannot say every character say `?` in its place, and not fail on it."""
+    """Has a stdout that cannot encode a character write `?` in its place instead of failing."""
     if _is_narrow() and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 

@@ -77,7 +77,7 @@ def calls(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:
 def content_type_of(payloads: Iterable[bytes]) -> str:
     """`application/json` if every payload is a JSON object or list, else "".
 
-    Numbers and bare words are JSON too, but whoever types `push mail 42` means text.
+    Numbers and bare words are JSON too, but `push mail 42` means text.
     """
     empty = True
     for payload in payloads:

@@ -107,9 +107,9 @@ def _push_one(cli: Cli, wish: _Wish, payload: bytes, key: str | None, wait: floa
         run_at=wish.run_at,
         ack_level=wish.level,
     )
-    said = {"id": pushed.id, "outcome": pushed.outcome.name, "ack_level": pushed.ack_level.name}
+    document = {"id": pushed.id, "outcome": pushed.outcome.name, "ack_level": pushed.ack_level.name}
     if wait is None:
-        cli.out.document(said, f"{pushed.id}  {pushed.outcome.name}  {pushed.ack_level.name}")
+        cli.out.document(document, f"{pushed.id}  {pushed.outcome.name}  {pushed.ack_level.name}")
         return
     cli.out.note(f"job {pushed.id}: waiting for its end")
     show_end(cli, cli.client.wait_one(pushed.id, timeout=wait))

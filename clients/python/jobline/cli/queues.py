@@ -97,11 +97,11 @@ def clean(
 ) -> None:
     """Delete jobs that have ended, all but dead ones or those in the states you name."""
     chosen = _states(parse(words or [], cli.now()))
-    said: dict[str, Any] = {"state": chosen, "older": older, "reason": reason}
+    keywords: dict[str, Any] = {"state": chosen, "older": older, "reason": reason}
     if not dry_run and not yes:
-        count = cli.client.queues.clean(queue, dry_run=True, **said).count
+        count = cli.client.queues.clean(queue, dry_run=True, **keywords).count
         cli.confirm(f"Delete {counted(count, 'ended job')} of {queue}?", yes=not count)
-    answer = cli.client.queues.clean(queue, dry_run=dry_run, **said)
+    answer = cli.client.queues.clean(queue, dry_run=dry_run, **keywords)
     _show_count(cli, answer, counted(answer.count, "ended job"), dry_run=dry_run)
 
 
@@ -139,13 +139,13 @@ def columns(now: datetime) -> list[Column[Queue]]:
 
 def remarks(queue: Queue) -> str:
     """What a person should know about a queue at a glance."""
-    said = []
+    parts = []
     if queue.paused:
         why = f": {queue.pause_reason}" if queue.pause_reason else ""
-        said.append(f"paused{why}")
+        parts.append(f"paused{why}")
     if queue.counts.unhandled:
-        said.append(f"{queue.counts.unhandled:,} unhandled")
-    return ", ".join(said)
+        parts.append(f"{queue.counts.unhandled:,} unhandled")
+    return ", ".join(parts)
 
 
 def _states(chosen: Conditions) -> list[JobState]:

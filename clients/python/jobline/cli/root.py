@@ -14,7 +14,7 @@ from jobline.cli.command import SERVER, error_line
 from jobline.cli.output import fall_silent, speak_narrow
 
 GROUP = "jobline.commands"
-# What a server distribution brings; without one these say how to get it.
+# Commands of the server distribution; without it they explain how to install it.
 SERVER_COMMANDS = {"serve": "run a server", "dev": "run a server to try things"}
 
 
@@ -36,7 +36,7 @@ def build() -> typer.Typer:
 
 
 def run() -> None:
-    """Runs the command line. With `--json`, mistakes in it are told as JSON too."""
+    """Runs the command line. With `--json`, usage errors are JSON too."""
     speak_narrow()
     as_json = "--json" in sys.argv
     try:
@@ -57,9 +57,8 @@ def run() -> None:
 
 
 def _code_of(ended: SystemExit) -> str | int | None:
-    """The exit code, 0 if a pipe that nobody reads any more has ended it: typer and rich, which
-    print the help, then end with 1. The last of the output is written here, while there is somebody
-    who heeds that it fails.
+    """Returns the exit code, 0 if a pipe without a reader has ended it: typer and rich, which print
+    the help, end with 1 then. The last of the output is flushed here, where a failure is handled.
     """
     is_cut = isinstance(ended.__context__, BrokenPipeError)
     try:

@@ -70,7 +70,7 @@ def dead_filter(words: Conditions) -> DeadFilter | None:
 
 
 def needs_ids(words: Conditions) -> bool:
-    """Whether words about dead jobs say what a filter of jobs cannot."""
+    """Returns whether words about dead jobs have conditions that a filter of jobs lacks."""
     return not words.keys().isdisjoint({"end_reason", "after", "before"})
 
 

@@ -1,4 +1,4 @@
-"""`jobline stats` and `jobline worker ls`: the server itself, and who works for it."""
+"""`jobline stats` and `jobline worker ls`: the server itself, and its workers."""
 
 from __future__ import annotations
 

@@ -53,20 +53,20 @@ def handler(arguments: Sequence[str], *, stdout: int | IO[str] | None) -> Handle
             start_new_session=True,
         )
         try:
-            said, stderr = await process.communicate(payload)
+            output, stderr = await process.communicate(payload)
         except asyncio.CancelledError:
             await _end(process)
             raise
         judge(process.returncode or 0, stderr)
-        return _result(said) if stdout == PIPE else None
+        return _result(output) if stdout == PIPE else None
 
     return run
 
 
 def environment(context: Context) -> dict[str, str]:
-    """What a command is told about its job."""
+    """Returns the environment variables of a command."""
     job = context.job
-    told = {
+    variables = {
         "ID": str(job.id),
         "DELIVERY": str(job.delivery),
         "QUEUE": job.queue,
@@ -78,7 +78,7 @@ def environment(context: Context) -> dict[str, str]:
         "HEADERS": json.dumps(job.headers),
     }
     # An environment cannot hold NUL.
-    return {f"JOBLINE_JOB_{key}": value.replace("\0", "") for key, value in told.items()}
+    return {f"JOBLINE_JOB_{key}": value.replace("\0", "") for key, value in variables.items()}
 
 
 def judge(code: int, stderr: bytes) -> None:
@@ -95,13 +95,13 @@ def judge(code: int, stderr: bytes) -> None:
 
 
 def failed(why: str, stderr: bytes) -> Retry:
-    """A command failed: what it wrote stands where the stack of a function would."""
+    """A command failed; its output takes the place of a stack."""
     stack = stderr[-STDERR_BYTES_KEPT:].decode(errors="replace")
     return Retry(error=JobError("ExitStatus", why, stack))
 
 
 def last_words(stderr: bytes) -> str:
-    """The last line that says something."""
+    """Returns the last line that is not blank."""
     kept = stderr[-STDERR_BYTES_KEPT:].decode(errors="replace")
     lines = [line.strip() for line in kept.splitlines() if line.strip()]
     return lines[-1] if lines else ""

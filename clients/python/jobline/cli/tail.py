@@ -36,7 +36,7 @@ def tail(  # one argument an option of the command
     job: option.WatchedJob = None,
     kind: option.Kinds = None,
     resume: option.ResumeToken = "",
-    limit: option.Looks = 0,
+    limit: option.Samples = 0,
 ) -> None:
     """Print what happens to jobs and queues, as it happens, until you stop it.
 
@@ -72,5 +72,5 @@ def _parts(event: Event) -> list[str]:
         parts.append(f"attempt {event.attempt}")
     if event.progress:
         parts.append(f"{event.progress:.0f} %")
-    said = [reason_name(event.reason), event.error_type, event.error_message, event.message]
-    return parts + [part for part in said if part]
+    details = [reason_name(event.reason), event.error_type, event.error_message, event.message]
+    return parts + [part for part in details if part]

@@ -28,10 +28,10 @@ _HEADER_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The server at one moment, with monotonic seconds for the rates.
+class Sample:
+    """State of the server at one moment, with monotonic seconds for the rates.
 
-    A server that did not answer is as it was, and `is_silent`.
+    If the server did not reply, it is a copy of the last one, with `is_silent` set.
     """
 
     at: float
@@ -43,7 +43,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A queue and what it did since the look before, a second."""
+    """A queue and its rates per second since the sample before."""
 
     queue: Queue
     pushed: float
@@ -61,7 +61,7 @@ def top(
     prefix: option.Prefix = "",
     *,
     interval: option.Interval = 1.0,
-    limit: option.Looks = 0,
+    limit: option.Samples = 0,
 ) -> None:
     """Show queues and workers live, busiest first, until you stop it.
 
@@ -69,53 +69,53 @@ def top(
     the one before it, so that it has rates. A server that falls silent is asked again; with --json
     nothing is printed until it answers.
     """
-    looks = _looks(cli, prefix, interval, limit)
+    samples = _samples(cli, prefix, interval, limit)
     if cli.out.as_json:
-        for before, look in looks:
-            if not look.is_silent:
-                cli.out.line(_as_json(before, look))
+        for before, sample in samples:
+            if not sample.is_silent:
+                cli.out.line(_as_json(before, sample))
         return
     if not cli.out.console.is_terminal:
-        for before, look in looks:
-            cli.out.console.print(view(before, look, cli.now(), rows_max=50))
+        for before, sample in samples:
+            cli.out.console.print(view(before, sample, cli.now(), rows_max=50))
         return
     with Live(console=cli.out.console, screen=True, auto_refresh=False) as live:
-        for before, look in looks:
+        for before, sample in samples:
             size = cli.out.console.size
             rows_max = max(size.height - _HEADER_LINES, 3)
-            shown = view(before, look, cli.now(), rows_max=rows_max, width=size.width)
+            shown = view(before, sample, cli.now(), rows_max=rows_max, width=size.width)
             live.update(shown, refresh=True)
 
 
-def _looks(cli: Cli, prefix: str, interval: float, limit: int) -> Iterator[tuple[Look, Look]]:
-    """Pairs of a look and the one before it; ends after `limit` of them, or never. A screen that is
-    watched begins at once, with a pair that has no rates yet.
+def _samples(cli: Cli, prefix: str, interval: float, limit: int) -> Iterator[tuple[Sample, Sample]]:
+    """Yields pairs of a sample and the one before it, up to `limit` of them if it is set. A
+    terminal gets a first pair at once, without rates.
     """
-    before = look = look_at(cli, prefix)
+    before = sample = take_sample(cli, prefix)
     done = 0
     if cli.out.console.is_terminal and not cli.out.as_json and not limit:
-        yield before, look
+        yield before, sample
     while not limit or done < limit:
         time.sleep(interval)
         try:
-            before, look = look, look_at(cli, prefix)
+            before, sample = sample, take_sample(cli, prefix)
         except (Unavailable, DeadlineExceeded):
-            before = look = replace(look, is_silent=True)
-        yield before, look
+            before = sample = replace(sample, is_silent=True)
+        yield before, sample
         done += 1
 
 
-def look_at(cli: Cli, prefix: str) -> Look:
-    """The server now."""
+def take_sample(cli: Cli, prefix: str) -> Sample:
+    """Reads the state of the server."""
     queues = {queue.name: queue for queue in cli.client.queues.list(prefix, page_size=1_000)}
     workers = list(cli.client.admin.workers(page_size=1_000))
-    return Look(time.monotonic(), cli.client.admin.stats(), queues, workers)
+    return Sample(time.monotonic(), cli.client.admin.stats(), queues, workers)
 
 
-def rows(before: Look, look: Look) -> list[Row]:
+def rows(before: Sample, sample: Sample) -> list[Row]:
     """The queues with their rates, those in trouble and the busiest first."""
-    seconds = look.at - before.at
-    found = [_row(before.queues.get(name), queue, seconds) for name, queue in look.queues.items()]
+    seconds = sample.at - before.at
+    found = [_row(before.queues.get(name), queue, seconds) for name, queue in sample.queues.items()]
     return sorted(found, key=_order)
 
 
@@ -134,24 +134,24 @@ def _order(row: Row) -> tuple[float, int, str]:
 
 
 def view(
-    before: Look, look: Look, now: datetime, *, rows_max: int, width: int = PIPE_WIDTH
+    before: Sample, sample: Sample, now: datetime, *, rows_max: int, width: int = PIPE_WIDTH
 ) -> RenderableType:
-    """A look as a screen."""
-    head = _head(before, look, now, width)
+    """Returns a sample as a screen."""
+    head = _head(before, sample, now, width)
     rows_max = max(rows_max - len(head) + 2, 3)
-    shown = rows(before, look)
+    shown = rows(before, sample)
     parts: list[RenderableType] = [*head, "", table(shown[:rows_max], _columns(now), width)]
     if len(shown) > rows_max:
         parts.append(Text(f"… and {len(shown) - rows_max:,} queues", style="dim"))
     room = rows_max - len(shown) - 2
-    if look.workers and room > 0:
-        parts += ["", table(look.workers[:room], worker_columns(now), width)]
+    if sample.workers and room > 0:
+        parts += ["", table(sample.workers[:room], worker_columns(now), width)]
     return Group(*parts)
 
 
-def _head(before: Look, look: Look, now: datetime, width: int) -> list[Text]:
+def _head(before: Sample, sample: Sample, now: datetime, width: int) -> list[Text]:
     """The server as a whole, in two lines or, on a narrow screen, a few more."""
-    stats, seconds = look.stats, look.at - before.at
+    stats, seconds = sample.stats, sample.at - before.at
     server = [
         Text(f"jobline {stats.version}", "bold"),
         Text(f"started {show_ago(stats.started_at, now)}"),
@@ -170,7 +170,7 @@ def _head(before: Look, look: Look, now: datetime, width: int) -> list[Text]:
         )
     if stats.disk_full:
         counts.append(Text("DISK FULL", "bold red"))
-    if look.is_silent:
+    if sample.is_silent:
         counts.append(Text("NO ANSWER, asking again", "bold red"))
     return [*in_lines(server, width), *in_lines(counts, width)]
 
@@ -192,9 +192,9 @@ def _columns(now: datetime) -> list[Column[Row]]:
     ]
 
 
-def _as_json(before: Look, look: Look) -> dict[str, object]:
+def _as_json(before: Sample, sample: Sample) -> dict[str, object]:
     return {
-        "stats": plain(look.stats),
+        "stats": plain(sample.stats),
         "queues": [
             {
                 **plain(row.queue),
@@ -202,7 +202,7 @@ def _as_json(before: Look, look: Look) -> dict[str, object]:
                 "completed_per_second": round(row.completed, 1),
                 "failed_per_second": round(row.failed, 1),
             }
-            for row in rows(before, look)
+            for row in rows(before, sample)
         ],
-        "workers": [plain(worker) for worker in look.workers],
+        "workers": [plain(worker) for worker in sample.workers],
     }

@@ -57,7 +57,7 @@ def work(  # noqa: PLR0913  # one argument an option of the command
     run = None if job_type else _command(cli, arguments or [], shell_line, keep_result=result)
     if bool(job_type) == bool(run):
         raise UsageError("give one of: -- COMMAND ARGUMENTS…, --shell LINE, --function MODULE:NAME")
-    _ = cli.client  # nobody listens: say so now instead of trying for ever
+    _ = cli.client  # fails now if no server listens, instead of trying for ever
     middleware = () if quiet else (WorkReport(cli.out),)
     worker = Worker(cli.server, concurrency=concurrency, lease=lease, middleware=middleware)
     if job_type is not None:

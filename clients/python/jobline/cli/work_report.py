@@ -1,4 +1,4 @@
-"""What `jobline work` says about each job: a line when it is over."""
+"""What `jobline work` prints about each job: one line when it has ended."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WorkReport(Middleware):
 
     def _say(self, contexts: Sequence[Context], began: float, ended: object) -> None:
         seconds = time.monotonic() - began
-        outcome, why = told(ended)
+        outcome, why = outcome_of(ended)
         try:
             for context in contexts:
                 self._line(context, outcome, why, seconds)
@@ -56,14 +56,16 @@ class WorkReport(Middleware):
 
     def _line(self, context: Context, outcome: str, why: str, seconds: float) -> None:
         if self._out.as_json:
-            said = {"id": context.id, "delivery": context.delivery, "attempt": context.attempt}
-            self._out.line({**said, "outcome": outcome, "error": why, "seconds": round(seconds, 6)})
+            document = {"id": context.id, "delivery": context.delivery, "attempt": context.attempt}
+            self._out.line(
+                {**document, "outcome": outcome, "error": why, "seconds": round(seconds, 6)}
+            )
             return
         line = f"{context.id}  {outcome}  {show_span(seconds)}  {context.name}"
         self._out.console.print(printable(f"{line}  {why}".rstrip()), markup=False)
 
 
-def told(ended: object) -> tuple[str, str]:
+def outcome_of(ended: object) -> tuple[str, str]:
     """How it went, and why, if it went otherwise than well."""
     if isinstance(ended, Retry) and isinstance(ended.error, JobError):
         return "failed", f"{ended.error.type}: {ended.error.message}"
