@@ -12,6 +12,7 @@ from hashlib import blake2b
 
 from jobline_server.engine import limits
 from jobline_server.engine.split import SplitDict
+from jobline_server.engine.windows import WindowTable, file_under
 
 JOB_KEY = b"job_key"
 REQUEST_ID = b"request_id"
@@ -39,20 +40,16 @@ class KeyRecord:
     expires_ms: int
 
 
-class KeyTable:
+class KeyTable(WindowTable[KeyRecord]):
     """Keys of one kind of a shard. `unsaved` are those that no checkpoint holds yet, by the hour in
     which they end; `volatile` are those of jobs that are never written: such a key goes with the
     process, as its job does.
-
-    Times are those of `Shard.aged`. A key whose window has ended is not found; that it still lies
-    here is no state of the shard, so `forget` sweeps it without a fact, a slice at a time.
     """
 
-    __slots__ = ("_minutes", "forgotten_ms", "records", "unsaved", "volatile")
+    __slots__ = ("forgotten_ms", "unsaved", "volatile")
 
     def __init__(self) -> None:
-        self.records: SplitDict[KeyRecord] = SplitDict()
-        self._minutes: dict[int, list[bytes]] = {}
+        super().__init__()
         self.forgotten_ms = 0
         """Nothing lies here any more whose window ended before this moment."""
         self.unsaved: dict[int, list[bytes]] = {}
@@ -72,14 +69,14 @@ class KeyTable:
         part = self.records.parts[key_hash[0]]
         is_new = key_hash not in part
         part[key_hash] = record
-        _file(self._minutes, record.expires_ms // limits.MINUTE_MS, key_hash)
+        file_under(self._minutes, record.expires_ms // limits.MINUTE_MS, key_hash)
         if volatile:
             self.volatile[key_hash] = None
             return is_new
         if not is_new:
             self.volatile.pop(key_hash, None)
         if not saved:
-            _file(self.unsaved, record.expires_ms // limits.KEY_BUCKET_MS, key_hash)
+            file_under(self.unsaved, record.expires_ms // limits.KEY_BUCKET_MS, key_hash)
         return is_new
 
     def written(self, hour: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
@@ -90,44 +87,20 @@ class KeyTable:
         found = [(one, self.records[one]) for one in lasting if one in self.records]
         return [pair for pair in found if pair[1].expires_ms // limits.KEY_BUCKET_MS == hour]
 
-    @property
-    def has_any(self) -> bool:
-        """Whether anything lies here."""
-        return bool(self._minutes)
-
-    def is_due(self, aged_ms: int) -> bool:
-        """Whether `forget` has something to do."""
-        oldest = min(self._minutes, default=None)
-        return oldest is not None and oldest < aged_ms // limits.MINUTE_MS
-
     def forget(self, aged_ms: int, limit: int) -> int:
-        """Forgets up to `limit` keys whose minute has ended, and returns how many went."""
+        """Sweeps up to `limit` keys whose minute has ended, and returns how many went."""
         gone = 0
-        while limit > 0 and self.is_due(aged_ms):
-            oldest = min(self._minutes)
-            hashes = self._minutes[oldest]
-            slice_ = hashes[-limit:]
-            for key_hash in slice_:
+        while limit > 0 and (hashes := self._take_due(aged_ms, limit)):
+            limit -= len(hashes)
+            for key_hash in hashes:
                 part = self.records.parts[key_hash[0]]
                 record = part.get(key_hash)
                 if record is not None and record.expires_ms <= aged_ms:
                     del part[key_hash]
                     self.volatile.pop(key_hash, None)
                     gone += 1
-            del hashes[-limit:]
-            limit -= len(slice_)
-            if not hashes:
-                del self._minutes[oldest]
         if not self.is_due(aged_ms):
             self.forgotten_ms = aged_ms // limits.MINUTE_MS * limits.MINUTE_MS
             for hour in [h for h in self.unsaved if h < aged_ms // limits.KEY_BUCKET_MS]:
                 del self.unsaved[hour]
         return gone
-
-
-def _file(lists: dict[int, list[bytes]], under: int, key_hash: bytes) -> None:
-    found = lists.get(under)
-    if found is None:
-        lists[under] = [key_hash]
-    else:
-        found.append(key_hash)

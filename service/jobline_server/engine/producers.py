@@ -4,8 +4,7 @@ A producer numbers its calls, and says with each of them below which number all 
 or given up: those never come again, so nothing is kept of them. What is kept is what may still be
 repeated, however many calls there were.
 
-Times are those of `Shard.aged`. A producer that was not heard for `PRODUCER_WINDOW_MS` is not known
-any more; that it still lies here is no state of the shard, so `forget` sweeps it without a fact.
+A producer that was not heard for `PRODUCER_WINDOW_MS` is not known any more.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from jobline_server.engine import limits
 from jobline_server.engine.split import SplitDict
+from jobline_server.engine.windows import WindowTable, file_under
 
 
 class Call(NamedTuple):
@@ -60,18 +60,16 @@ class Producer:
         return next(iter(self.calls), answered_below) < answered_below
 
 
-class ProducerTable:
-    """All producers of a shard. `unsaved` are those that changed since the last checkpoint,
-    `deleted_item_keys` the item keys of those that went; both stay empty for a table that is never
-    written.
+class ProducerTable(WindowTable[Producer]):
+    """All producers of a shard, each filed once, by the minute in which it ends unless it is heard
+    again. `unsaved` are those that changed since the last checkpoint, `deleted_item_keys` the item
+    keys of those that went; both stay empty for a table that is never written.
     """
 
-    __slots__ = ("_minutes", "_writes", "deleted_item_keys", "last_number", "records", "unsaved")
+    __slots__ = ("_writes", "deleted_item_keys", "last_number", "unsaved")
 
     def __init__(self, *, writes: bool) -> None:
-        self.records: SplitDict[Producer] = SplitDict()
-        # By the minute in which they end unless they are heard again: each stands there once.
-        self._minutes: dict[int, list[bytes]] = {}
+        super().__init__()
         self._writes = writes
         self.unsaved: SplitDict[None] = SplitDict()
         self.deleted_item_keys: list[int] = []
@@ -121,26 +119,13 @@ class ProducerTable:
             self.unsaved[call.producer] = None
         return grown
 
-    @property
-    def has_any(self) -> bool:
-        """Whether anything lies here."""
-        return bool(self._minutes)
-
-    def is_due(self, aged_ms: int) -> bool:
-        """Whether `forget` has something to do."""
-        oldest = min(self._minutes, default=None)
-        return oldest is not None and oldest < aged_ms // limits.MINUTE_MS
-
     def forget(self, aged_ms: int, limit: int) -> int:
-        """Forgets producers that were not heard for so long, about `limit` entries of them, and
-        returns how many went.
+        """Sweeps producers that were not heard for so long, about `limit` entries of them, and
+        returns how many entries went.
         """
         gone = looked = 0
-        while looked + gone < limit and self.is_due(aged_ms):
-            oldest = min(self._minutes)
-            producer = self._minutes[oldest].pop()
-            if not self._minutes[oldest]:
-                del self._minutes[oldest]
+        while looked + gone < limit and (due := self._take_due(aged_ms, 1)):
+            producer = due[0]
             looked += 1
             record = self.records[producer]
             if record.expires_ms > aged_ms:
@@ -154,4 +139,4 @@ class ProducerTable:
         return gone
 
     def _file(self, producer: bytes, record: Producer) -> None:
-        self._minutes.setdefault(record.expires_ms // limits.MINUTE_MS, []).append(producer)
+        file_under(self._minutes, record.expires_ms // limits.MINUTE_MS, producer)

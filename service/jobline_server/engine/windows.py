@@ -1,0 +1,58 @@
+"""Tables by hash whose entries are known for a time, and swept afterwards.
+
+An entry whose window has ended is not found. That it still lies here is no state of the shard, so
+the `forget` of each table sweeps it without a fact, a slice at a time. Times are those of
+`Age.at`.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from jobline_server.engine import limits
+from jobline_server.engine.split import SplitDict
+
+V = TypeVar("V")
+
+
+class WindowTable(Generic[V]):
+    """Entries by hash, filed by the minute in which their window ends."""
+
+    __slots__ = ("_minutes", "records")
+
+    def __init__(self) -> None:
+        self.records: SplitDict[V] = SplitDict()
+        self._minutes: dict[int, list[bytes]] = {}
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything lies here."""
+        return bool(self._minutes)
+
+    def is_due(self, aged_ms: int) -> bool:
+        """Whether `forget` has something to do."""
+        oldest = min(self._minutes, default=None)
+        return oldest is not None and oldest < aged_ms // limits.MINUTE_MS
+
+    def _take_due(self, aged_ms: int, limit: int) -> list[bytes]:
+        """Takes up to `limit` hashes off the oldest minute, if it has ended, for `forget` to sweep
+        or to file anew.
+        """
+        if not self.is_due(aged_ms):
+            return []
+        oldest = min(self._minutes)
+        hashes = self._minutes[oldest]
+        taken = hashes[-limit:]
+        del hashes[-limit:]
+        if not hashes:
+            del self._minutes[oldest]
+        return taken
+
+
+def file_under(lists: dict[int, list[bytes]], number: int, key: bytes) -> None:
+    """Appends a key to the list of this minute, or hour."""
+    found = lists.get(number)
+    if found is None:
+        lists[number] = [key]
+    else:
+        found.append(key)
