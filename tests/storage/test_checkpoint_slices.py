@@ -57,7 +57,7 @@ def test_slice_is_empty_only_when_little_is_left(world):
     checkpoint = Checkpoint(world.shard, world.segments)
     while checkpoint.slice(2):
         pass
-    assert len(world.shard.changes.jobs) <= 2
+    assert len(world.shard.changes.jobs.to_write) <= 2
 
 
 def test_shard_that_changes_faster_than_it_is_written_is_not_chased_for_ever(world):

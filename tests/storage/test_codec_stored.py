@@ -30,17 +30,12 @@ from jobline_server.engine.values import (
 )
 from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.codec.ended import encode_ended_job, encode_ended_run
-from jobline_server.storage.codec.stored_jobs import decode_job, encode_job
-from jobline_server.storage.codec.stored_lots import decode_lot, encode_lot
-from jobline_server.storage.codec.stored_shard import (
-    decode_counters,
-    decode_keys,
-    decode_queue,
-    encode_counters,
-    encode_keys,
-    encode_queue,
-)
 from jobline_server.storage.ended_store import EndedRow
+from jobline_server.storage.kinds.counters import decode_counters, encode_counters
+from jobline_server.storage.kinds.jobs import decode_job, encode_job
+from jobline_server.storage.kinds.keys import decode_keys, encode_keys
+from jobline_server.storage.kinds.lots import decode_lot, encode_lot
+from jobline_server.storage.kinds.queues import decode_queue, encode_queue
 from jobline_server.wire.errors import fill_error
 from tests.storage import strategies as own
 

@@ -19,8 +19,8 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.state import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState, Now
 from jobline_server.storage.codec import encode_batch
-from jobline_server.storage.codec.stored_shard import encode_keys
-from jobline_server.storage.loader import PAUSED_BY
+from jobline_server.storage.kinds.keys import encode_keys
+from jobline_server.storage.kinds.loading import PAUSED_BY
 from jobline_server.storage.recovery import Recovery
 from jobline_server.storage.store import DataLoss, ItemKind, ItemRow, JournalRow
 from tests.pushed_rows import NewJob, rows_of

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobline_server.engine import limits
-from jobline_server.engine.split import SplitDict
+from jobline_server.engine.changes import KindChanges
+from jobline_server.engine.split import SplitSet
 from jobline_server.engine.windows import WindowTable, file_under
 
 
@@ -62,17 +63,14 @@ class Producer:
 
 class ProducerTable(WindowTable[Producer]):
     """All producers of a shard, each filed once, by the minute in which it ends unless it is heard
-    again. `unsaved` are those that changed since the last checkpoint, `deleted_item_keys` the item
-    keys of those that went; both stay empty for a table that is never written.
+    again. `changes` is None for a table that is never written.
     """
 
-    __slots__ = ("_writes", "deleted_item_keys", "last_number", "unsaved")
+    __slots__ = ("_changes", "last_number")
 
-    def __init__(self, *, writes: bool) -> None:
+    def __init__(self, changes: KindChanges[SplitSet] | None) -> None:
         super().__init__()
-        self._writes = writes
-        self.unsaved: SplitDict[None] = SplitDict()
-        self.deleted_item_keys: list[int] = []
+        self._changes = changes
         self.last_number = 0
 
     def new_number(self) -> int:
@@ -115,8 +113,8 @@ class ProducerTable(WindowTable[Producer]):
         else:
             # A push of rows and plain payloads is two facts, and the second one comes here.
             calls[call.sequence] = CallRecord(known.first_id, known.jobs + jobs, call.digest)
-        if self._writes:
-            self.unsaved[call.producer] = None
+        if self._changes is not None:
+            self._changes.to_write.add(call.producer)
         return grown
 
     def forget(self, aged_ms: int, limit: int) -> int:
@@ -133,9 +131,10 @@ class ProducerTable(WindowTable[Producer]):
                 continue
             gone += 1 + len(record.calls)
             del self.records[producer]
-            self.unsaved.pop(producer, None)
-            if record.item_key:
-                self.deleted_item_keys.append(record.item_key)
+            if self._changes is not None:
+                self._changes.to_write.discard(producer)
+                if record.item_key:
+                    self._changes.to_delete.append(record.item_key)
         return gone
 
     def _file(self, producer: bytes, record: Producer) -> None:

@@ -1,13 +1,13 @@
-"""Dictionaries that grow in small steps.
+"""Dictionaries and sets that grow in small steps.
 
 A dictionary that is full is copied into a larger one, at once: at a million entries the loop stands
-still for that. Here the entries are spread over many small dictionaries, each of which is full at a
-moment of its own.
+still for that. Here the entries are spread over many small ones, each of which is full at a moment
+of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, MutableSet
 from itertools import chain
 from typing import TypeVar
 
@@ -44,9 +44,38 @@ class SplitDict(MutableMapping[bytes, V]):
     def __bool__(self) -> bool:
         return any(self.parts)
 
-    def popitem(self) -> tuple[bytes, V]:
-        """Takes any one out: not the first, which would be looked for behind all that went."""
+
+class SplitSet(MutableSet[bytes]):
+    """A set of keys whose first byte is as good as random."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self) -> None:
+        self.parts: list[set[bytes]] = [set() for _ in range(PARTS)]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, bytes) and key in self.parts[key[0]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain.from_iterable(self.parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __bool__(self) -> bool:
+        return any(self.parts)
+
+    def add(self, key: bytes) -> None:
+        """Adds a key."""
+        self.parts[key[0]].add(key)
+
+    def discard(self, key: bytes) -> None:
+        """Removes a key, if it is there."""
+        self.parts[key[0]].discard(key)
+
+    def pop(self) -> bytes:
+        """Removes any key, and returns it. Raises KeyError if there is none."""
         for part in self.parts:
             if part:
-                return part.popitem()
+                return part.pop()
         raise KeyError("it is empty")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from jobline_server.engine import limits
+from jobline_server.engine.changes import KindChanges
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
@@ -18,6 +19,7 @@ from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.split import SplitSet
 from jobline_server.engine.tables import IdSet, IdTable
 from jobline_server.engine.values import JobState, Now, RevokeReason
 
@@ -75,22 +77,19 @@ class Age:
 
 @dataclass(slots=True)
 class Changes:
-    """What the next checkpoint has to write, and what it has to delete: a job that lived shorter
-    than the time between two checkpoints is in neither.
-    """
+    """What changed since the last checkpoint, by kind."""
 
-    lots: IdSet = field(default_factory=IdSet)
-    jobs: IdSet = field(default_factory=IdSet)
-    queues: set[str] = field(default_factory=set)
-    deleted_lots: list[int] = field(default_factory=list)
-    deleted_jobs: list[int] = field(default_factory=list)
-    deleted_queues: list[int] = field(default_factory=list)
+    queues: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
+    lots: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    jobs: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    producers: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
 
 
 class ShardState:
     """A set of queues with all their live jobs: the unit of ownership, persistence and movement."""
 
     def __init__(self, number: int, *, epoch: int, next_sequence: int = 1, load: Load) -> None:
+        self.changes = Changes()
         # What is kept on disk.
         self.number = number
         self.epoch = epoch
@@ -101,10 +100,10 @@ class ShardState:
         self.jobs: IdTable[Job] = IdTable()
         self.keys = KeyTable()
         self.requests = KeyTable()
-        self.producers = ProducerTable(writes=True)
+        self.producers = ProducerTable(self.changes.producers)
         self.age = Age()
         # ----
-        self.volatile_producers = ProducerTable(writes=False)
+        self.volatile_producers = ProducerTable(None)
         self.load = load
         self.clocks = LeaseClocks()
         self.delayed = Delayed()
@@ -112,7 +111,6 @@ class ShardState:
         self.next_offset = 1
         self.effects: list[Effect] = []
         """Those of the fact that is being applied."""
-        self.changes = Changes()
 
     def wake(self, queue: Queue) -> None:
         """Notes as an effect that a queue may have something to dispatch."""

@@ -34,7 +34,8 @@ from jobline_server.engine.state import Load
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import JobState, Now
 from jobline_server.storage.codec import UnknownFact, decode_batch
-from jobline_server.storage.loader import Loader, Report, SetApart
+from jobline_server.storage.kinds.loading import Report, SetApart
+from jobline_server.storage.loader import Loader
 from jobline_server.storage.salvage import pieces_of, queues_of
 from jobline_server.storage.store import (
     BadRow,

@@ -47,7 +47,7 @@ def test_volatile_member_stays_volatile_and_out_of_checkpoints(world):
     first_id = world.plain(b"1", b"2", level=AckLevel.MEMORY).first_id
     world.lease()
     job = bookkeeping.single(world.shard, first_id)
-    assert (job.volatile, world.shard.changes.jobs, world.shard.changes.lots) == (
+    assert (job.volatile, world.shard.changes.jobs.to_write, world.shard.changes.lots.to_write) == (
         True,
         set(),
         set(),
@@ -81,8 +81,8 @@ def test_stored_lot_that_is_spent_is_buried(world):
     world.shard.lots.find(first_id).stored = True
     delivery = world.lease().runs[0].delivery
     world.ack([(first_id, delivery), (first_id + 1, delivery)])
-    assert world.shard.changes.deleted_lots == [first_id]
-    assert world.shard.changes.lots == set()
+    assert world.shard.changes.lots.to_delete == [first_id]
+    assert world.shard.changes.lots.to_write == set()
 
 
 def test_stored_job_that_is_gone_is_buried(world):
@@ -90,7 +90,7 @@ def test_stored_job_that_is_gone_is_buried(world):
     job.stored = True
     job.queue.leave(job, 1)
     bookkeeping.drop_job(world.shard, job)
-    assert world.shard.changes.deleted_jobs == [job.id]
+    assert world.shard.changes.jobs.to_delete == [job.id]
     assert world.shard.load.live_jobs == 0
 
 

@@ -82,7 +82,7 @@ def test_single_jobs_of_one_queue_share_one_ending(world):
     world.lease()
     [ended] = complete(world, *[(job_id, 1) for job_id in ids])
     assert ([job.id for job in ended.jobs], ended.kept) == (ids, True)
-    assert world.shard.changes.jobs == set()
+    assert world.shard.changes.jobs.to_write == set()
 
 
 def test_jobs_of_two_queues_have_endings_of_their_own(world):
@@ -108,8 +108,8 @@ def test_stored_job_that_ended_is_buried(world):
     world.shard.jobs[job_id].stored = world.shard.lots.find(first_id).stored = True
     world.lease()
     complete(world, (job_id, 1), (first_id, 1))
-    assert world.shard.changes.deleted_jobs == [job_id]
-    assert world.shard.changes.deleted_lots == [first_id]
+    assert world.shard.changes.jobs.to_delete == [job_id]
+    assert world.shard.changes.lots.to_delete == [first_id]
 
 
 def test_jobs_of_two_holders_free_both_windows(world):

@@ -54,7 +54,7 @@ def test_lot_is_one_thing_in_its_lane(world, shard):
     [item] = world.queue().lanes()[0].items
     assert (item, item.offset) == (shard.lots.find(first_id + 1), shard.next_offset)
     assert (world.queue().pushed_total, shard.load.live_jobs) == (2, 2)
-    assert shard.changes.lots == {first_id}
+    assert shard.changes.lots.to_write == {first_id}
 
 
 def test_delayed_lot_waits_as_one(world, shard):
@@ -69,7 +69,7 @@ def test_rows_become_objects_in_their_lanes(world, shard):
         for lane in world.queue().lanes()
     }
     assert lanes == {(1, "report"): [first_id + 1], (0, "mail"): [first_id, first_id + 2]}
-    assert shard.changes.jobs == {first_id, first_id + 1, first_id + 2}
+    assert shard.changes.jobs.to_write == {first_id, first_id + 1, first_id + 2}
 
 
 def test_rows_that_share_their_options_share_the_object(shard):
@@ -90,7 +90,7 @@ def test_volatile_rows_wait_for_no_commit_and_no_checkpoint(shard):
     fact = JobsPushed(WALL_MS, "q", shard.next_id(), [MAIL], [b"1"], volatile=True)
     shard.emit(fact, volatile=True)
     job = shard.jobs[fact.first_id]
-    assert (job.volatile, job.offset, shard.changes.jobs) == (True, 0, set())
+    assert (job.volatile, job.offset, shard.changes.jobs.to_write) == (True, 0, set())
 
 
 def test_keys_and_requests_are_remembered_and_forgotten(shard):

@@ -13,7 +13,7 @@ def test_new_queue_takes_its_number(world):
     number = world.shard.next_id()
     world.shard.emit(QueueChanged(WALL_MS, "q", DEFAULT_SETTINGS, created_number=number))
     assert (world.queue().number, world.shard.next_id()) == (number, number + 1)
-    assert world.shard.changes.queues == {"q"}
+    assert world.shard.changes.queues.to_write == {"q"}
 
 
 def test_queue_that_is_there_keeps_its_number_and_its_jobs(world):
@@ -45,8 +45,8 @@ def test_deleted_queue_takes_its_jobs_along_and_no_others(world):
     assert (set(world.shard.jobs), set(world.shard.lots.lots)) == ({other}, {lot})
     assert {reason for *_, reason in revoked_in(world.shard)} == {RevokeReason.QUEUE_DELETED}
     assert (len(revoked_in(world.shard)), holder.in_flight.jobs, holder.leases) == (3, 0, {})
-    assert world.shard.changes.deleted_jobs == [single]
-    assert len(world.shard.changes.deleted_queues) == 1
+    assert world.shard.changes.jobs.to_delete == [single]
+    assert len(world.shard.changes.queues.to_delete) == 1
     world.check()
 
 
@@ -55,7 +55,7 @@ def test_stored_lot_of_a_deleted_queue_is_buried(world):
     world.shard.lots.find(lot).stored = True
     delayed = world.row(delay_ms=1_000)
     world.shard.emit(QueueDeleted(WALL_MS, "q"))
-    assert world.shard.changes.deleted_lots == [lot]
+    assert world.shard.changes.lots.to_delete == [lot]
     assert world.state(delayed) is None
     world.tick(1_000)
     world.check()
@@ -65,5 +65,5 @@ def test_deleted_empty_queue_leaves_word(world):
     world.shard.emit(QueueChanged(WALL_MS, "q", DEFAULT_SETTINGS, created_number=1))
     world.shard.emit(QueueDeleted(WALL_MS, "q"))
     assert take_endings(world.shard) == [QueueGone("q", WALL_MS)]
-    assert world.shard.changes.queues == set()
-    assert world.shard.changes.deleted_queues == []
+    assert world.shard.changes.queues.to_write == set()
+    assert world.shard.changes.queues.to_delete == []

@@ -111,7 +111,8 @@ def test_a_producer_that_comes_back_before_it_was_swept_begins_anew(world):
 def test_calls_of_volatile_jobs_go_with_the_process(world):
     first = call(world, 1, level=AckLevel.MEMORY)
     assert call(world, 1, level=AckLevel.MEMORY) == first
-    assert (world.shard.producers.records, world.shard.volatile_producers.unsaved) == ({}, {})
+    assert not world.shard.producers.records
+    assert not world.shard.changes.producers.to_write
     world.check()
 
 

@@ -33,18 +33,18 @@ async def test_a_checkpoint_that_finds_the_disk_full_is_written_again_unless_it_
         raise DiskFull
 
     await pushed(runtime)
-    noted = set(shard.changes.lots)
+    noted = set(shard.changes.lots.to_write)
     monkeypatch.setattr(runtime.core.store, step, full)
     await runtime.checkpoints.take_due(everything=True)
     is_finished = step == "truncate"
     assert runtime.core.commits.disk_full
     assert (place.generation, place.journal_rows) == ((1, 0) if is_finished else (0, 1))
-    assert set(shard.changes.lots) == (set() if is_finished else noted)
+    assert set(shard.changes.lots.to_write) == (set() if is_finished else noted)
     monkeypatch.setattr(runtime.core.store, step, work)
     runtime.core.commits.disk_full = False
     await pushed(runtime)
     await runtime.checkpoints.take_due(everything=True)
-    assert (place.journal_rows, set(shard.changes.lots)) == (0, set())
+    assert (place.journal_rows, set(shard.changes.lots.to_write)) == (0, set())
     assert [rows async for rows in runtime.core.store.journal(0)] == []
     assert not runtime.failed.done()
 

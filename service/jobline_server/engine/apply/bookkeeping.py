@@ -27,14 +27,14 @@ def run_key(lease: RunLease) -> int:
 def mark_job(shard: ShardState, job: Job) -> None:
     """The next checkpoint writes this job."""
     if not job.volatile:
-        shard.changes.jobs.add(job.id)
+        shard.changes.jobs.to_write.add(job.id)
 
 
 def mark_lot(shard: ShardState, lot: Lot) -> None:
     """The next checkpoint writes this lot, or deletes it if nothing of it is left."""
     if lot.remaining:
         if not lot.volatile:
-            shard.changes.lots.add(lot.first_id)
+            shard.changes.lots.to_write.add(lot.first_id)
         return
     remove_lot(shard, lot)
 
@@ -49,9 +49,9 @@ def remove_lot(shard: ShardState, lot: Lot) -> None:
     """Nothing of a lot is left."""
     shard.lots.remove(lot)
     lot.queue.blocks.remove_one(lot.first_id)
-    shard.changes.lots.discard(lot.first_id)
+    shard.changes.lots.to_write.discard(lot.first_id)
     if lot.stored:
-        shard.changes.deleted_lots.append(lot.first_id)
+        shard.changes.lots.to_delete.append(lot.first_id)
 
 
 def add_job(shard: ShardState, job: Job) -> None:
@@ -89,8 +89,8 @@ def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
     load.live_jobs -= len(jobs)
     load.payload_bytes -= payload_bytes
     queue.payload_bytes -= payload_bytes
-    shard.changes.jobs.remove_many(ids, part)
-    shard.changes.deleted_jobs += [job.id for job in jobs if job.stored]
+    shard.changes.jobs.to_write.remove_many(ids, part)
+    shard.changes.jobs.to_delete += [job.id for job in jobs if job.stored]
 
 
 def drop_members(shard: ShardState, lot: Lot, count: int, payload_bytes: int) -> None:

@@ -150,7 +150,7 @@ def _lease_jobs(
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)
     if not jobs[0].volatile:
-        shard.changes.jobs.add_many(fact.starts[at : at + len(jobs)], part)
+        shard.changes.jobs.to_write.add_many(fact.starts[at : at + len(jobs)], part)
 
 
 def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:

@@ -80,7 +80,7 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         for job in jobs:
             job.volatile = True
     else:
-        shard.changes.jobs.add_many(ids, part_of(ids, in_order=True))
+        shard.changes.jobs.to_write.add_many(ids, part_of(ids, in_order=True))
     ready = _put_off(shard, jobs, fact.run_at_ms) if fact.run_at_ms else jobs
     put_at_tail(shard, queue, ready, offset)
     queue.pushed_total += count
@@ -224,7 +224,7 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         queue = shard.queues[name]
         add_jobs(shard, queue, jobs)
         put_at_tail(shard, queue, jobs, offset)
-    shard.changes.jobs.add_many([record.id for record in fact.jobs], None)
+    shard.changes.jobs.to_write.add_many([record.id for record in fact.jobs], None)
     shard.effects.append(EndedChange(None, *_as_runs(fact.jobs), fact.at_ms))
 
 

@@ -23,7 +23,7 @@ def apply_queue_changed(shard: ShardState, fact: QueueChanged, _offset: int) -> 
         queue.born_id = fact.created_number
         shard.use_ids(fact.created_number, 1)
     shard.queues[fact.queue].settings = fact.settings
-    shard.changes.queues.add(fact.queue)
+    shard.changes.queues.to_write.add(fact.queue)
 
 
 def apply_queue_paused(shard: ShardState, fact: QueuePaused, _offset: int) -> None:
@@ -32,7 +32,7 @@ def apply_queue_paused(shard: ShardState, fact: QueuePaused, _offset: int) -> No
     queue.paused = True
     queue.paused_by = fact.principal
     queue.pause_reason = fact.reason
-    shard.changes.queues.add(fact.queue)
+    shard.changes.queues.to_write.add(fact.queue)
 
 
 def apply_queue_resumed(shard: ShardState, fact: QueueResumed, _offset: int) -> None:
@@ -41,7 +41,7 @@ def apply_queue_resumed(shard: ShardState, fact: QueueResumed, _offset: int) -> 
     queue.paused = False
     queue.paused_by = queue.pause_reason = ""
     shard.wake(queue)
-    shard.changes.queues.add(fact.queue)
+    shard.changes.queues.to_write.add(fact.queue)
 
 
 def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> None:
@@ -62,9 +62,9 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
                 _drop_lot(shard, item)
         shard.unschedule(sum([1 for item in items if item.run_at_ms]))
     shard.effects.append(QueueGone(fact.queue, fact.at_ms, gone))
-    shard.changes.queues.discard(fact.queue)
+    shard.changes.queues.to_write.discard(fact.queue)
     if queue.stored:
-        shard.changes.deleted_queues.append(queue.number)
+        shard.changes.queues.to_delete.append(queue.number)
 
 
 def _drop_job(shard: ShardState, job: Job) -> None:

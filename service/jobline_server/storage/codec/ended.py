@@ -12,9 +12,12 @@ from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import EndReason, JobState
-from jobline_server.storage.codec.records import fill_last_error, record_from_stored
+from jobline_server.storage.codec.records import (
+    fill_hand_outs,
+    fill_last_error,
+    record_from_stored,
+)
 from jobline_server.storage.codec.shared import interned_options, payloads_of
-from jobline_server.storage.codec.stored_jobs import fill_hand_outs
 from jobline_server.storage.ended_store import EndedRow
 from jobline_server.wire.options import serialized_options
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline.v1 import store_pb2
+from jobline_server.engine.job import NO_DETAILS, Job
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import Attempt, EndReason, JobError, LeaseReason
 from jobline_server.storage.codec.shared import interned_options
@@ -51,6 +52,21 @@ def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
     for attempt in record.history:
         fill_stored_attempt(message.history.add(), attempt)
     fill_last_error(message, record.error, record.history)
+
+
+def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
+    """Writes what only jobs have that were handed out at least once."""
+    message.delivery = job.delivery
+    message.attempts = job.attempts
+    message.stalls = job.stalls
+    message.releases = job.releases
+    details = job.details
+    if details is not NO_DETAILS:
+        message.progress = details.progress
+        message.progress_message = details.progress_message
+        message.checkpoint = details.worker_checkpoint
+        for attempt in details.history:
+            fill_stored_attempt(message.history.add(), attempt)
 
 
 def fill_last_error(

@@ -1,31 +1,37 @@
-"""Live jobs of their own ↔ the blobs of a checkpoint.
+"""Live jobs of their own ↔ the items of a checkpoint.
 
 Decoding needs two things of the shard it decodes for: its queues by name, and its holders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from jobline.v1 import job_pb2, store_pb2
-from jobline_server.engine.holder import Holder
-from jobline_server.engine.job import NO_DETAILS, Details, Job
+from jobline_server.engine.job import Details, Job
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.tables import are_neighbours, part_of
 from jobline_server.engine.values import JobState, LeaseReason
+from jobline_server.storage.codec.records import fill_hand_outs
 from jobline_server.storage.codec.shared import interned_options
-from jobline_server.wire.errors import attempt_from_stored, fill_stored_attempt
+from jobline_server.storage.kinds.by_id import by_id
+from jobline_server.storage.kinds.loading import HolderOf, Loading, QueueOf
+from jobline_server.storage.kinds.table import DurableKind
+from jobline_server.storage.store import ItemKind, ItemRow
+from jobline_server.wire.errors import attempt_from_stored
 from jobline_server.wire.options import serialized_options
 
-QueueOf = Callable[[str], Queue]
-HolderOf = Callable[[str, str, str], Holder]
-"""The holder of a worker's session; without a session, a holder of its own each time."""
-
+# Looking a member up on its enum is dear before Python 3.12.
+_ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
+# Jobs that go into the table together: most are neighbours, in one part of it.
+JOBS_AT_ONCE = 10_000
 _STATES = {int(state): state for state in JobState}
 _LEASE_REASONS = {int(reason): reason for reason in LeaseReason}
 
 
 def encode_job(job: Job) -> bytes:
-    """A live job of its own. Most fields of most jobs are zero: they are not even touched."""
+    """Returns the blob of a live job. Most fields of most jobs are zero, and not even touched."""
     message = store_pb2.StoredJob()
     message.id = job.id
     message.queue = job.queue.name
@@ -51,23 +57,8 @@ def encode_job(job: Job) -> bytes:
     return message.SerializeToString()
 
 
-def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
-    """What only jobs have that were handed out at least once."""
-    message.delivery = job.delivery
-    message.attempts = job.attempts
-    message.stalls = job.stalls
-    message.releases = job.releases
-    details = job.details
-    if details is not NO_DETAILS:
-        message.progress = details.progress
-        message.progress_message = details.progress_message
-        message.checkpoint = details.worker_checkpoint
-        for attempt in details.history:
-            fill_stored_attempt(message.history.add(), attempt)
-
-
 def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
-    """The job in a blob, with its holder if it is ACTIVE; the caller puts it where it belongs."""
+    """Returns the job in a blob, given to its holder if it is ACTIVE."""
     message = store_pb2.StoredJob.FromString(blob)
     job = Job(
         message.id,
@@ -88,7 +79,7 @@ def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
 
 
 def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf) -> None:
-    """What only jobs have that were handed out at least once."""
+    """Reads what only jobs have that were handed out at least once."""
     job.delivery = message.delivery
     job.attempts = message.attempts
     job.stalls = message.stalls
@@ -105,3 +96,50 @@ def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf)
         job.cancel_requested = message.cancel_requested
         job.holder = holder_of(message.worker, message.session, message.worker_version)
         job.holder.add(job, job.id, 1, len(job.payload))
+
+
+def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
+    """Loads a page of jobs. The longest of these loops: a million rounds are seconds of a start."""
+    shard, load = loading.shard, loading.shard.load
+    queue_of, holder_of, ready = loading.queue_of, loading.holder_of, loading.ready.append
+    ids_of: dict[Queue, list[int]] = {}
+    loaded: list[Job] = []
+    for row in rows:
+        job = decode_job(row.blob, queue_of, holder_of)
+        queue, payload_bytes = job.queue, len(job.payload)
+        loaded.append(job)
+        ids_of.setdefault(queue, []).append(job.id)
+        load.live_jobs += 1
+        load.payload_bytes += payload_bytes
+        queue.payload_bytes += payload_bytes
+        if job.state is _READY:
+            ready(job)
+        elif job.state is _SCHEDULED:
+            queue.counts[_SCHEDULED] += 1
+            shard.schedule(job.run_at_ms, job.id)
+        else:
+            queue.counts[_ACTIVE] += 1
+            load.active_jobs += 1
+    for first in range(0, len(loaded), JOBS_AT_ONCE):
+        some = loaded[first : first + JOBS_AT_ONCE]
+        some_ids = [job.id for job in some]
+        shard.jobs.add_many(some_ids, some, part_of(some_ids))
+    for queue, ids in ids_of.items():
+        queue.blocks.add(ids, neighbours=are_neighbours(ids))
+
+
+def _save(_shard: Shard, job_id: int, job: Job) -> tuple[int, bytes]:
+    job.stored = True
+    return job_id, encode_job(job)
+
+
+JOBS = DurableKind(
+    ItemKind.JOB,
+    load=load_jobs,
+    slices=by_id(
+        ItemKind.JOB,
+        owner=lambda shard: shard.jobs,
+        changes=lambda shard: shard.changes.jobs,
+        save=_save,
+    ),
+)

@@ -1,21 +1,31 @@
-"""Lots ↔ the blobs of a checkpoint.
+"""Lots ↔ the items of a checkpoint.
 
-What a lot no longer needs, payloads before its first living job, is not written, and not there
+What a lot no longer needs, payloads before its first live job, is not written, and not there
 when it is read back; indexes stay what they were.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jobline.v1 import store_pb2
-from jobline_server.engine.apply.bookkeeping import run_key
+from jobline_server.engine.apply.bookkeeping import add_lot, count_active, run_key
 from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState
 from jobline_server.storage.codec.shared import interned_options, payloads_of
-from jobline_server.storage.codec.stored_jobs import HolderOf, QueueOf
+from jobline_server.storage.kinds.by_id import by_id
+from jobline_server.storage.kinds.loading import HolderOf, Loading, QueueOf
+from jobline_server.storage.kinds.table import DurableKind
+from jobline_server.storage.store import ItemKind, ItemRow
 from jobline_server.wire.options import serialized_options
+
+# Looking a member up on its enum is dear before Python 3.12.
+_SCHEDULED = JobState.SCHEDULED
 
 
 def first_index_needed(lot: Lot) -> int:
-    """The first index whose payload somebody may still ask for."""
+    """Returns the first index whose payload may still be asked for."""
     if not lot.leases:
         return lot.cursor
     lease = lot.leases[0]
@@ -23,7 +33,7 @@ def first_index_needed(lot: Lot) -> int:
 
 
 def encode_lot(lot: Lot) -> bytes:
-    """A lot that still has living jobs."""
+    """Returns the blob of a lot that still has live jobs."""
     message = store_pb2.StoredLot()
     message.queue = lot.queue.name
     message.first_id = lot.first_id
@@ -57,7 +67,7 @@ def _fill_run_lease(message: store_pb2.StoredRunLease, lease: RunLease) -> None:
 
 
 def decode_lot(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Lot:
-    """The lot in a blob, with its leases in the hands of their holders."""
+    """Returns the lot in a blob, its leases given to their holders."""
     message = store_pb2.StoredLot.FromString(blob)
     skipped = message.first_index
     payloads = payloads_of(message.payload_block, message.count - skipped, skipped=skipped)
@@ -96,3 +106,44 @@ def _run_lease(lot: Lot, message: store_pb2.StoredRunLease, holder_of: HolderOf)
         lease.remaining = lease.settled.count(0)
     holder.add(lease, run_key(lease), *lease.unfinished())
     return lease
+
+
+def load_lots(loading: Loading, rows: Iterator[ItemRow]) -> None:
+    """Loads a page of lots."""
+    shard = loading.shard
+    for row in rows:
+        lot = decode_lot(row.blob, loading.queue_of, loading.holder_of)
+        add_lot(shard, lot)
+        shard.use_ids(lot.first_id, len(lot.payloads))
+        queue, waiting, payload_bytes = lot.queue, lot.waiting(), lot.bytes_left()
+        shard.load.live_jobs += lot.remaining
+        shard.load.payload_bytes += payload_bytes
+        queue.payload_bytes += payload_bytes
+        count_active(shard, queue, lot.remaining - waiting)
+        if lot.run_at_ms:
+            queue.counts[_SCHEDULED] += waiting
+            shard.schedule(lot.run_at_ms, lot.first_id)
+        elif waiting:
+            loading.ready.append(lot)
+
+
+def _save(_shard: Shard, first_id: int, lot: Lot) -> tuple[int, bytes]:
+    lot.stored = True
+    return first_id, encode_lot(lot)
+
+
+def _weigh(lot: Lot) -> tuple[int, int]:
+    return len(lot.payloads), len(lot.payloads) * lot.payloads.bytes_max
+
+
+LOTS = DurableKind(
+    ItemKind.LOT,
+    load=load_lots,
+    slices=by_id(
+        ItemKind.LOT,
+        owner=lambda shard: shard.lots.lots,
+        changes=lambda shard: shard.changes.lots,
+        save=_save,
+        weigh=_weigh,
+    ),
+)

@@ -1,0 +1,20 @@
+"""Durable kinds: what a checkpoint keeps of a shard, one file and one row per kind.
+
+A file holds both directions of its kind, bytes included: how an item is encoded and decoded, how
+the items of a page are loaded, and the row that `KINDS` lists. `checkpoint` and `loader` walk this
+table and name no kind; `table` describes a row, `by_id` does what most kinds need.
+
+To change what is written: change `store.proto` (it says how), then the two functions of the kind.
+"""
+
+from jobline_server.storage.kinds.counters import COUNTERS
+from jobline_server.storage.kinds.jobs import JOBS
+from jobline_server.storage.kinds.keys import KEYS
+from jobline_server.storage.kinds.lots import LOTS
+from jobline_server.storage.kinds.producers import PRODUCERS
+from jobline_server.storage.kinds.queues import QUEUES
+from jobline_server.storage.kinds.table import DurableKind
+
+KINDS: tuple[DurableKind, ...] = (COUNTERS, QUEUES, LOTS, JOBS, KEYS, PRODUCERS)
+
+__all__ = ["KINDS"]
