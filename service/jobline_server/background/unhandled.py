@@ -21,9 +21,9 @@ from jobline_server.telemetry.log import logger
 LOG = logger("background")
 
 EVERY_SECONDS = 5.0
-# Queues checked per run, and lanes of each: a few milliseconds at most. The next run continues.
+# Queues checked per run, and names of each: a few milliseconds at most. The next run continues.
 QUEUES_AT_ONCE = 500
-LANES_AT_ONCE = 100
+NAMES_AT_ONCE = 100
 # Names warned of and remembered until they are handled, all queues together. Beyond that, more than
 # one missing worker is to blame.
 NAMES_MAX = 1_000
@@ -60,10 +60,12 @@ class UnhandledNames:
             self._warned.pop(name, None)
             return 0
         warned = self._warned.get(name, frozenset()) - handled
-        new: dict[str, int] = {}
-        for lane in islice(queue.lanes(), LANES_AT_ONCE):
-            if lane.name not in handled and lane.name not in warned:
-                new[lane.name] = new.get(lane.name, 0) + lane.ready
+        known = handled | warned
+        new = {
+            job_name: ready
+            for job_name, ready in islice(queue.ready.names(), NAMES_AT_ONCE)
+            if job_name not in known
+        }
         left = NAMES_MAX - sum(map(len, self._warned.values()))
         new_names = dict(islice(new.items(), max(left, 0)))
         for job_name, ready in new_names.items():

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.items import Item
+from jobline_server.engine.lane import lane_key
 from jobline_server.engine.limits import HANDOUT_BITS
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
@@ -78,6 +79,22 @@ def counters_add_up(shard: Shard) -> str:
     return ""
 
 
+def lanes_add_up(shard: Shard) -> str:
+    """G19: what is counted by priority and name is in lanes, and consumers find the open ones."""
+    for name, queue in shard.queues.items():
+        by_priority: Counter[int] = Counter()
+        by_name: Counter[str] = Counter()
+        for lane in queue.lanes():
+            by_priority[lane.priority] += lane.ready
+            by_name[lane.name] += lane.ready
+        if +by_priority != dict(queue.ready.priorities()) or +by_name != dict(queue.ready.names()):
+            return f"queue {name}: its lanes hold {by_priority} and {by_name} ready jobs"
+        found = {lane.key for rank in queue.ranks(None) for lane in rank}
+        if found != {lane.key for lane in queue.lanes() if not lane.opens_ms}:
+            return f"queue {name}: consumers look at the lanes {found}"
+    return ""
+
+
 def blocks_add_up(shard: Shard) -> str:
     """G19: a walk by blocks meets every single job and every lot of each queue."""
     found: dict[str, list[int]] = {name: [] for name in shard.queues}
@@ -121,7 +138,7 @@ def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
             if orders != sorted(orders):
                 return f"queue {queue.name}: a lane is out of order"
             for item in live:
-                if lane is not queue.lane_of(item):
+                if lane is not queue.find_lane(lane_key(item)):
                     return f"queue {queue.name}: an item stands in the wrong lane"
                 standing.add(id(item))
     for item in _items(shard):
@@ -237,5 +254,5 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G8": [one_lease_each, sessions_are_known, windows_are_what_is_held],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],
-    "G19": [one_state_each, counters_add_up, blocks_add_up, bytes_add_up],
+    "G19": [one_state_each, counters_add_up, lanes_add_up, blocks_add_up, bytes_add_up],
 }

@@ -82,13 +82,14 @@ def lane_key(item: LaneItem) -> LaneKey:
 
 
 class Lane:
-    """A FIFO. `ready` counts the jobs in it that may be handed out.
+    """A FIFO. `ready` counts the jobs in it that may be handed out. While its gate is closed
+    (`gates`) nobody is given them.
 
     `items` is the front; while a sweep is under way, `unswept` stands behind it: what the sweep has
     not come to yet. What is new goes to the end of both.
     """
 
-    __slots__ = ("_left", "mark", "unswept", "items", "name", "priority", "ready", "size")
+    __slots__ = ("_left", "items", "name", "opens_ms", "priority", "ready", "size", "unswept")
 
     def __init__(self, priority: int, name: str, size: int = 0) -> None:
         self.priority = priority
@@ -97,9 +98,14 @@ class Lane:
         self.items: deque[LaneItem] = deque()
         self.ready = 0
         self.unswept: deque[LaneItem] = deque()
-        # Which entry among `LaneHeads` is this lane's.
-        self.mark = 0
+        # When its gate opens, in engine time; 0 while it is open.
+        self.opens_ms = 0
         self._left = 0
+
+    @property
+    def key(self) -> LaneKey:
+        """Which lane of its queue this is."""
+        return self.priority, self.name, self.size
 
     def __iter__(self) -> Iterator[LaneItem]:
         """All items in order, those that are not ready any more too."""
@@ -154,14 +160,29 @@ class Lane:
             items.popleft()
         return None
 
-    def durable(self, committed: int) -> Iterator[LaneItem]:
-        """What may go out, in order, as far as it is on disk; a lot may have none left to give."""
+    def second(self) -> LaneItem | None:
+        """What lies behind the head, ready or not."""
+        if len(self.items) > 1:
+            return self.items[1]
+        return self.unswept[0] if self.unswept else None
+
+    def durable(self, committed: int, payload_bytes_max: int | None = None) -> Iterator[LaneItem]:
+        """Yields what may go out, in order, up to the first that is not on disk or too large; a lot
+        may have none left to give.
+        """
         for item in self:
             if item.offset > committed:
                 if item.is_ready():
                     return
             elif item.state is _READY:
+                if payload_bytes_max is not None and item.payload_bytes_max() > payload_bytes_max:
+                    return
                 yield item
+
+    def clear(self) -> None:
+        """Forgets what lies in a lane that has nothing ready."""
+        self.items.clear()
+        self.unswept.clear()
 
 
 def _insert(items: deque[LaneItem], jobs: Sequence[LaneItem]) -> None:

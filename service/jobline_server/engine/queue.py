@@ -8,8 +8,11 @@ from heapq import merge
 from itertools import groupby
 
 from jobline_server.engine.blocks import IdBlocks
+from jobline_server.engine.gates import UNTIL_NOTICE, Gates
 from jobline_server.engine.heads import LaneHeads
-from jobline_server.engine.lane import Lane, LaneItem, lane_key, place_of
+from jobline_server.engine.lane import Lane, LaneItem, LaneKey, lane_key, place_of
+from jobline_server.engine.ranks import Names, Rank
+from jobline_server.engine.ready import ReadyCounts
 from jobline_server.engine.values import (
     DEFAULT_SETTINGS,
     KEPT_STATES,
@@ -22,11 +25,6 @@ from jobline_server.engine.values import (
 _READY = JobState.READY
 # With no more priorities than this all are walked, which takes less than to find those of a name.
 RANKS_WALKED_MAX = 8
-# With no more lanes of one priority than this, all are merged.
-LANES_MERGED_MAX = 64
-# Entries of lanes that are gone, or were noted anew, which may lie among their heads beside as many
-# as there are lanes.
-HEADS_SPARE = 1_024
 
 
 class Queue:
@@ -52,11 +50,12 @@ class Queue:
         "blocks",
         "born_id",
         "deleting",
-        "_heads",
+        "gates",
+        "ready",
         "_lanes",
-        "_large",
+        "_order",
+        "_order_of",
         "_ranks",
-        "_ranks_of",
         "counts",
         "payload_bytes",
         "pushed_total",
@@ -77,14 +76,15 @@ class Queue:
         self.blocks = IdBlocks()
         self.born_id = 0
         self.deleting = False
-        self._lanes: dict[int, dict[str, Lane]] = {}
-        # Lanes of large payloads, which few queues have: by priority, then name and size.
-        self._large: dict[int, dict[tuple[str, int], Lane]] = {}
-        # By priority, where so many names have lanes that they are not merged each time.
-        self._heads: dict[int, LaneHeads] = {}
-        # Priorities, negated, in order: all, and those where each name has lanes.
-        self._ranks: list[int] = []
-        self._ranks_of: dict[str, list[int]] = {}
+        self.gates = Gates()
+        self.ready = ReadyCounts()
+        # All that have something ready, or a closed gate.
+        self._lanes: dict[LaneKey, Lane] = {}
+        # By priority: those that jobs may be taken from.
+        self._ranks: dict[int, Rank] = {}
+        # Priorities of ranks, negated, in order: all, and those where each name has lanes.
+        self._order: list[int] = []
+        self._order_of: dict[str, list[int]] = {}
         # By the number of the state.
         self.counts = [0] * (max(JobState) + 1)
         self.payload_bytes = 0
@@ -94,46 +94,24 @@ class Queue:
         self.touched_ms = created_ms
         self.stored = False
 
-    def lane(self, priority: int, name: str, size: int = 0) -> Lane:
-        """The lane of this priority, name and size, made if it is not there."""
-        rank = self._lanes.get(priority)
-        if rank is None:
-            rank = self._lanes[priority] = {}
-            insort(self._ranks, -priority)
-        if size:
-            return self._large_lane(priority, name, size)
-        lane = rank.get(name)
-        if lane is None:
-            self._note_rank(priority, name)
-            lane = rank[name] = Lane(priority, name)
-            self._note_head(lane)
-        return lane
-
-    def _large_lane(self, priority: int, name: str, size: int) -> Lane:
-        large = self._large.setdefault(priority, {})
-        lane = large.get((name, size))
-        if lane is None:
-            self._note_rank(priority, name)
-            lane = large[name, size] = Lane(priority, name, size)
-        return lane
-
-    def _note_rank(self, priority: int, name: str) -> None:
-        if not self._has_lanes(priority, name):
-            insort(self._ranks_of.setdefault(name, []), -priority)
-
-    def _has_lanes(self, priority: int, name: str) -> bool:
-        if name in self._lanes.get(priority, ()):
-            return True
-        return any(other == name for other, _ in self._large.get(priority, ()))
-
     def lane_of(self, item: LaneItem) -> Lane:
-        """The lane of an item, made if it is not there."""
-        return self.lane(*lane_key(item))
+        """Returns the lane of an item, made if it is not there."""
+        key = lane_key(item)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(*key)
+            self._join_rank(lane)
+        return lane
+
+    def find_lane(self, key: LaneKey) -> Lane | None:
+        """Returns the lane with this key; None if nothing in it is ready and its gate is open."""
+        return self._lanes.get(key)
 
     def put(self, item: LaneItem, jobs: int) -> None:
         """Makes an item ready at the tail of its lane."""
-        self.lane_of(item).put(item, jobs)
-        self.counts[_READY] += jobs
+        lane = self.lane_of(item)
+        lane.put(item, jobs)
+        self.count_ready(lane, jobs)
 
     def put_back(self, jobs: Sequence[LaneItem]) -> None:
         """Makes jobs that were handed out ready again, each where it stood in its lane."""
@@ -142,99 +120,115 @@ class Queue:
             by_lane.setdefault(self.lane_of(job), []).append(job)
         for lane, of_lane in by_lane.items():
             lane.put_back(sorted(of_lane, key=place_of))
-            self._note_head(lane)
-        self.counts[_READY] += len(jobs)
+            self.count_ready(lane, len(of_lane))
+            if not lane.opens_ms:
+                self._ranks[lane.priority].note_head(lane)
 
     def leave(self, item: LaneItem, jobs: int) -> None:
         """Jobs of an item are not ready any more."""
         lane = self.lane_of(item)
         lane.leave(jobs)
-        self.counts[_READY] -= jobs
-        self.drop_if_empty(lane)
+        self.count_ready(lane, -jobs)
 
-    def drop_if_empty(self, lane: Lane) -> None:
-        """Forgets a lane that has nothing ready any more, whatever still lies in it."""
+    def count_ready(self, lane: Lane, jobs: int) -> None:
+        """Counts jobs of a lane that are ready now, or not any more if `jobs` is below zero; the
+        lane has counted them. Forgets a lane that has nothing ready, whatever still lies in it.
+        """
+        self.counts[_READY] += jobs
+        self.ready.add(lane, jobs)
         if lane.ready:
             return
-        priority = lane.priority
-        if lane.size:
-            del self._large[priority][lane.name, lane.size]
-            if not self._large[priority]:
-                del self._large[priority]
+        if lane.opens_ms:
+            lane.clear()
         else:
-            del self._lanes[priority][lane.name]
-        if not self._has_lanes(priority, lane.name):
-            ranks = self._ranks_of[lane.name]
-            _remove(ranks, -priority)
-            if not ranks:
-                del self._ranks_of[lane.name]
-        if not self._lanes[priority] and priority not in self._large:
-            del self._lanes[priority]
-            self._heads.pop(priority, None)
-            _remove(self._ranks, -priority)
+            del self._lanes[lane.key]
+            self._leave_rank(lane)
 
-    def ranks(self, names: frozenset[str] | None, size: int | None = None) -> Iterator[list[Lane]]:
-        """The lanes of each priority, highest first, that serve `names` and sizes up to `size`
-        (None: any). Lanes of one priority have no order among themselves.
-        """
-        for negative in self._ranks_for(names):
-            yield self._serving(-negative, names, size)
+    def close_gate(self, key: LaneKey, opens_ms: int = UNTIL_NOTICE) -> None:
+        """Closes the gate of a lane until a moment in engine time."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(*key)
+        elif not lane.opens_ms:
+            self._leave_rank(lane)
+        self.gates.close(lane, opens_ms)
 
-    def fronts(
-        self, names: frozenset[str] | None, size: int | None
-    ) -> Iterator[Sequence[Lane | LaneHeads]]:
-        """The same for whoever takes what is next: a great many lanes of one priority are one, in
-        which their items are in order.
-        """
-        for negative in self._ranks_for(names):
-            priority = -negative
-            rank = self._lanes[priority]
-            if names is None and len(rank) > LANES_MERGED_MAX and priority not in self._large:
-                if priority not in self._heads:
-                    self._heads[priority] = LaneHeads(rank.values())
-                yield [self._heads[priority]]
-            else:
-                yield self._serving(priority, names, size)
-
-    def _serving(self, priority: int, names: frozenset[str] | None, size: int | None) -> list[Lane]:
-        rank = self._lanes[priority]
-        if names is None:
-            lanes = list(rank.values())
-        elif len(names) < len(rank):
-            lanes = [rank[name] for name in names if name in rank]
-        else:
-            lanes = [lane for name, lane in rank.items() if name in names]
-        if self._large:
-            lanes += self._large_of(priority, names, size)
-        return lanes
-
-    def _note_head(self, lane: Lane) -> None:
-        """A lane is new, or something was put before its head."""
-        heads = self._heads.get(lane.priority) if self._heads else None
-        if heads is None or lane.size:
+    def open_gate(self, key: LaneKey) -> None:
+        """Opens the gate of a lane, if it is closed."""
+        lane = self.gates.closed.get(key)
+        if lane is None:
             return
-        heads.note(lane)
-        if len(heads) > 2 * len(self._lanes[lane.priority]) + HEADS_SPARE:
-            # They are made anew when somebody asks for them.
-            del self._heads[lane.priority]
+        self.gates.open(lane)
+        if lane.ready:
+            self._join_rank(lane)
+        else:
+            del self._lanes[key]
 
-    def _ranks_for(self, names: frozenset[str] | None) -> Iterable[int]:
-        """Every priority where these names have lanes, and others perhaps where there are few."""
-        if names is None or len(self._ranks) <= RANKS_WALKED_MAX:
-            return self._ranks
-        found = [self._ranks_of[name] for name in names if name in self._ranks_of]
+    def open_due_gates(self, mono_ms: int, limit: int) -> int:
+        """Opens up to `limit` gates whose moment has come; returns how many."""
+        for opened in range(limit):
+            first_ms = self.gates.first_ms()
+            if first_ms is None or first_ms > mono_ms:
+                return opened
+            self.open_gate(self.gates.first_key())
+        return limit
+
+    def _join_rank(self, lane: Lane) -> None:
+        """Adds a lane to those that jobs may be taken from."""
+        priority, name = lane.priority, lane.name
+        rank = self._ranks.get(priority)
+        if rank is None:
+            rank = self._ranks[priority] = Rank()
+            insort(self._order, -priority)
+        if name not in rank:
+            insort(self._order_of.setdefault(name, []), -priority)
+        rank.add(lane)
+
+    def _leave_rank(self, lane: Lane) -> None:
+        """Removes a lane from them."""
+        priority, name = lane.priority, lane.name
+        rank = self._ranks[priority]
+        rank.remove(lane)
+        if name not in rank:
+            order = self._order_of[name]
+            _remove(order, -priority)
+            if not order:
+                del self._order_of[name]
+        if not rank:
+            del self._ranks[priority]
+            _remove(self._order, -priority)
+
+    def ranks(self, names: Names, size: int | None = None) -> Iterator[Iterator[Lane]]:
+        """Yields the open lanes of each priority, highest first, that serve `names` and sizes up to
+        `size` (None: any). Lanes of one priority have no order among themselves.
+        """
+        for negative in self._order_for(names):
+            yield self._ranks[-negative].lanes(names, size)
+
+    def fronts(self, names: Names, size: int | None) -> Iterator[list[Lane | LaneHeads]]:
+        """Yields the same for whoever takes what is next: a great many lanes of one priority are
+        one, in which their items are in order.
+        """
+        for negative in self._order_for(names):
+            yield self._ranks[-negative].fronts(names, size)
+
+    def lanes_up_to(self, item: LaneItem, names: Names) -> Iterator[Lane]:
+        """Yields the open lanes of an item's priority that may have something before the item."""
+        rank = self._ranks.get(item.options.priority)
+        return rank.lanes_up_to(item.order, names) if rank else iter(())
+
+    def _order_for(self, names: Names) -> Iterable[int]:
+        """Returns every priority where these names have lanes, and others perhaps where there are
+        few.
+        """
+        if names is None or len(self._order) <= max(RANKS_WALKED_MAX, len(names)):
+            return self._order
+        found = [self._order_of[name] for name in names if name in self._order_of]
         return found[0] if len(found) == 1 else (rank for rank, _ in groupby(merge(*found)))
 
-    def _large_of(
-        self, priority: int, names: frozenset[str] | None, size: int | None
-    ) -> Iterator[Lane]:
-        for lane in self._large.get(priority, {}).values():
-            if (names is None or lane.name in names) and (size is None or lane.size <= size):
-                yield lane
-
-    def lanes(self) -> list[Lane]:
-        """All lanes, highest priority first."""
-        return [lane for lanes in self.ranks(None) for lane in lanes]
+    def lanes(self) -> Iterator[Lane]:
+        """Yields all lanes, those with closed gates too, in no order."""
+        yield from self._lanes.values()
 
     def live(self) -> int:
         """Jobs that have not ended."""
@@ -258,5 +252,5 @@ class Queue:
         return self.settings == DEFAULT_SETTINGS and not self.paused
 
 
-def _remove(ranks: list[int], negative: int) -> None:
-    del ranks[bisect_left(ranks, negative)]
+def _remove(order: list[int], negative: int) -> None:
+    del order[bisect_left(order, negative)]

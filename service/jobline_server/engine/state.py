@@ -13,6 +13,7 @@ from jobline_server.engine.changes import KindChanges
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
+from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
 from jobline_server.engine.lot import Lot, RunLease
@@ -107,6 +108,7 @@ class ShardState:
         self.load = load
         self.clocks = LeaseClocks()
         self.delayed = Delayed()
+        self.gates = GateTimers()
         self.committed = 0
         self.next_offset = 1
         self.effects: list[Effect] = []

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.entries import Fact
+from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.lot import Lot, RunLease
@@ -57,8 +58,8 @@ class Producers(Protocol):
 
 
 class ShardView(Protocol):
-    """A shard, read-only but for three doors: `emit`, `clocks` with `delayed`, and what nobody can
-    find any more (`forget_keys`, `note_use`).
+    """A shard, read-only but for three doors: `emit`, `clocks` with `delayed` and `gates`, and what
+    nobody can find any more (`forget_keys`, `note_use`).
     """
 
     @property
@@ -108,6 +109,10 @@ class ShardView(Protocol):
     @property
     def delayed(self) -> Delayed:
         """What becomes ready at its time."""
+
+    @property
+    def gates(self) -> GateTimers:
+        """Queues whose gates open by themselves."""
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
         """Applies a fact and records it."""

@@ -53,10 +53,8 @@ class Core:
         self.heartbeat = Heartbeat(clock, self._may_rest)
         self.loops = Loops()
         self.timers = asyncio.Event()
-        self.next_due_ms = 0
-        """When the timers are looked at next, in wall time; set `timers` for anything due
-        earlier.
-        """
+        self.next_tick = Now(0, 0)
+        """When the timers are looked at next; set `timers` for anything due earlier."""
         self.draining = False
         self.open_streams: Sized = ()
         """Of workers, by session; set by those who keep them."""
@@ -131,9 +129,7 @@ class Core:
             self.commits.request_commit()
         else:
             self.on_committed([self._volatile_batch(shard)])
-        due_ms = shard.delayed.first_ms()
-        if due_ms is not None and due_ms < self.next_due_ms:
-            self.timers.set()
+        self._hasten_timers(shard)
 
     def leased(self, shard: Shard) -> None:
         """Jobs of a shard were handed out: their facts are written soon. Of volatile jobs listeners
@@ -143,6 +139,15 @@ class Core:
             self.commits.request_commit()
         elif shard.applied:
             asyncio.get_running_loop().call_soon(self._notify_of_volatile, shard)
+        self._hasten_timers(shard)
+
+    def _hasten_timers(self, shard: Shard) -> None:
+        """Has the timers looked at earlier if a job is due, or a gate opens, before they are."""
+        due_ms, opens_ms = shard.delayed.first_ms(), shard.gates.first_ms()
+        if (due_ms is not None and due_ms < self.next_tick.wall_ms) or (
+            opens_ms is not None and opens_ms < self.next_tick.mono_ms
+        ):
+            self.timers.set()
 
     def _notify_of_volatile(self, shard: Shard) -> None:
         if shard.applied and not shard.entries:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from jobline_server.engine.decide.timers import next_deadline, tick
+from jobline_server.engine.decide.timers import next_deadline, open_gates, tick
+from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
 
 # The timers are looked at this often, even if nothing is due.
@@ -31,7 +32,8 @@ class TimerLoop:
         """
         core = self._core
         wait_ms = 0 if self._more else self._until_next()
-        core.next_due_ms = core.clock.now().wall_ms + wait_ms
+        now = core.clock.now()
+        core.next_tick = Now(now.wall_ms + wait_ms, now.mono_ms + wait_ms)
         core.timers.clear()
         try:
             async with asyncio.timeout(wait_ms / 1_000):
@@ -62,6 +64,8 @@ class TimerLoop:
             if next_deadline(shard, now) is None and not shard.holds_keys():
                 continue
             try:
+                for queue in open_gates(shard, now):
+                    core.wake(shard, queue)
                 self._more |= tick(shard, now)
             except Exception as error:  # noqa: BLE001  # raised when all shards had their turn
                 failures.append(error)

@@ -15,7 +15,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS
 def chosen(world, jobs=100, size=1 << 20, *, names=None, is_idle=True) -> list[tuple[int, int]]:
     """(id, count) of what would go out."""
     found = Choice(jobs, size, is_idle=is_idle)
-    choose(world.queue(), names, world.shard.committed, found)
+    choose(world.queue(), names, world.now, world.shard.committed, found)
     assert found.has_runs == any(isinstance(item, LotRun) for item in found.items)
     return [(one.id, one.count if isinstance(one, LotRun) else 1) for one in found.items]
 

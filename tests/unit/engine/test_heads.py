@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from heapq import merge
 from operator import attrgetter
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobline_server.engine import queue as queue_module
+from jobline_server.engine import ranks
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane, LaneItem
@@ -50,9 +49,8 @@ class Lanes:
             assert lane.head() is job
             lane.items.popleft()
             lane.ready -= 1
-            self.queue.counts[JobState.READY] -= 1
             job.state = JobState.ACTIVE
-            self.queue.drop_if_empty(lane)
+            self.queue.count_ready(lane, -1)
             self.ready.remove(job)
             self.leased.append(job)
 
@@ -87,8 +85,8 @@ class Lanes:
 def test_what_is_next_is_what_a_merge_of_all_lanes_has(steps, spare):
     """Whatever was put, handed out, given back, cancelled and committed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue_module, "LANES_MERGED_MAX", 0)
-        patch.setattr(queue_module, "HEADS_SPARE", spare)
+        patch.setattr(ranks, "LANES_MERGED_MAX", 0)
+        patch.setattr(ranks, "HEADS_SPARE", spare)
         lanes = Lanes()
         for step, draw in steps:
             getattr(lanes, step)(draw)
@@ -111,13 +109,13 @@ def test_hand_out_looks_at_the_lanes_it_takes_from(monkeypatch):
     ((heads,),) = queue.fronts(None, None)
     assert isinstance(heads, LaneHeads)
     looked: list[Lane] = []
-    durable = Lane.durable
+    head = Lane.head
 
-    def seen(lane: Lane, committed: int) -> Iterator[LaneItem]:
+    def seen(lane: Lane) -> LaneItem | None:
         looked.append(lane)
-        return durable(lane, committed)
+        return head(lane)
 
-    monkeypatch.setattr(Lane, "durable", seen)
+    monkeypatch.setattr(Lane, "head", seen)
     items = heads.durable(0)
     assert [next(items).order for _ in range(5)] == [1, 2, 3, 4, 5]
     assert len(looked) <= 6
@@ -135,10 +133,10 @@ def test_heads_of_lanes_that_come_and_go_do_not_pile_up():
     ((after,),) = queue.fronts(None, None)
     assert after is not heads
     assert isinstance(after, LaneHeads)
-    assert len(after) <= 2 * 100 + queue_module.HEADS_SPARE
+    assert len(after) <= 2 * 100 + ranks.HEADS_SPARE
 
 
 def test_few_lanes_are_merged_as_they_are():
-    queue = a_queue(queue_module.LANES_MERGED_MAX)
+    queue = a_queue(ranks.LANES_MERGED_MAX)
     (lanes,) = queue.fronts(None, None)
-    assert [type(lane) for lane in lanes] == [Lane] * queue_module.LANES_MERGED_MAX
+    assert [type(lane) for lane in lanes] == [Lane] * ranks.LANES_MERGED_MAX

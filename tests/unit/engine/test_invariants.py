@@ -64,8 +64,18 @@ def test_wrong_counts_are_noticed(world, lot):
     queue.counts[JobState.DEAD] = -1
     assert broken(world).startswith("G19: queue q counts [")
     queue.counts[JobState.DEAD] = 0
-    queue.lanes()[0].ready += 1
+    next(iter(queue.lanes())).ready += 1
     assert broken(world) == "G19: queue q: lanes do not hold 2 ready jobs"
+
+
+def test_lanes_that_nobody_counts_or_looks_at_are_noticed(world, lot):
+    queue = world.queue()
+    lane = next(iter(queue.lanes()))
+    queue.ready.add(lane, 1)
+    assert "ready jobs" in invariants.lanes_add_up(world.shard)
+    queue.ready.add(lane, -1)
+    lane.opens_ms = 1
+    assert "consumers look at" in invariants.lanes_add_up(world.shard)
 
 
 def test_wrong_load_is_noticed(world, lot):
@@ -97,7 +107,7 @@ def test_job_in_the_wrong_lane_is_noticed(world):
 
 def test_ready_job_in_no_lane_is_noticed(world):
     world.row()
-    world.queue().lanes()[0].items.clear()
+    next(iter(world.queue().lanes())).items.clear()
     assert broken(world) == "G12: a ready job stands in no lane"
 
 

@@ -6,8 +6,10 @@ has to write.
 
 from __future__ import annotations
 
+from jobline_server.engine.gates import UNTIL_NOTICE
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
+from jobline_server.engine.lane import LaneKey
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
@@ -108,6 +110,18 @@ def count_active(shard: ShardState, queue: Queue, count: int) -> None:
     """So many jobs more, or less, are in the hands of workers."""
     queue.counts[_ACTIVE] += count
     shard.load.active_jobs += count
+
+
+def close_gate(shard: ShardState, queue: Queue, key: LaneKey, opens_ms: int = UNTIL_NOTICE) -> None:
+    """Has a lane give nothing until a moment in engine time."""
+    queue.close_gate(key, opens_ms)
+    shard.gates.note(queue)
+
+
+def open_gate(shard: ShardState, queue: Queue, key: LaneKey) -> None:
+    """Has a lane give what it has again."""
+    queue.open_gate(key)
+    shard.wake(queue)
 
 
 def settle_member(lease: RunLease, index: int) -> None:

@@ -25,7 +25,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import SMALL_BYTES, Lane
+from jobline_server.engine.lane import SMALL_BYTES, Lane, lane_key
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live
@@ -79,9 +79,9 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
         raise IllegalMove(f"lot of {first_id} is not live")
     queue = lot.queue
     live(lot.state, _LEASED, first_id)
-    lane = queue.lane_of(lot)
+    lane = queue.find_lane(lane_key(lot))
     index = first_id - lot.first_id
-    if lane.head() is not lot or lot.cursor != index:
+    if lane is None or lane.head() is not lot or lot.cursor != index:
         raise IllegalMove(f"job {first_id} is not at the head of its lane")
     lease = RunLease(
         lot,
@@ -98,9 +98,8 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     if lot.cursor >= len(lot.payloads):
         lane.items.popleft()
     lane.ready -= count
-    queue.counts[_READY] -= count
+    queue.count_ready(lane, -count)
     count_active(shard, queue, count)
-    queue.drop_if_empty(lane)
     holder.add(lease, run_key(lease), count, lot.payloads.bytes_of(index, count))
     mark_lot(shard, lot)
 
@@ -114,7 +113,7 @@ def _lease_jobs(
     queue, at_ms = jobs[0].queue, fact.at_ms
     leases = holder.leases
     active = live(_READY, _LEASED, jobs[0].id)
-    lanes: list[Lane] = []
+    taken: dict[Lane, int] = {}
     options: JobOptions | None = None
     sizes = [len(job.payload) for job in jobs]
     has_large = max(sizes) > SMALL_BYTES
@@ -122,7 +121,6 @@ def _lease_jobs(
         if job.options is not options or has_large:
             options = job.options
             lane = queue.lane_of(job)
-            lanes.append(lane)
             items = lane.items
             lease_ms = fact.lease_ms or effective.lease_ms(options, queue.settings)
             deadline_ms = shard.clocks.mono_ms + lease_ms
@@ -136,6 +134,7 @@ def _lease_jobs(
             raise IllegalMove(f"job {job.id} is not at the head of its lane")
         items.popleft()
         lane.ready -= 1
+        taken[lane] = taken.get(lane, 0) + 1
         job.state = active
         job.delivery = delivery
         job.lease_ms = lease_ms
@@ -143,9 +142,8 @@ def _lease_jobs(
         job.deadline_ms = deadline_ms
         job.holder = holder
         leases[job.id] = job
-    for lane in dict.fromkeys(lanes):
-        queue.drop_if_empty(lane)
-    queue.counts[_READY] -= len(jobs)
+    for lane, count in taken.items():
+        queue.count_ready(lane, -count)
     count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)

@@ -114,6 +114,7 @@ def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -
     has_large = max([len(job.payload) for job in jobs], default=0) > SMALL_BYTES
     # Few options are many jobs', in any order.
     lanes: dict[int, Lane] = {}
+    added: dict[Lane, int] = {}
     for job in jobs:
         lane = lanes.get(id(job.options))
         if lane is None or has_large:
@@ -121,10 +122,11 @@ def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -
         order += 1
         job.order = order
         job.offset = offset
-        (lane.unswept or lane.items).append(job)
-        lane.ready += 1
+        lane.put(job, 1)
+        added[lane] = added.get(lane, 0) + 1
     shard.next_order = order
-    queue.counts[_READY] += len(jobs)
+    for lane, count in added.items():
+        queue.count_ready(lane, count)
     shard.wake(queue)
 
 

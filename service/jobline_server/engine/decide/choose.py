@@ -1,4 +1,6 @@
-"""Choose: which jobs go out next, and in which order. It only reads; `lease` makes a fact of it."""
+"""Choose: which jobs go out next, and in which order. It only reads, but for gates whose moment has
+come; `lease` makes a fact of it.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,10 @@ from typing import cast
 from jobline_server.engine import limits
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import LaneItem, size_of
+from jobline_server.engine.lane import size_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.values import Now
 
 _order = attrgetter("order")
 
@@ -56,29 +59,22 @@ class Choice:
         self.has_runs = False
 
 
-def choose(queue: Queue, names: frozenset[str] | None, committed: int, chosen: Choice) -> None:
-    """Adds what is next in `queue` for somebody who handles `names` (None: any): the highest
-    priority first, and of one priority what was ready first. What is not on disk yet holds up its
-    lane; what is too large for the consumer only those of its size."""
+def choose(
+    queue: Queue, names: frozenset[str] | None, now: Now, committed: int, chosen: Choice
+) -> None:
+    """Adds what is next in `queue` for a consumer of `names` (None: any): the highest priority
+    first, and of one priority what was ready first. What is not on disk yet holds up its lane; what
+    is too large for the consumer only those of its size. Lanes with a closed gate are passed over;
+    a gate whose moment has come is opened here, if the timers have not done it yet.
+    """
+    if queue.gates.closed:
+        queue.open_due_gates(now.mono_ms, limits.SLICE_ITEMS)
     most = chosen.payload_bytes_max
     for lanes in queue.fronts(names, None if most is None else size_of(most)):
-        streams: list[Iterator[LaneItem]] = [lane.durable(committed) for lane in lanes]
-        if most is not None:
-            streams = [
-                _taken_by(items, most) if lane.size else items
-                for lane, items in zip(lanes, streams, strict=True)
-            ]
+        streams = [lane.durable(committed, most) for lane in lanes]
         items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)
         if not _take(cast("Iterator[Item]", items), chosen):
             return
-
-
-def _taken_by(items: Iterator[LaneItem], most: int) -> Iterator[LaneItem]:
-    """Items up to the first that is larger."""
-    for item in items:
-        if item.payload_bytes_max() > most:
-            return
-        yield item
 
 
 def _take(items: Iterable[Item], chosen: Choice) -> bool:

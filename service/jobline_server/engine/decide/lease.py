@@ -43,7 +43,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         is_idle=not holder.in_flight.jobs,
         payload_bytes_max=payload_bytes_max,
     )
-    choose(queue, names, shard.committed, chosen)
+    choose(queue, names, now, shard.committed, chosen)
     items, first = chosen.items, shard.first_delivery()
     for part in _by_volatility(items):
         # The counter only grows, within an epoch and from one to the next.

@@ -1,7 +1,7 @@
 """Timers: what becomes due by itself.
 
-`tick` does what is due, a slice at a time; `next_deadline` says when to call again. Leases whose
-time is up are `expiry`'s.
+`open_gates` and `tick` do what is due, a slice at a time; `next_deadline` says when to call them
+again. Leases whose time is up are `expiry`'s.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
 
@@ -25,12 +26,23 @@ def tick(shard: ShardView, now: Now) -> bool:
     return more
 
 
+def open_gates(shard: ShardView, now: Now) -> list[Queue]:
+    """Opens a slice of the gates whose moment has come; returns the queues that may have something
+    to dispatch. That time goes by is no fact, and neither is this.
+    """
+    queues = shard.gates.open_due(now.mono_ms, limits.SLICE_ITEMS)
+    return [queue for queue in queues if shard.queues.get(queue.name) is queue]
+
+
 def next_deadline(shard: ShardView, now: Now) -> int | None:
     """In how many milliseconds something may be due; None if nothing is waited for."""
     waits: list[int] = []
     due_ms = shard.delayed.first_ms()
     if due_ms is not None:
         waits.append(due_ms - now.wall_ms)
+    opens_ms = shard.gates.first_ms()
+    if opens_ms is not None:
+        waits.append(opens_ms - now.mono_ms)
     lease_ms = shard.clocks.next_deadline()
     if lease_ms is not None:
         waits.append(lease_ms - now.mono_ms)

@@ -168,7 +168,7 @@ class Queues:
             settings=queue.settings,
             counts={state: queue.counts[state] for state in JobState},
             unhandled=self._unhandled(queue),
-            priorities=_priorities(queue),
+            priorities=[*islice(queue.ready.priorities(), PRIORITIES_SHOWN_MAX)],
             paused=queue.paused,
             paused_by=queue.paused_by,
             pause_reason=queue.pause_reason,
@@ -185,13 +185,7 @@ class Queues:
         handled = rings.names(queue.name)
         if handled is None or not rings.consumers(queue.name):
             return 0
-        ranks = queue.ranks(handled)
-        return queue.counts[JobState.READY] - sum(lane.ready for rank in ranks for lane in rank)
-
-
-def _priorities(queue: Queue) -> list[tuple[int, int]]:
-    ranks = islice(queue.ranks(None), PRIORITIES_SHOWN_MAX)
-    return [(rank[0].priority, sum([lane.ready for lane in rank])) for rank in ranks]
+        return queue.counts[JobState.READY] - queue.ready.of_names(handled)
 
 
 def _oldest_ready_ms(queue: Queue) -> int:

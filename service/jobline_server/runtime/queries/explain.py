@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice, takewhile
 
 from jobline_server.dispatch.rings import Consumer, has_room
 from jobline_server.engine.commands import RefusalKind, Refused
@@ -138,31 +138,41 @@ def _ended(view: JobView) -> str:
 def jobs_ahead(
     queue: Queue, owner: Job | Lot, job_id: int, names: frozenset[str] | None
 ) -> tuple[int, bool]:
-    """How many ready jobs of these names (None: any) go before this one, and whether that is all:
-    those of higher priority, and of the same one those that were ready first. At most `WALK_MAX`
-    lanes and items are looked at, so that a question costs no stall.
+    """Returns how many ready jobs of these names (None: any) go before this one, and whether that
+    is all: those of higher priority, and of the same one those that were ready first. At most
+    `WALK_MAX` lanes and items are looked at, so that a question costs no stall.
     """
-    ahead, left = 0, WALK_MAX
     priority, place = owner.options.priority, (owner.order, job_id)
-    for rank in queue.ranks(names):
-        for lane in rank:
-            if lane.priority < priority:
-                return ahead, True
-            left -= 1
-            if lane.priority > priority:
-                ahead += lane.ready
-                continue
-            for item in islice(lane, max(left, 0)):
-                left -= 1
-                if item is owner:
-                    ahead += _members_before(item, job_id)
-                elif place_of(item) < place:
-                    ahead += item.waiting() if isinstance(item, Lot) else item.is_ready()
-                else:
-                    break
+    ahead, left = _of_higher_priority(queue, priority, names)
+    for lane in queue.lanes_up_to(owner, names):
+        left -= 1
         if left <= 0:
-            return ahead, False
-    return ahead, True
+            break
+        for item in islice(lane, left):
+            left -= 1
+            if item is owner:
+                ahead += _members_before(item, job_id)
+            elif place_of(item) < place:
+                ahead += item.waiting() if isinstance(item, Lot) else item.is_ready()
+            else:
+                break
+    return ahead, left > 0
+
+
+def _of_higher_priority(
+    queue: Queue, priority: int, names: frozenset[str] | None
+) -> tuple[int, int]:
+    """Returns how many ready jobs of these names have a higher priority, and how many lanes and
+    items may be looked at after that.
+    """
+    if names is None:
+        higher = takewhile(lambda of_one: of_one[0] > priority, queue.ready.priorities())
+        counts = [ready for _, ready in islice(higher, WALK_MAX)]
+    else:
+        lanes = chain.from_iterable(queue.ranks(names))
+        above = takewhile(lambda lane: lane.priority > priority, lanes)
+        counts = [lane.ready for lane in islice(above, WALK_MAX)]
+    return sum(counts), WALK_MAX - len(counts)
 
 
 def _members_before(owner: Item, job_id: int) -> int:

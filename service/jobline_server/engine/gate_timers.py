@@ -1,0 +1,53 @@
+"""Gate timers: the queues of a shard that have gates which open by themselves, by time."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from jobline_server.engine.queue import Queue
+
+
+class GateTimers:
+    """A heap of queues by the moment at which their next gate opens, in engine time. An entry may
+    be too early, as gates are opened and closed meanwhile: the queue is asked when it is due.
+    """
+
+    __slots__ = ("_entries", "_first", "_heap", "_number")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Queue]] = []
+        self._number = 0
+        # What is on the heap; and the first moment of each queue, which is the one that counts.
+        self._entries: set[tuple[Queue, int]] = set()
+        self._first: dict[Queue, int] = {}
+
+    def note(self, queue: Queue) -> None:
+        """Notes that gates of a queue were closed."""
+        first_ms = queue.gates.first_ms()
+        if first_ms is None or first_ms >= self._first.get(queue, first_ms + 1):
+            return
+        self._first[queue] = first_ms
+        if (queue, first_ms) not in self._entries:
+            self._entries.add((queue, first_ms))
+            self._number += 1
+            heappush(self._heap, (first_ms, self._number, queue))
+
+    def first_ms(self) -> int | None:
+        """Returns when to call `open_due`; None if nothing opens by itself."""
+        return self._heap[0][0] if self._heap else None
+
+    def open_due(self, mono_ms: int, limit: int) -> list[Queue]:
+        """Opens up to `limit` gates whose moment has come; returns the queues that may have
+        something to dispatch.
+        """
+        queues: dict[Queue, None] = {}
+        while limit > 0 and self._heap and self._heap[0][0] <= mono_ms:
+            first_ms, _, queue = heappop(self._heap)
+            self._entries.remove((queue, first_ms))
+            if self._first.get(queue) != first_ms:
+                continue
+            del self._first[queue]
+            limit -= queue.open_due_gates(mono_ms, limit)
+            queues[queue] = None
+            self.note(queue)
+        return list(queues)

@@ -1,0 +1,63 @@
+"""Gates: lanes that give nothing until a moment comes, or until further notice.
+
+Whoever limits what goes out of a lane closes its gate when it may give no more. A lane behind a
+closed gate is in no rank and no heap, so it costs those who take jobs nothing; the timers open it
+again at its moment. A gate belongs to a lane's key: it stays closed while the lane is empty.
+
+The moment is in engine time, as the ends of leases are: nobody can set that clock, and it does not
+count what the process stood still. Gates are not kept on disk. What closes them is, and closes them
+anew after a start.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from jobline_server.engine.lane import Lane, LaneKey
+
+UNTIL_NOTICE = 1 << 62
+"""The moment of a gate that does not open by itself."""
+# Moments of gates that were opened earlier, or closed for longer, which may be kept beside as many
+# as there are gates.
+MOMENTS_SPARE = 64
+
+
+class Gates:
+    """The closed gates of a queue, and when they open."""
+
+    __slots__ = ("_heap", "_number", "closed")
+
+    def __init__(self) -> None:
+        self.closed: dict[LaneKey, Lane] = {}
+        # An entry counts while its lane still opens at that moment.
+        self._heap: list[tuple[int, int, Lane]] = []
+        self._number = 0
+
+    def close(self, lane: Lane, opens_ms: int) -> None:
+        """Closes the gate of a lane until a moment, or moves the moment of a closed one."""
+        self.closed[lane.key] = lane
+        lane.opens_ms = opens_ms
+        if opens_ms == UNTIL_NOTICE:
+            return
+        self._number += 1
+        heappush(self._heap, (opens_ms, self._number, lane))
+        if len(self._heap) > 2 * len(self.closed) + MOMENTS_SPARE:
+            counting = {entry[2]: entry for entry in self._heap if entry[2].opens_ms == entry[0]}
+            self._heap = list(counting.values())
+            heapify(self._heap)
+
+    def open(self, lane: Lane) -> None:
+        """Opens the gate of a lane."""
+        del self.closed[lane.key]
+        lane.opens_ms = 0
+
+    def first_ms(self) -> int | None:
+        """Returns when the next gate opens; None if none opens by itself."""
+        heap = self._heap
+        while heap and heap[0][2].opens_ms != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def first_key(self) -> LaneKey:
+        """Returns the key of the gate that opens at `first_ms`."""
+        return self._heap[0][2].key

@@ -1,0 +1,116 @@
+"""Ranks: the lanes of one priority that jobs may be taken from.
+
+A lane is in its rank while it has something ready and its gate is open; a consumer looks at no
+other lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobline_server.engine.heads import LaneHeads
+from jobline_server.engine.lane import Lane
+
+# With no more lanes than this, all are merged.
+LANES_MERGED_MAX = 64
+# Heaps that a rank keeps, each for other names: those of the workers that asked last. One that was
+# forgotten costs about what a merge does.
+HEADS_MAX = 8
+# Entries of lanes that are gone, or were noted anew, which may lie among their heads beside as many
+# as there are lanes.
+HEADS_SPARE = 1_024
+
+Names = frozenset[str] | None
+"""The names that a consumer handles; None: any."""
+
+
+class Rank:
+    """Lanes by size and name. They have no order among themselves."""
+
+    __slots__ = ("_by_size", "_heads")
+
+    def __init__(self) -> None:
+        self._by_size: dict[int, dict[str, Lane]] = {}
+        # By size, and the names that are asked for, the heap that was asked for last at the end.
+        self._heads: dict[tuple[int, Names], LaneHeads] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_size)
+
+    def __contains__(self, name: str) -> bool:
+        return any(name in lanes for lanes in self._by_size.values())
+
+    def add(self, lane: Lane) -> None:
+        """Adds a lane that has something ready now, or whose gate is open now."""
+        self._by_size.setdefault(lane.size, {})[lane.name] = lane
+        self.note_head(lane)
+
+    def remove(self, lane: Lane) -> None:
+        """Removes a lane that has nothing ready any more, or whose gate is closed now."""
+        lanes = self._by_size[lane.size]
+        del lanes[lane.name]
+        if not lanes:
+            del self._by_size[lane.size]
+            self._heads = {key: heads for key, heads in self._heads.items() if key[0] != lane.size}
+
+    def note_head(self, lane: Lane) -> None:
+        """Notes that something was put before the head of a lane."""
+        too_long: list[tuple[int, Names]] = []
+        for key, heads in self._heads.items():
+            size, names = key
+            if size == lane.size and (names is None or lane.name in names):
+                heads.note(lane)
+                if len(heads) > 2 * len(self._by_size[size]) + HEADS_SPARE:
+                    too_long.append(key)
+        for key in too_long:
+            # It is made anew when somebody asks for it.
+            del self._heads[key]
+
+    def lanes(self, names: Names, size: int | None) -> Iterator[Lane]:
+        """Yields the lanes that serve `names` and sizes up to `size` (None: any)."""
+        for lane_size, lanes in self._by_size.items():
+            if size is None or lane_size <= size:
+                yield from _named(lanes, names)
+
+    def fronts(self, names: Names, size: int | None) -> list[Lane | LaneHeads]:
+        """Returns the same lanes; a great many of one size are one, in which their items are in
+        order.
+        """
+        fronts: list[Lane | LaneHeads] = []
+        for lane_size, lanes in self._by_size.items():
+            if size is not None and lane_size > size:
+                continue
+            if len(lanes) <= LANES_MERGED_MAX or (
+                names is not None and len(names) <= LANES_MERGED_MAX
+            ):
+                fronts += _named(lanes, names)
+            else:
+                fronts.append(self._heads_of(lane_size, names))
+        return fronts
+
+    def lanes_up_to(self, order: int, names: Names) -> Iterator[Lane]:
+        """Yields the lanes of `names` that may have an item up to this order."""
+        for front in self.fronts(names, None):
+            if isinstance(front, Lane):
+                yield front
+            else:
+                yield from front.lanes_up_to(order)
+
+    def _heads_of(self, size: int, names: Names) -> LaneHeads:
+        key = size, names
+        heads = self._heads.pop(key, None)
+        if heads is None:
+            heads = LaneHeads(_named(self._by_size[size], names))
+            if len(self._heads) >= HEADS_MAX:
+                del self._heads[next(iter(self._heads))]
+        self._heads[key] = heads
+        return heads
+
+
+def _named(lanes: dict[str, Lane], names: Names) -> Iterator[Lane]:
+    if names is None:
+        yield from lanes.values()
+    elif len(names) < len(lanes):
+        yield from [lanes[name] for name in names if name in lanes]
+    else:
+        yield from [lane for name, lane in lanes.items() if name in names]
