@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence, Sized
+from enum import Enum
 from zlib import crc32
 
 from jobline_server.dispatch.rings import Consumer, ConsumerRings
@@ -29,6 +30,18 @@ from jobline_server.runtime.loops import Loops, Record
 from jobline_server.storage.store import Store
 
 Listener = Callable[[Sequence[CommittedBatch]], None]
+
+
+class Wants(Enum):
+    """Which commits a listener is notified of: all, or those with such effects."""
+
+    COMMITS = 1
+    ENDINGS = 2
+    REVOKED = 3
+
+
+# Looking a member up on its enum is dear before Python 3.12.
+_ENDINGS, _REVOKED = Wants.ENDINGS, Wants.REVOKED
 
 
 class Core:
@@ -62,16 +75,16 @@ class Core:
         """Serves those who wait at a queue; returns whether somebody there wants more of what is
         left. Set by the dispatcher.
         """
-        self._listeners: list[tuple[Record, Listener]] = []
+        self._listeners: list[tuple[Record, Listener, Wants]] = []
         self._dispatches = self.loops.record("hand_outs")
         self._woken: dict[Shard, dict[Queue, None]] = {}
         self._failing: Shard | None = None
 
-    def listen(self, name: str, listener: Listener) -> None:
-        """Has a listener told of each commit, after those that listen already. One that fails is
-        not told again of that commit.
+    def listen(self, name: str, listener: Listener, wants: Wants = Wants.COMMITS) -> None:
+        """Has a listener notified of the commits it wants, after those that listen already. One
+        that fails is not notified again of that commit.
         """
-        self._listeners.append((self.loops.record(name), listener))
+        self._listeners.append((self.loops.record(name), listener, wants))
 
     def now(self) -> Now:
         """Both times. Who decides reads them here, so that from then on they go with the loop."""
@@ -169,10 +182,15 @@ class Core:
         self._woken.setdefault(shard, {})[queue] = None
 
     def _notify(self, batches: Sequence[CommittedBatch]) -> None:
+        has_endings = has_revoked = False
         for batch in batches:
+            has_endings |= bool(batch.endings)
+            has_revoked |= bool(batch.revoked)
             if batch.woken:
                 self._woken.setdefault(batch.shard, {}).update(batch.woken)
-        for record, listener in self._listeners:
+        for record, listener, wants in self._listeners:
+            if (wants is _ENDINGS and not has_endings) or (wants is _REVOKED and not has_revoked):
+                continue
             try:
                 listener(batches)
             except Exception as error:  # noqa: BLE001  # the others are told all the same

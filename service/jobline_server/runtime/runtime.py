@@ -27,7 +27,7 @@ from jobline_server.runtime.calls.streams import Streams
 from jobline_server.runtime.checkpoints import JOURNAL_BYTES_MAX, Checkpoints
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits.batches import JournalPosition
-from jobline_server.runtime.core import Core
+from jobline_server.runtime.core import Core, Wants
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.ended.evictions import Evictions
@@ -108,12 +108,12 @@ class Runtime:
         self.timer_loop = TimerLoop(core)
         self._tasks: list[asyncio.Task[None]] = []
         # Who hears of a commit, in this order: first what keeps, then what tells.
-        core.listen("commit_ended_jobs", self.ended.writer.on_committed)
+        core.listen("commit_ended_jobs", self.ended.writer.on_committed, Wants.ENDINGS)
         core.listen("commit_waits", self.waits.on_committed)
-        core.listen("commit_evictions", self.evictions.on_committed)
+        core.listen("commit_evictions", self.evictions.on_committed, Wants.ENDINGS)
         core.listen("commit_watchers", self.feed.on_committed)
-        core.listen("commit_spans", core.durations.on_committed)
-        core.listen("commit_revokes", self.streams.on_committed)
+        core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS)
+        core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
         self.pushes = PushBatcher(core)
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settles)

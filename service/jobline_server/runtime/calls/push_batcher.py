@@ -106,8 +106,9 @@ class PushBatcher:
         self._decide_all(arrived)
 
     def _decide_expected(self) -> None:
-        expected, self._expected = self._expected, {}
-        self._decide_all(expected)
+        if self._expected:
+            expected, self._expected = self._expected, {}
+            self._decide_all(expected)
 
     def _decide_all(self, arrived: Arrived) -> None:
         for alike in arrived.values():

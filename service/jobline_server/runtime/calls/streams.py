@@ -113,8 +113,6 @@ class Streams:
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Notifies workers of leases that they should stop working on."""
-        if not any(batch.revoked for batch in batches):
-            return
         now = self._core.now()
         for batch in batches:
             for holder, job_id, delivery, reason in batch.revoked:
