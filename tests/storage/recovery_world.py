@@ -12,7 +12,6 @@ from dataclasses import replace
 from jobline_server.engine import limits
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, RunsEnded
-from jobline_server.engine.image import image_of
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
@@ -24,6 +23,7 @@ from jobline_server.storage.ended_store import EndedOp
 from jobline_server.storage.recovery import Recovery, SetApart, recover_shard
 from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import JournalRow, chain_of
+from tests.shard_image import image_of
 from tests.storage.ended_store_contract import Reference
 from tests.storage.memory_store import MemoryStore, run
 from tests.unit.engine.effects_of import take_endings

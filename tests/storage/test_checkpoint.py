@@ -10,13 +10,13 @@ from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.decide.timers import tick
-from jobline_server.engine.image import image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS, REQUEST_WINDOW_MS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState, Now
 from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.codec.shared import payloads_of
 from jobline_server.storage.store import ItemKind
+from tests.shard_image import image_of
 from tests.storage.checkpointing import lease, push_jobs, push_lot, put_back, stored, work_off
 from tests.storage.recovery_world import SHARD, World
 

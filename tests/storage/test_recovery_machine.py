@@ -21,9 +21,9 @@ from hypothesis.stateful import invariant, rule
 
 from jobline_server.engine import invariants
 from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_delete_queue
-from jobline_server.engine.image import counting_at, image_of
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from jobline_server.engine.values import JobState
+from tests.shard_image import counting_at, image_of
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
 
 EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))

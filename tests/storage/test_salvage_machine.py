@@ -11,8 +11,8 @@ from hypothesis.stateful import rule
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.decide.push import decide_push
-from jobline_server.engine.image import image_of
 from jobline_server.storage.store import ItemKind
+from tests.shard_image import image_of
 from tests.storage.recovery_commands import CommandRules
 from tests.storage.recovery_world import SHARD
 

@@ -15,11 +15,11 @@ from jobline_server.engine.decide import timers
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import Fact, JobsLeased
 from jobline_server.engine.holder import Holder
-from jobline_server.engine.image import counting_at, image_of
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
+from tests.shard_image import counting_at, image_of
 from tests.unit.engine import reference_push
 from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
 from tests.unit.engine.reference_jobs import Consumer, ModelJob

@@ -12,7 +12,6 @@ from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.entries import JobDied
 from jobline_server.engine.holder import Holder
-from jobline_server.engine.image import image_of
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
@@ -27,6 +26,7 @@ from jobline_server.engine.values import (
     Now,
 )
 from tests.pushed_rows import NewJob, rows_of
+from tests.shard_image import image_of
 
 NOW = Now(wall_ms=1_800_000_000_000, mono_ms=1_000)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jobline_server.engine.commands import ExtendItem
-from jobline_server.engine.image import image_of
 from jobline_server.engine.values import AckLevel, JobOptions
+from tests.shard_image import image_of
 
 
 def busy(world):
