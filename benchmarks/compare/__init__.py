@@ -9,7 +9,7 @@ measured in pairs, one right after the other, AB BA AB, and only the ratio withi
 Rates that wait for the disk differ by a fifth from one second to the next, so each row also counts
 the processor time that the server used per job or call. A row is judged by whichever of the two
 repeats better, and by the rate or time in any case, because that is what users feel. A row that
-looks slower is measured again with fresh servers, and is slower only if it is slower both times.
+seems to differ is measured again with fresh servers, and differs only if it does so both times.
 
     __main__       the command line, the run, the exit code
     trees          another commit: its files, its environment, the flags its server knows

@@ -39,7 +39,7 @@ class NotCompared(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A row's comparison, and the one before it where a first look said slower."""
+    """A row's comparison, and the one before it where a first look said slower or faster."""
 
     row: Row
     comparison: Comparison
@@ -47,14 +47,16 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """Slower only if it was so both times."""
+        """Slower or faster only if it was so both times."""
+        if self.first is not None and self.first.verdict is not self.comparison.verdict:
+            return Verdict.SAME
         return self.comparison.verdict
 
 
 async def compare_row(row: Row, here: Side, there: Side, pairs: int) -> Outcome:
-    """Compares, and again with fresh servers if it looks slower."""
+    """Compares, and again with fresh servers if there seems to be a difference."""
     first = await _compare_once(row, here, there, pairs)
-    if first.verdict is not Verdict.SLOWER:
+    if first.verdict is Verdict.SAME:
         return Outcome(row, first)
     return Outcome(row, await _compare_once(row, here, there, pairs), first)
 

@@ -23,7 +23,7 @@ def cells(shown_row: Shown) -> list[str]:
         why = " ".join(str(error).split())
         return [row.number, row.what, "", "", "", "", f"not compared: {why[:160]}"]
     row, found = shown_row.row, shown_row.comparison
-    said = str(found.verdict)
+    said = str(shown_row.verdict)
     if shown_row.first is not None:
         said += f" (measured twice; first {_first(shown_row.first)})"
     return [
