@@ -94,6 +94,18 @@ test: $(SETUP)  ## Run the tests, without those that break things on purpose
 test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
 	$(BIN)/pytest -m fault
 
+.PHONY: test-random
+test-random: $(SETUP)  ## Run the same tests in random order: make test-random SEED=7
+	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile -p randomly \
+	  --randomly-seed=$(or $(SEED),$$RANDOM)
+
+# The rooms that hold the rules, by the tests that run in their own process.
+.PHONY: coverage
+coverage: $(SETUP)  ## Say which lines and branches no test reaches; engine and dispatch: all are
+	$(BIN)/pytest -q tests/unit tests/storage -m 'not fault' -n $(WORKERS) --dist loadfile \
+	  --cov --cov-report=
+	$(BIN)/python scripts/covered.py
+
 .PHONY: readme
 readme: $(SETUP)  ## Run the commands that README.md shows
 	$(BIN)/python scripts/readme.py
@@ -124,5 +136,5 @@ soak: $(SETUP)  ## Load a server with everything at once and see what grows: mak
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
 	rm -rf .venv .gen-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -68,6 +68,8 @@ step gen-check make gen-check
 step lint make lint
 step types make types
 step test make test
+step test-random make test-random
+step coverage make coverage
 step test-faults make test-faults
 step readme make readme
 step demo make demo DIR=proto

@@ -206,17 +206,4 @@ def _before(items: deque[LaneItem], length: int, place: tuple[int, int]) -> int:
     high = 1
     while high <= length and place_of(items[high - 1]) < place:
         high *= 2
-    return bisect_left(_Places(items), place, high // 2, min(high - 1, length))
-
-
-class _Places:
-    """The places of items, by index."""
-
-    def __init__(self, items: deque[LaneItem]) -> None:
-        self._items = items
-
-    def __getitem__(self, index: int) -> tuple[int, int]:
-        return place_of(self._items[index])
-
-    def __len__(self) -> int:
-        return len(self._items)
+    return bisect_left(items, place, high // 2, min(high - 1, length), key=place_of)

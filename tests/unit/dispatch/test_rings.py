@@ -147,3 +147,15 @@ def test_room_is_cut_by_weight_and_nothing_is_left_over(weights: list[int], room
         assert named == queue
         if len(queues) > 1:
             assert limit == max(room * weight // sum(weights), 1)
+
+
+def test_a_round_ends_when_nobody_is_left() -> None:
+    """Who is served may take all others along."""
+    takers = FakeConsumer("a"), FakeConsumer("b")
+    turns = waiting(*takers)
+    served = []
+    for taker in turns.round("mail"):
+        served.append(taker.name)
+        for one in takers:
+            turns.leave(one)
+    assert served == ["a"]

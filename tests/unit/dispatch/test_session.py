@@ -6,8 +6,9 @@ import pytest
 
 from jobline_server.dispatch.frames import Goaway, Handler, Open, Window, Worker
 from jobline_server.dispatch.session import SILENT_INTERVALS, Phase, Session
-from jobline_server.engine.commands import Leased, RefusalKind, Refused
-from jobline_server.engine.values import Now, RevokeReason, SettleOutcome
+from jobline_server.engine.commands import Leased, LeasedRun, RefusalKind, Refused
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, Now, RevokeReason, SettleOutcome
 
 HEARTBEAT_MS = 5_000
 
@@ -170,3 +171,39 @@ def test_names_are_those_of_its_handlers_by_queue() -> None:
     assert session.names_for("mail") == frozenset({"welcome", "bye"})
     assert session.names_for("other") == frozenset()
     assert a_session().names_for("mail") is None
+
+
+def test_a_settle_that_asked_for_no_answer_gets_none() -> None:
+    """Number 0: the stream may end with it."""
+    session = a_session()
+    session.handle_settle()
+    session.handle_half_close()
+    assert not session.is_over()
+    session.confirm(0, [])
+    assert session.unsent == 0
+    assert session.is_over()
+
+
+def test_a_later_end_does_not_undo_an_earlier_one() -> None:
+    """The worker keeps to the first, whatever it is told after it."""
+    session = a_session()
+    now = at(0)
+    session.goaway(Goaway("moving", 0, now.wall_ms + 1_000), now)
+    session.goaway(Goaway("moving", 0, now.wall_ms + 5_000), now)
+    assert session.is_time_up(at(1_000))
+
+
+def a_run(*payloads: bytes) -> LeasedRun:
+    return LeasedRun(1, 1, "mail", DEFAULT_OPTIONS, Payloads.of(list(payloads)), 1_000, 0)
+
+
+@pytest.mark.parametrize(("payload_bytes", "room"), [(4, (0, 0)), (5, (8, 1))])
+def test_what_the_worker_cannot_have_read_takes_room(payload_bytes, room) -> None:
+    """It settled more than it was sent: what is in no frame yet counts, jobs and bytes."""
+    session = a_session()
+    session.handle_window(Window(jobs=10, payload_bytes=payload_bytes))
+    session.deliver(Leased(runs=[a_run(b"ab", b"cd")]))
+    assert session.room() == room
+    assert session.frame_to_send(at(1)) is not None
+    assert session.handle_written()
+    assert session.room() == (10, payload_bytes)

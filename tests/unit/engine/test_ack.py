@@ -180,3 +180,14 @@ def test_single_jobs_before_and_after_members_are_acked_in_one_call(world):
 def test_single_job_with_an_old_delivery_is_lost(world):
     job_id = world.row()
     assert world.ack([(job_id, world.one().delivery - 1)]) == [(0, LOST)]
+
+
+def test_single_jobs_far_apart_are_acked_in_one_call(world):
+    """Their ids lie in different parts of the table, some of them side by side."""
+    for sequence in (1, 1 << 20):
+        world.shard.next_sequence = max(world.shard.next_sequence, sequence)
+        world.row()
+        world.row()
+    leased = leases_of(world.lease())
+    assert world.ack(leased) == []
+    assert completed(world) == [job_id for job_id, _ in leased]

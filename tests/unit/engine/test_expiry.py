@@ -7,6 +7,7 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.commands import ExtendItem
 from jobline_server.engine.decide import expiry
+from jobline_server.engine.decide.timers import next_deadline
 from jobline_server.engine.entries import JobsStalled
 from jobline_server.engine.lease_lookup import LeaseLookup
 
@@ -174,3 +175,11 @@ def test_delayed_jobs_that_could_not_be_made_ready_are_tried_again(
     world.tick()
     assert world.ids() == ids
     world.check()
+
+
+def test_work_that_was_cut_goes_on_at_once(world, looked: list[int]) -> None:
+    """Of ten lost jobs a slice takes five."""
+    world.plain(*[b"x"] * 10)
+    world.lease(10, holder=world.session())
+    assert world.tick(2 * LEASE_MS)
+    assert next_deadline(world.shard, world.now) == 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from heapq import merge
 from operator import attrgetter
+from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobline_server.engine import ranks
@@ -80,7 +81,16 @@ class Lanes:
         return list(merge(*lanes, key=attrgetter("order")))
 
 
+def drawn(seed: int) -> list[tuple[str, int]]:
+    """Steps that meet every branch, whatever else is tried."""
+    chance = Random(seed)
+    kinds = ["put", "put", "put", "lease", "back", "cancel", "commit"]
+    return [(chance.choice(kinds), chance.randrange(1 << 16)) for _ in range(300)]
+
+
 @given(steps=STEPS, spare=st.sampled_from([0, 5, 1_000]))
+@example(steps=drawn(1), spare=1_000)
+@example(steps=drawn(2), spare=0)
 @settings(deadline=None)
 def test_what_is_next_is_what_a_merge_of_all_lanes_has(steps, spare):
     """Whatever was put, handed out, given back, cancelled and committed."""
@@ -140,3 +150,14 @@ def test_few_lanes_are_merged_as_they_are():
     queue = a_queue(ranks.LANES_MERGED_MAX)
     (lanes,) = queue.fronts(None, None)
     assert [type(lane) for lane in lanes] == [Lane] * ranks.LANES_MERGED_MAX
+
+
+def test_heads_of_lanes_that_are_all_gone_give_nothing():
+    """What is left in the heap is thrown away."""
+    queue = a_queue(100)
+    ((heads,),) = queue.fronts(None, None)
+    assert isinstance(heads, LaneHeads)
+    for lane in queue.lanes():
+        lane.ready = 0
+    assert list(heads.durable(0)) == []
+    assert len(heads) == 0

@@ -7,6 +7,7 @@ import pytest
 from jobline_server.engine import invariants
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions, JobState
 
 
@@ -185,3 +186,22 @@ def test_key_of_a_job_that_never_was_is_noticed(world):
 
 def test_empty_shard_keeps_every_promise(world):
     world.check()
+
+
+def test_wrong_number_of_active_jobs_is_noticed(world, lot):
+    world.shard.load.active_jobs += 1
+    assert broken(world) == "G19: load says 3 active jobs"
+
+
+def test_wrong_blocks_are_noticed(world, lot):
+    world.queue().blocks.add([1 << 40], neighbours=True)
+    assert invariants.blocks_add_up(world.shard).startswith("queue q counts {")
+
+
+def test_call_of_a_job_that_never_was_is_noticed(world):
+    world.push(payloads=[b"x"], calls=(Call(b"p" * 16, 1, 0, 7),))
+    world.check()
+    world.shard.next_sequence -= 1
+    assert invariants.calls_add_up(world.shard) == (
+        "a call of a producer points to ids that were never given"
+    )

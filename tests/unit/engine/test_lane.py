@@ -175,3 +175,15 @@ def test_lane_keeps_its_order_while_it_is_swept():
             lane.items.popleft()
             lane.ready -= 1
     assert [item for item in lane if item.is_ready()] == expected
+
+
+def test_head_is_found_in_what_is_still_to_be_swept():
+    """All that was swept is gone already."""
+    jobs = [job(i) for i in range(1_000)]
+    lane = filled(*jobs)
+    for one in jobs[:200]:
+        one.state = JobState.CANCELLED
+        lane.leave(1)
+    assert lane.unswept
+    lane.items.clear()
+    assert lane.head() is lane.items[0]

@@ -27,6 +27,7 @@ def block_of(payloads: list[bytes]) -> bytes:
 @given(listed)
 @example([b"\x22", b"\x22\x01"])
 @example([b"", b"\x22\x00"])
+@example([bytes(127), bytes(128)])
 @example([bytes(127), bytes(128), bytes(129)])
 def test_payloads_are_those_of_the_list_and_the_block_is_that_of_protobuf(payloads):
     found = Payloads.of(payloads)
@@ -91,3 +92,8 @@ def test_lengths_are_asked_for_only_where_they_differ():
     assert hash(even) == hash(Payloads.of([b"ab", b"cd"]))
     assert (even == [b"ab", b"cd"]) is False
     assert "2 payloads" in repr(even)
+
+
+def test_payloads_are_shown_by_their_number_and_size():
+    """A failed assertion does not print a megabyte."""
+    assert repr(Payloads.of([b"ab", b"c"])) == "<2 payloads, 7 bytes>"

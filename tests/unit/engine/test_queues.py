@@ -172,3 +172,8 @@ def test_queue_that_is_being_deleted_hands_out_nothing(world):
     world.row()
     world.queue().deleting = True
     assert world.lease().count() == 0
+
+
+def test_idle_queue_that_is_gone_by_now_is_passed_over(world):
+    """Names are collected first and looked at a slice at a time."""
+    assert decide_delete_idle_queues(world.shard, world.now, ["gone"]) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobline_server.engine.tables import PART_BITS, IdSet, IdTable, are_neighbours, part_of
@@ -51,6 +51,9 @@ def check_table(table: IdTable[str], real: dict[int, str], ids: list[int]) -> No
 
 
 @given(st.lists(st.tuples(st.booleans(), BATCHES, st.booleans()), max_size=12))
+@example(
+    [(True, [EDGE - 1, EDGE], True), (True, [EDGE + 1], True), (False, [EDGE - 1, EDGE], True)]
+)
 def test_a_set_is_a_set(steps: list[tuple[bool, list[int], bool]]) -> None:
     """Those that are not there are removed in silence."""
     ours, real = IdSet(), set[int]()
