@@ -31,7 +31,7 @@ TEXTS = {
 One client serves all threads of a process; a child of a fork
     connects anew, and is a producer of its own.""",
     "Pushes made at the same time share": "Pushes that threads make at the same time share",
-    """only these kinds of work. Cancelled, it gives back what it
+    """only these kinds of work. Cancelled, it releases what it
         may have been leased. Raises InvalidArgument and other refusals, or Unavailable.""": """\
 only these kinds of work. Raises InvalidArgument and other
         refusals, or Unavailable.""",

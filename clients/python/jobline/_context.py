@@ -37,7 +37,7 @@ class CancelReason(Enum):
     QUEUE_DELETED = "queue deleted"
     """The queue was deleted."""
     STOPPING = "stopping"
-    """The worker stops, and its soft stop time has passed: the job is given back."""
+    """The worker stops, and its soft stop time has passed: the job is released."""
 
 
 class Reporting(Protocol):

@@ -82,7 +82,7 @@ class ReleaseReason(IntEnum):
 
 
 ReleaseReasonName = ReleaseReason | Literal["snooze", "interrupted", "unhandled", "limited"]
-"""Why a job is given back, or its name."""
+"""Why a job is released, or its name."""
 
 
 class JobState(IntEnum):

@@ -1,7 +1,7 @@
 """What each process makes for itself: a fork copies everything, and much of it may not be shared.
 
 A request id that parent and child both draw makes two pushes one. A connection that both write to
-serves neither. A lock that another thread held at the fork is never given back in the child. Such
+serves neither. A lock that another thread held at the fork is never released in the child. Such
 parts of a client are kept in a `PerProcess`, and made anew where they are first used.
 """
 

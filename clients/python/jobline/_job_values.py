@@ -44,7 +44,7 @@ class Job:
     - `pushed_at`; `run_at`: when it becomes ready, while it is SCHEDULED; `ended_at`.
     - `attempts`: how many it has used, the one that runs or has completed included: 1 for a job
       that completed at once. `failed`: how many of them failed.
-    - `stalls`: leases lost, `releases`: how often it was given back; neither uses an attempt.
+    - `stalls`: leases lost, `releases`: how often it was released; neither uses an attempt.
     - `delivery`: the newest lease's counter, 0 before the first; `worker`, `lease_until`: who has
       it until when, while it is ACTIVE.
     - `progress` (0 … 100) and `progress_message`: what its worker last reported.

@@ -65,8 +65,8 @@ class Retention:
     - `remove_on_complete`, `remove_on_fail`: forget it as soon as it is completed, or dead.
     - `age`: until it is stale, 0 s … 400 days; it is deleted an hour later. Default 1 h, for
       completed jobs beyond the queue's newest 1,000 alone; 7 days for dead ones.
-    - `count`, 0 … 10,000,000: it is deleted once so many that ended after it are kept, of its queue
-      and state. Default: no count; the queue has limits of its own.
+    - `count`, 0 … 10,000,000: it is deleted once this many later ones of its queue and state are
+      kept. Default: no count; the queue has limits of its own.
     """
 
     remove_on_complete: bool | None = None

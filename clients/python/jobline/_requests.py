@@ -90,7 +90,7 @@ def _weight(queue: str | QueueWeight) -> pb.QueueWeight:
 
 def jobs_of(response: pb.PullResponse) -> list[LeasedJob]:
     """Returns the jobs of a pull."""
-    # Runs were handed out before the single jobs beside them.
+    # Runs were leased before the single jobs beside them.
     jobs = [job for run in response.runs for job in LeasedJob.from_run(run)]
     jobs.extend(LeasedJob.from_message(message) for message in response.jobs)
     return jobs

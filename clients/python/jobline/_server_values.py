@@ -113,7 +113,7 @@ class Event:
     - `kind`, `queue`; `job_id`, `name`: the job's, 0 and "" for events of a queue.
     - `state`, `state_before`: the job's after and before it. `run_at`: when it becomes ready, where
       it waits.
-    - `delivery`, `attempt`, `worker`: of the hand-out that it is about.
+    - `delivery`, `attempt`, `worker`: of the lease that it is about.
     - `error_type`, `error_message`, `reason`: where something went wrong.
     - `progress` (0 … 100), `message`: what the worker, or an operator, reported.
     """

@@ -134,15 +134,15 @@ class ResourceExhausted(_Refused):
 
 
 class QueueFull(ResourceExhausted):
-    """The queue has as many waiting jobs as it may."""
+    """The queue has reached its limit of waiting jobs."""
 
 
 class ServerFull(ResourceExhausted):
-    """The server has as many waiting jobs or bytes as it may."""
+    """The server has reached its limit of waiting jobs or bytes."""
 
 
 class KeysFull(ResourceExhausted):
-    """The server keeps as many job keys, request ids or calls of producers as it may."""
+    """The server has reached its limit of job keys, request ids or calls of producers."""
 
 
 class DiskFull(ResourceExhausted):

@@ -60,13 +60,13 @@ async def test_closing_cancels_nobody_but_the_call(tiny, either):
 async def test_pushes_behind_one_whose_channel_was_closed_are_told_too(tiny, either):
     """Nobody waits for ever, and `close` does not either."""
     tiny.hold("Push")
-    flying = asyncio.create_task(either("push", "q", b"1"))
+    numbered = asyncio.create_task(either("push", "q", b"1"))
     await tiny.until(lambda: tiny.calls["Push"])
     behind = asyncio.create_task(either("push", "q", b"2"))
     await either.gathered(2)
     await close_channel(either)
     with pytest.raises(OutcomeUnknown) as caught:
-        await flying
+        await numbered
     assert caught.value.request_id
     with pytest.raises(ClientClosed):
         await behind

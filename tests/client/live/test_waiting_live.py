@@ -38,14 +38,14 @@ async def test_a_wait_without_a_server_says_so(tiny, either):
 async def test_a_channel_that_somebody_closed_ends_the_pushes(tiny, either):
     """Those that fly and those that come."""
     gate = tiny.hold("Push")
-    flying = asyncio.create_task(either("push", "q", b""))
+    numbered = asyncio.create_task(either("push", "q", b""))
     await tiny.until(lambda: tiny.calls["Push"])
     if either.is_async:
         await either.client.channel.close()
     else:
         either.client.channel.close()
     with pytest.raises((OutcomeUnknown, ClientClosed)):
-        await flying
+        await numbered
     for call in ("push", "push_many", "pull"):
         with pytest.raises(ClientClosed):
             await either(call, "q", *([b""],) * (call == "push_many"))

@@ -15,7 +15,7 @@ from jobline._backoff import RECONNECT, Pauses
 from jobline._push.batching import Batch, BatchLimits, PushBatcher
 
 
-def gather(**limits):
+def batcher(**limits):
     numbers = itertools.count(1)
     return PushBatcher(
         BatchLimits(**limits),
@@ -35,7 +35,7 @@ def waiters(batches):
 
 def test_the_first_push_goes_at_once_and_the_rest_gather():
     """A lonely push waits for nothing; those behind it share the next call."""
-    pushes = gather()
+    pushes = batcher()
     assert add(pushes, 1) == [True]
     (first,) = pushes.batches_to_send(0.0)
     assert add(pushes, 2, 3, 4) == [False] * 3
@@ -46,7 +46,7 @@ def test_the_first_push_goes_at_once_and_the_rest_gather():
 
 def test_lanes_fly_side_by_side():
     """What shares nothing does not wait for each other."""
-    pushes = gather()
+    pushes = batcher()
     add(pushes, 1, key="a")
     add(pushes, 2, key="b")
     assert waiters(pushes.batches_to_send(0.0)) == [[1], [2]]
@@ -54,7 +54,7 @@ def test_lanes_fly_side_by_side():
 
 def test_flights_are_limited():
     """A thousand lanes do not make a thousand calls at a time."""
-    pushes = gather(flights=2)
+    pushes = batcher(flights=2)
     for number in range(4):
         add(pushes, number, key=number)
     first = pushes.batches_to_send(0.0)
@@ -66,7 +66,7 @@ def test_flights_are_limited():
 
 def test_a_full_buffer_refuses_the_newest():
     """What waits already is kept; the refused push changed nothing."""
-    pushes = gather(jobs=2)
+    pushes = batcher(jobs=2)
     add(pushes, 1, 2)
     with pytest.raises(BufferFull, match="2 pushes of 2 bytes"):
         add(pushes, 3)
@@ -75,7 +75,7 @@ def test_a_full_buffer_refuses_the_newest():
 
 def test_bytes_are_bounded_but_one_push_always_fits():
     """A payload larger than the buffer can still be pushed, alone."""
-    pushes = gather(payload_bytes=10)
+    pushes = batcher(payload_bytes=10)
     add(pushes, 1, size=50)
     with pytest.raises(BufferFull):
         add(pushes, 2)
@@ -83,7 +83,7 @@ def test_bytes_are_bounded_but_one_push_always_fits():
 
 def test_a_batch_is_cut_by_number_and_by_bytes():
     """One call carries what the server takes, and one push always."""
-    pushes = gather(batch_jobs=3, batch_bytes=10)
+    pushes = batcher(batch_jobs=3, batch_bytes=10)
     add(pushes, 1, 2, 3, 4)
     (batch,) = pushes.batches_to_send(0.0)
     assert batch.waiters == [1, 2, 3]
@@ -100,7 +100,7 @@ def test_a_batch_is_cut_by_number_and_by_bytes():
 
 def test_an_unknown_outcome_flies_again_under_the_same_request_id():
     """The server knows the second try for the first, so nothing is stored twice."""
-    pushes = gather()
+    pushes = batcher()
     add(pushes, 1)
     (batch,) = pushes.batches_to_send(0.0)
     add(pushes, 2)
@@ -114,7 +114,7 @@ def test_an_unknown_outcome_flies_again_under_the_same_request_id():
 
 def test_it_gives_up_when_its_time_is_over():
     """A caller is told within the client's timeout, counted from its push."""
-    pushes = gather(give_up_after=10.0)
+    pushes = batcher(give_up_after=10.0)
     add(pushes, 1, now=5.0)
     (batch,) = pushes.batches_to_send(5.0)
     assert pushes.handle_unknown(14.0, batch)
@@ -125,7 +125,7 @@ def test_it_gives_up_when_its_time_is_over():
 
 def test_a_refused_batch_is_split_until_the_culprit_stands_alone():
     """One push that cannot be stored does not cost the others theirs, and order is kept."""
-    pushes = gather()
+    pushes = batcher()
     add(pushes, *range(8))
     stored, refused = [], []
     while batches := pushes.batches_to_send(0.0):
@@ -142,7 +142,7 @@ def test_a_refused_batch_is_split_until_the_culprit_stands_alone():
 
 def test_pushes_with_keys_carry_keys_and_no_request_id():
     """The key makes a retry safe, and the protocol allows only one of both."""
-    pushes = gather()
+    pushes = batcher()
     add(pushes, 1, job_key="k1")
     add(pushes, 2, job_key="k2")
     (batch,) = pushes.batches_to_send(0.0)
@@ -151,7 +151,7 @@ def test_pushes_with_keys_carry_keys_and_no_request_id():
 
 def test_a_push_can_be_withdrawn_until_it_leaves():
     """A caller that gives up early costs nothing; one that is too late is told so."""
-    pushes = gather()
+    pushes = batcher()
     add(pushes, 1)
     (batch,) = pushes.batches_to_send(0.0)
     add(pushes, 2, 3, job_key="k")
@@ -181,7 +181,7 @@ class GatherMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         numbers = itertools.count(1)
-        self.gather: PushBatcher[str, tuple[int, bool]] = PushBatcher(
+        self.batcher: PushBatcher[str, tuple[int, bool]] = PushBatcher(
             self.LIMITS,
             request_ids=lambda: f"r{next(numbers)}",
             over=lambda _id, _known: None,
@@ -190,7 +190,7 @@ class GatherMachine(RuleBasedStateMachine):
         self.now = 0.0
         self.numbers = itertools.count()
         self.waiting: dict[tuple[int, bool], tuple[str, int]] = {}
-        self.flying: list[Batch[str, tuple[int, bool]]] = []
+        self.numbered: list[Batch[str, tuple[int, bool]]] = []
         self.stored: dict[str, list[int]] = {"a": [], "b": []}
         self.known: dict[str, list[tuple[int, bool]]] = {}
         self.told: set[tuple[int, bool]] = set()
@@ -199,24 +199,24 @@ class GatherMachine(RuleBasedStateMachine):
     def push(self, key, size, is_bad):
         number = next(self.numbers)
         try:
-            self.gather.add(self.now, key, b"x" * size, (number, is_bad))
+            self.batcher.add(self.now, key, b"x" * size, (number, is_bad))
         except BufferFull:
-            assert self.gather.jobs == 12 or self.gather.payload_bytes + size > 40
+            assert self.batcher.jobs == 12 or self.batcher.payload_bytes + size > 40
         else:
             self.waiting[number, is_bad] = (key, size)
 
     @rule(pause=st.floats(0, 3))
     def send(self, pause):
         self.now += pause
-        for batch in self.gather.batches_to_send(self.now):
+        for batch in self.batcher.batches_to_send(self.now):
             assert len(batch.waiters) <= 4
             assert batch.payload_bytes <= 9 or len(batch.waiters) == 1
             assert batch.payload_bytes == sum(map(len, batch.payloads))
-            assert batch.key not in [other.key for other in self.flying]
-            self.flying.append(batch)
+            assert batch.key not in [other.key for other in self.numbered]
+            self.numbered.append(batch)
 
     def land(self, data):
-        return self.flying.pop(data.draw(st.integers(0, len(self.flying) - 1)))
+        return self.numbered.pop(data.draw(st.integers(0, len(self.numbered) - 1)))
 
     def execute(self, batch):
         """What the server does: nothing if one is bad, nothing if it knows the request."""
@@ -234,38 +234,38 @@ class GatherMachine(RuleBasedStateMachine):
             self.told.add(waiter)
             del self.waiting[waiter]
 
-    @precondition(lambda self: self.flying)
+    @precondition(lambda self: self.numbered)
     @rule(data=st.data())
     def answer(self, data):
         batch = self.land(data)
         if self.execute(batch):
-            self.gather.handle_done(batch)
+            self.batcher.handle_done(batch)
             self.tell(batch)
-        elif not self.gather.handle_refused(batch):
+        elif not self.batcher.handle_refused(batch):
             self.tell(batch)
 
-    @precondition(lambda self: self.flying)
+    @precondition(lambda self: self.numbered)
     @rule(data=st.data(), happened=st.booleans())
     def lose_answer(self, data, happened):
         batch = self.land(data)
         if happened:
             self.execute(batch)
-        if not self.gather.handle_unknown(self.now, batch):
+        if not self.batcher.handle_unknown(self.now, batch):
             self.tell(batch)
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
     def withdraw(self, data):
         waiter = data.draw(st.sampled_from(sorted(self.waiting)))
-        if self.gather.withdraw(self.waiting[waiter][0], waiter):
+        if self.batcher.withdraw(self.waiting[waiter][0], waiter):
             del self.waiting[waiter]
 
     @invariant()
     def room_is_what_waits(self):
         if not hasattr(self, "gather"):
             return
-        assert self.gather.jobs == len(self.waiting)
-        assert self.gather.payload_bytes == sum(size for _, size in self.waiting.values())
+        assert self.batcher.jobs == len(self.waiting)
+        assert self.batcher.payload_bytes == sum(size for _, size in self.waiting.values())
 
     @invariant()
     def each_lane_is_stored_in_order_and_once(self):
@@ -276,14 +276,14 @@ class GatherMachine(RuleBasedStateMachine):
         """Left alone with a good server, everything ends."""
         for _ in range(200):
             self.now += 5.0
-            self.flying += self.gather.batches_to_send(self.now)
-            for batch in self.flying:
+            self.numbered += self.batcher.batches_to_send(self.now)
+            for batch in self.numbered:
                 if self.execute(batch):
-                    self.gather.handle_done(batch)
+                    self.batcher.handle_done(batch)
                     self.tell(batch)
-                elif not self.gather.handle_refused(batch):
+                elif not self.batcher.handle_refused(batch):
                     self.tell(batch)
-            self.flying = []
+            self.numbered = []
             self.each_lane_is_stored_in_order_and_once()
         assert not self.waiting
 

@@ -71,7 +71,7 @@ def test_many_calls_at_a_time_share_few_producers_for_ever():
 def test_a_request_is_a_call_while_it_flies(error, stays):
     """Trial C1: however that ends, and only a definite end is one."""
     calls, request = PushCalls(), pb.PushRequest()
-    with suppress(BaseException), calls.flying(request):
+    with suppress(BaseException), calls.numbered(request):
         raise error
     assert (parts(calls())[0] == parts(id_of(request))[0]) is stays
 
@@ -81,8 +81,8 @@ def test_a_request_with_an_id_of_its_own_keeps_it():
     for text in ("mine", f"call:{'0f' * 16}:7:7"):
         request = pb.PushRequest()
         identify(request, text)
-        with PushCalls().flying(request) as flying:
-            assert flying == text == id_of(request)
+        with PushCalls().numbered(request) as numbered:
+            assert numbered == text == id_of(request)
 
 
 def test_what_is_no_call_is_a_request_id():

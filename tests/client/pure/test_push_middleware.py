@@ -26,7 +26,7 @@ from jobline._push.push_middleware import (
     through,
     through_plain,
 )
-from tests.client.pure.test_pushing import lane
+from tests.client.pure.test_pushing import batch_key
 
 CREATED = [Pushed(1, PushOutcome.CREATED, AckLevel.FSYNCED)]
 
@@ -96,7 +96,9 @@ def test_what_one_call_cannot_push_is_refused(made, why):
 
 def test_a_job_goes_out_with_all_that_was_said_about_it():
     """What the call says for all, what the job says of its own, and what its payload is."""
-    how = lane(queue="q", name="n", options=JobOptions(priority=1, headers={"a": "1"}), delay=5)
+    how = batch_key(
+        queue="q", name="n", options=JobOptions(priority=1, headers={"a": "1"}), delay=5
+    )
     own = JobOptions(priority=2, headers={"b": "2"})
     raw, json, keyed = outgoing_of(
         how, [b"raw", {"x": 1}, NewJob(b"k", options=own, job_key="k", delay=9)]
@@ -140,7 +142,7 @@ def test_jobs_that_differ_say_so_in_rows():
 def test_one_job_has_a_lane_of_its_own():
     """Its key decides with whom it travels."""
     job = Outgoing("q", b"", JobOptions(name="n"), job_key="k")
-    assert batch_key_of_one(job, None) == lane(options=JobOptions(name="n"), has_key=True)
+    assert batch_key_of_one(job, None) == batch_key(options=JobOptions(name="n"), has_key=True)
 
 
 def test_a_lot_is_answered_as_one():

@@ -38,7 +38,7 @@ from jobline.v1 import job_service_pb2 as pb
 CREATED, FSYNCED = PushOutcome.CREATED, AckLevel.FSYNCED
 
 
-def lane(**said):
+def batch_key(**said):
     plain: Any = dict.fromkeys(BatchKey._fields) | {
         "queue": "q",
         "is_json": False,
@@ -63,7 +63,7 @@ def many(jobs, *, request_id: Any = None, atomic=True, **said: Any):
 
 def test_plain_pushes_travel_as_one_lot():
     """Payloads in a column, what they share once, one request id for the call."""
-    shared = lane(
+    shared = batch_key(
         name="n",
         options=JobOptions(priority=3),
         is_json=True,
@@ -82,7 +82,7 @@ def test_one_job_is_the_same_call_however_it_is_pushed():
     """Trial C1: a push that was lost is repeated by `push_many` or `push_payloads` under its call,
     and the server compares the requests.
     """
-    of = lane(name="n", ack_level=AckLevel.BUFFERED)
+    of = batch_key(name="n", ack_level=AckLevel.BUFFERED)
     pushed = built(batch(of, b"1"))
     assert many([b"1"], request_id="r1", name="n", ack_level="buffered") == pushed
     assert request_of_payloads(of, [b"1"], "r1") == pushed
@@ -90,7 +90,7 @@ def test_one_job_is_the_same_call_however_it_is_pushed():
 
 def test_pushes_with_keys_are_refused_one_by_one():
     """Not atomic, because they are different callers', and no request id, because keys say it."""
-    request = built(batch(lane(has_key=True), b"1", b"2", job_keys=["a", "b"]))
+    request = built(batch(batch_key(has_key=True), b"1", b"2", job_keys=["a", "b"]))
     assert [(job.data, job.job_key) for job in request.jobs] == [(b"1", "a"), (b"2", "b")]
     assert (request.HasField("atomic"), request.atomic, request.request_id) == (True, False, "")
 
@@ -108,7 +108,7 @@ def test_pushes_with_keys_are_refused_one_by_one():
 def test_what_does_not_fit_into_a_message_is_the_callers_mistake(said):
     """It is told to the caller, whatever library noticed it."""
     with pytest.raises(InvalidArgument):
-        built(batch(lane(**said), b"1"))
+        built(batch(batch_key(**said), b"1"))
 
 
 # ---------------------------------------------------------------------- many at a time
@@ -120,10 +120,10 @@ def test_what_does_not_fit_is_the_callers_mistake_for_many_too(said):
     with pytest.raises(InvalidArgument):
         many([b"1"], **said)
     with pytest.raises(InvalidArgument):
-        request_of_payloads(lane(**said), [b"1"], "r")
+        request_of_payloads(batch_key(**said), [b"1"], "r")
     text: Any = ["text"]
     with pytest.raises(InvalidArgument, match="cannot be pushed"):
-        request_of_payloads(lane(), text, "r")
+        request_of_payloads(batch_key(), text, "r")
 
 
 def test_many_payloads_of_one_kind_are_a_lot():
@@ -199,7 +199,7 @@ def test_an_answer_that_does_not_fit_is_not_believed():
 
 def test_a_key_that_does_not_match_is_its_own_callers_error():
     """The others in the batch are stored."""
-    keyed = batch(lane(has_key=True), b"1", b"2", job_keys=["a", "b"])
+    keyed = batch(batch_key(has_key=True), b"1", b"2", job_keys=["a", "b"])
     first, second = answers_of_batch(answer(1, i1=(PushOutcome.REFUSED, 0)), keyed)
     assert isinstance(first, Pushed)
     assert isinstance(second, IdempotencyMismatch)
@@ -229,14 +229,14 @@ def test_a_lot_knows_its_ids():
 )
 def test_what_a_batch_does_after_an_error(error, done, left):
     """Refused for all, again, or split to find the one."""
-    gather: PushBatcher[BatchKey, str] = PushBatcher(
+    batcher: PushBatcher[BatchKey, str] = PushBatcher(
         BatchLimits(),
         request_ids=lambda: "r",
         over=lambda _id, _known: None,
         chance=lambda: 0.5,
     )
-    gather.add(0.0, lane(), b"1", "w1")
-    gather.add(0.0, lane(), b"2", "w2")
-    (flying,) = gather.batches_to_send(0.0)
-    assert handle_error(gather, 0.0, flying, error) is done
-    assert gather.jobs == left
+    batcher.add(0.0, batch_key(), b"1", "w1")
+    batcher.add(0.0, batch_key(), b"2", "w2")
+    (numbered,) = batcher.batches_to_send(0.0)
+    assert handle_error(batcher, 0.0, numbered, error) is done
+    assert batcher.jobs == left

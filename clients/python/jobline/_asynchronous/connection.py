@@ -237,7 +237,7 @@ class Connection:
 
     async def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """Pushes, and repeats the call until there is a definite reply or no time is left."""
-        with self.calls.flying(request) as request_id:
+        with self.calls.numbered(request) as request_id:
             return await self._push(request, request_id)
 
     async def _push(self, request: pb.PushRequest, request_id: str) -> pb.PushResponse:

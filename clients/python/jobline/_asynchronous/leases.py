@@ -34,7 +34,7 @@ class Leases:
         """Leases up to `max_jobs` (1 … 1,000) jobs of these queues, possibly none.
 
         `wait`: for the first job, 0 s … 60 s. `lease`: overrides the jobs' own, 1 s … 12 h; keep
-        it alive with `extend`. `names`: only these kinds of work. Cancelled, it gives back what it
+        it alive with `extend`. `names`: only these kinds of work. Cancelled, it releases what it
         may have been leased. Raises InvalidArgument and other refusals, or Unavailable.
         """
         request = requests.pull_request(

@@ -82,7 +82,7 @@ class Pusher:
     def _flush(self) -> None:
         self._is_flush_due = False
         for batch in self._batcher.batches_to_send(self.loop.time()):
-            task = self.loop.create_task(self._fly(batch))
+            task = self.loop.create_task(self._send(batch))
             self._flights.add(task)
             task.add_done_callback(self._flights.discard)
         self._set_timer()
@@ -95,7 +95,7 @@ class Pusher:
         if deadline is not None:
             self._timer = self.loop.call_at(deadline, self._flush)
 
-    async def _fly(self, batch: Batch[BatchKey, _Waiter]) -> None:
+    async def _send(self, batch: Batch[BatchKey, _Waiter]) -> None:
         try:
             answers = await self._answers(batch)
         except JoblineError as error:

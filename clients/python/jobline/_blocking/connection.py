@@ -214,7 +214,7 @@ class Connection:
     def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """Pushes, and repeats the call until there is a definite reply or no time is left."""
         self.reach()
-        with self.calls.flying(request) as request_id:
+        with self.calls.numbered(request) as request_id:
             return self._push(request, request_id)
 
     def _push(self, request: pb.PushRequest, request_id: str) -> pb.PushResponse:

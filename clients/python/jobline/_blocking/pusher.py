@@ -109,21 +109,21 @@ class Pusher:
                 with typed_errors():
                     call = self._call(request)
             except JoblineError as error:
-                self._land(batch, partial(self._handle_error, batch, error))
+                self._handle_result(batch, partial(self._handle_error, batch, error))
             except Exception as error:
                 # No caller may wait for ever, whatever a library raises.
                 logger.exception("a push broke")
                 broken = Internal(f"the push broke: {error}", ErrorFacts(reason="PUSH_BROKE"))
-                self._land(batch, partial(self._handle_error, batch, broken))
+                self._handle_result(batch, partial(self._handle_error, batch, broken))
             else:
                 call.add_done_callback(partial(self._handle_answer, batch))
 
     def _handle_answer(
         self, batch: Batch[BatchKey, _Waiter], call: grpc.Future[pb.PushResponse]
     ) -> None:
-        self._land(batch, partial(self._answers, batch, call))
+        self._handle_result(batch, partial(self._answers, batch, call))
 
-    def _land(
+    def _handle_result(
         self, batch: Batch[BatchKey, _Waiter], answer: Callable[[], list[Pushed | JoblineError]]
     ) -> None:
         """Handles the result of a batch, sends the next batches, and then wakes the waiters."""

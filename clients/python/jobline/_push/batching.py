@@ -156,7 +156,7 @@ class PushBatcher(Generic[K, W]):
         pending.payload_bytes -= size
         self.jobs -= 1
         self.payload_bytes -= size
-        self._file(pending)
+        self._queue_or_forget(pending)
         return True
 
     def batches_to_send(self, now: float) -> list[Batch[K, W]]:
@@ -189,7 +189,7 @@ class PushBatcher(Generic[K, W]):
         self._over(batch.request_id, is_known)
         self.jobs -= len(batch.waiters)
         self.payload_bytes -= batch.payload_bytes
-        self._file(self._land(batch))
+        self._queue_or_forget(self._end_call(batch))
 
     def handle_unknown(self, now: float, batch: Batch[K, W]) -> bool:
         """Handles a call without a definite answer. True: the batch is sent again after a pause;
@@ -199,10 +199,10 @@ class PushBatcher(Generic[K, W]):
         if now + pause > batch.give_up_at:
             self.handle_done(batch, is_known=False)
             return False
-        pending = self._land(batch)
+        pending = self._end_call(batch)
         pending.next.appendleft(batch)
         pending.not_before = now + pause
-        self._file(pending)
+        self._queue_or_forget(pending)
         return True
 
     def handle_refused(self, batch: Batch[K, W]) -> bool:
@@ -213,21 +213,21 @@ class PushBatcher(Generic[K, W]):
             self.handle_done(batch)
             return False
         self._over(batch.request_id, True)
-        pending = self._land(batch)
+        pending = self._end_call(batch)
         middle = len(batch.waiters) // 2
         pending.next.appendleft(self._part(batch, middle, len(batch.waiters)))
         pending.next.appendleft(self._part(batch, 0, middle))
-        self._file(pending)
+        self._queue_or_forget(pending)
         return True
 
-    def _land(self, batch: Batch[K, W]) -> _Pending[K, W]:
+    def _end_call(self, batch: Batch[K, W]) -> _Pending[K, W]:
         pending = self._pending[batch.key]
         pending.in_flight = None
         pending.not_before = 0.0
         self._flights -= 1
         return pending
 
-    def _file(self, pending: _Pending[K, W]) -> None:
+    def _queue_or_forget(self, pending: _Pending[K, W]) -> None:
         """Queues pending pushes for sending, or forgets a key that has none left."""
         if pending.in_flight is not None:
             return

@@ -73,7 +73,7 @@ class PushCalls:
                     self._go_on_with(next(iter(self._producers.values()), None) or _Producer())
 
     @contextmanager
-    def flying(self, request: pb.PushRequest) -> Iterator[str]:
+    def numbered(self, request: pb.PushRequest) -> Iterator[str]:
         """Wraps all tries of a request, and numbers it if it has no id of its own."""
         text = id_of(request)
         if not text:

@@ -92,7 +92,7 @@ class Session:
         if frame.jobs:
             jobs = [LeasedJob.from_message(message) for message in frame.jobs]
             self._take_jobs(jobs, min([job.lease_ms for job in jobs]), received)
-        # After the jobs: a lease may be handed out and taken back before its frame is sent. An
+        # After the jobs: a job may be leased and revoked before its frame is sent. An
         # older lease that is taken back beside a newer one has been ended by the newer one by now.
         for revoke in frame.revokes:
             self._handle_revoke(revoke, received)

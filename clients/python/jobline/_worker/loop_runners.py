@@ -17,7 +17,7 @@ from jobline._worker.middleware import wrapped
 from jobline._worker.routes import Route
 from jobline._worker.slots import Runners, Slot
 
-# Handlers that end without waiting for anything may fill so many calls of one turn of the loop.
+# Calls of handlers that end without waiting, in one iteration of the loop.
 CALLS_A_TURN = 64
 # Seconds that tasks have to end when the worker has stopped.
 STOP_TIMEOUT = 1.0

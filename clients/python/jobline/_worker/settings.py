@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from jobline._arguments import message_of, middleware_given, number_given, refuse, span_given
@@ -13,7 +14,6 @@ from jobline._version import __version__
 from jobline._worker.middleware import Middleware
 from jobline._worker.stream import Address
 from jobline._worker.window import WINDOW_MAX
-from jobline._worker.worker_run import Settings
 from jobline.v1 import job_service_pb2 as pb
 
 # The protocol's limits; `WINDOW_MAX` is another one.
@@ -22,6 +22,19 @@ LEASE_SECONDS_MIN = 1
 LEASE_SECONDS_MAX = 43_200
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of a worker. `window` None: it follows the work. Times are in seconds."""
+
+    address: Address
+    concurrency: int
+    threads: int
+    window: int | None
+    window_bytes: int
+    cancel_grace: float
+    middleware: Sequence[Middleware]
 
 
 def settings_given(

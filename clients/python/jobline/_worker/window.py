@@ -1,4 +1,4 @@
-"""How many jobs a worker asks for: as many as it can run, and as many more as keep it busy. Pure.
+"""`Window`: how many jobs a worker asks for, to keep its runners busy and no more. Pure.
 
 A worker with slow handlers should hold what it runs and nothing else, so that jobs do not wait
 here while others are idle; one with fast handlers needs as many as it finishes during a round

@@ -65,8 +65,8 @@ class Worker(NeverPickled):
       should get more than others. Default: those of its handlers, alike.
     - `id` (default host and pid), `version`, `labels`: what operators see.
     - `soft_stop`, `hard_stop`: seconds that handlers have to finish after SIGTERM (20), and to
-      heed their cancellation after that (5); what is left is given back. Together with up to 5 s
-      for the last words they should fit the time before a SIGKILL.
+      end after their cancellation (5); what is left is released. Together with up to 5 s
+      for the last confirms they should fit the time before a SIGKILL.
     - `cancel_grace`: seconds that a handler has to stop when its job was cancelled or its lease is
       lost (30). One that does not is logged with its stack and counted as `stats.stuck`; another
       takes its slot, and its outcome is dropped.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,28 +16,15 @@ from jobline._worker.grace_periods import GracePeriods
 from jobline._worker.job_router import JobRouter
 from jobline._worker.log import ConnectionLog, log_unhandled
 from jobline._worker.loop_runners import LoopRunners
-from jobline._worker.middleware import Middleware
 from jobline._worker.routes import Routes
+from jobline._worker.settings import Settings
 from jobline._worker.shared_session import SharedSession
-from jobline._worker.stream import Address, Stream
+from jobline._worker.stream import Stream
 from jobline._worker.supervisor import Supervisor
 from jobline._worker.thread_runners import ThreadRunners
 from jobline._worker.window import Window
 from jobline.errors import JoblineError
 from jobline.v1 import job_service_pb2 as pb
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of a worker. `window` None: it follows the work. Times are in seconds."""
-
-    address: Address
-    concurrency: int
-    threads: int
-    window: int | None
-    window_bytes: int
-    cancel_grace: float
-    middleware: Sequence[Middleware]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +34,7 @@ class WorkerStats:
     - `done`, `failed`, `released`: jobs by how they were settled; those that are cancelled
       count as failed, those that are snoozed as released.
     - `lost`: outcomes that came too late, because the lease was lost.
-    - `running`: jobs whose handlers run. `stuck`: handlers that hang on beside them, after their
+    - `running`: jobs whose handlers run. `stuck`: handlers that run on beside them, after their
       end; others have their places.
     - `waiting`: jobs at hand that have not started. `window`: how many it asks to have at hand.
     - `connected`: there is a stream.

@@ -144,7 +144,7 @@ def table(items: Iterable[T], columns: list[Column[T]], width: int = PIPE_WIDTH)
 
 
 def in_lines(facts: Iterable[Text], width: int) -> list[Text]:
-    """Facts beside each other, as many as fit into each line; none is broken."""
+    """Fills lines with facts; none is broken."""
     lines: list[Text] = []
     for fact in facts:
         if lines and lines[-1].cell_len + _GAP + fact.cell_len <= width:
