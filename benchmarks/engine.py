@@ -34,6 +34,7 @@ WINDOW = 8 * BATCH
 NOW = Now(1_700_000_000_000, 1_000)
 PRIORITIES = [JobOptions(priority=priority) for priority in range(3)]
 NAMES = [JobOptions(name=name) for name in ("mail", "thumbnail", "report")]
+MANY_NAMES = [JobOptions(name=f"name-{number}") for number in range(10_000)]
 ERROR = JobError("TimeoutError", "the printer did not answer")
 
 Result = TypeVar("Result")
@@ -41,8 +42,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured, and what is wanted: at least so many jobs a second, or at most so many
-    bytes a job."""
+    """What was measured, and what is wanted: at least so many jobs a second, at most so many bytes
+    a job, or at most so many times what something else takes."""
 
     work: str
     measured: float
@@ -51,7 +52,7 @@ class Figure:
 
     def is_met(self) -> bool:
         """Whether the wish is fulfilled."""
-        if self.unit == "bytes":
+        if self.unit in {"bytes", "times"}:
             return self.measured <= self.wanted
         return self.measured >= self.wanted
 
@@ -93,21 +94,31 @@ class World:
         self.timed("push", lambda: decide_push(self.shard, NOW, command))
         self.commit()
 
+    def pull(self, limit: int, names: frozenset[str] | None) -> None:
+        """Leases a few jobs, and has their lanes as they are after the commit."""
+        leased = self.timed("pull", lambda: self._lease(limit, names))
+        assert leased.count() == limit, leased.count()
+        self.commit()
+
+    def seconds(self, work: str) -> float:
+        """Of the median call."""
+        return median(self._seconds[work])
+
     def lease(self) -> list[tuple[int, int]]:
         """Leases a batch; returns (id, delivery) of each."""
         leased = self.timed("lease", self._lease)
         self.commit()
         return [*leases_of(leased)]
 
-    def _lease(self) -> Leased:
+    def _lease(self, limit: int = BATCH, names: frozenset[str] | None = None) -> Leased:
         return decide_lease(
             self.shard,
             NOW,
             self.shard.queues["q"],
             self.holder,
-            max_jobs=BATCH,
+            max_jobs=limit,
             max_bytes=1 << 30,
-            names=None,
+            names=names,
             lease_ms=0,
         )
 
@@ -182,6 +193,40 @@ def rows(kind: str, options: list[JobOptions]) -> list[Figure]:
     ]
 
 
+def names() -> list[Figure]:
+    """Pulls from a queue where ten thousand names are READY, beside those from one where one is."""
+    handled: dict[str, frozenset[str] | None] = {
+        "any name": None,
+        "one name": frozenset([MANY_NAMES[0].name]),
+        "5,000 names": frozenset(own.name for own in MANY_NAMES[::2]),
+        "5,000 names, pushed last": frozenset([MANY_NAMES[0].name])
+        | {own.name for own in MANY_NAMES[5_000:]},
+    }
+    return [
+        Figure(
+            f"10,000 names, {limit:3} of {kind}",
+            _pull_seconds(MANY_NAMES, limit, names) / _pull_seconds(MANY_NAMES[:1], limit, names),
+            2,
+            "times",
+        )
+        for kind, names in handled.items()
+        for limit in (1, BATCH // 10)
+    ]
+
+
+def _pull_seconds(options: list[JobOptions], limit: int, names: frozenset[str] | None) -> float:
+    """What a pull takes of a queue that has jobs with each of these options."""
+    world = World()
+    for start in range(0, 3 * len(MANY_NAMES), BATCH):
+        first = start % len(options)
+        world.push_rows(options[first : first + BATCH])
+    for _ in range(BATCHES // 10):
+        world.push_rows(options[:1])
+    for _ in range(BATCHES // 2):
+        world.pull(limit, names)
+    return world.seconds("pull")
+
+
 def failures() -> list[Figure]:
     """Jobs that fail and will be tried again."""
     singles, members = World(), World()
@@ -230,6 +275,7 @@ def measure() -> list[Figure]:
         *shuffled(),
         *rows("jobs with priorities", PRIORITIES),
         *rows("jobs with names", NAMES),
+        *names(),
         *failures(),
         *sizes(),
     ]

@@ -1,25 +1,28 @@
 """Heads: lanes by what stands at their heads, where there are many of them.
 
 To merge a few lanes is cheap, but a queue may have a lane for each of twenty thousand names, and
-none but the first of them have what goes out next. So such lanes lie in a heap, by a bound: no item
-of a lane comes before it. What leaves a lane only raises its head, and the bound follows when the
-lane comes to the top of the heap; what is put before its head is noted anew. So a hand-out costs
-what it brings, however many lanes there are.
+none but the first of them have what goes out next. So such lanes are kept in order of a bound: no
+item of a lane comes before it. What leaves a lane only raises its head, and the bound follows when
+the lane is next; what is put before its head is noted anew. So a hand-out costs what it brings,
+however many lanes there are.
 
-A lane whose gate is closed leaves the heap when it comes to the top, and is noted again when its
-gate opens.
+A lane that gave its head mostly goes behind all others, as what is pushed last is at the end of
+each lane. So the order is that of a run, to which such a lane is appended, and a heap for the rest.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 
 from jobline_server.engine.lane import Lane, LaneItem
 
-# Comes before every order.
-LOWEST = -(1 << 62)
+# Comes behind every order.
+HIGHEST = 1 << 62
 
+_Entry = tuple[int, int, Lane]
+"""A bound, a number that no other has, and the lane."""
 _Opened = tuple[int, int, Lane, LaneItem | None, Iterator[LaneItem]]
 """What comes behind the head of a lane that gave it: the order of its next item, a number that no
 other has, the lane, the item, and what comes after that. Before anybody looked, the order is a
@@ -29,81 +32,103 @@ _NOTHING: Iterator[LaneItem] = iter(())
 
 
 class LaneHeads:
-    """A heap of lanes of one priority and size. Of a lane that was noted twice only the newest
-    entry counts.
+    """Lanes of one priority and size. Of a lane that was noted twice only the newest entry counts.
+    A lane that has nothing ready, or whose gate is closed, goes when it is next.
     """
 
-    __slots__ = ("_entries", "_newest", "_number", "_out")
+    __slots__ = ("_heap", "_newest", "_number", "_out", "_run")
 
     def __init__(self, lanes: Iterable[Lane]) -> None:
         self._number = 0
         self._newest: dict[Lane, int] = {}
-        self._entries: list[tuple[int, int, Lane]] = []
-        # What the last walk took off the heap.
+        self._run: deque[_Entry] = deque()
+        self._heap: list[_Entry] = []
+        # What the last walk took out.
         self._out: list[tuple[int, Lane]] = []
         for lane in lanes:
-            head = lane.head()
-            self._entries.append((head.order if head else LOWEST, self._number_for(lane), lane))
-        heapify(self._entries)
+            self.note(lane)
+        self._run = deque(sorted([*self._run, *self._heap]))
+        self._heap = []
 
     def __len__(self) -> int:
-        """Entries, those that do not count any more too."""
-        return len(self._entries) + len(self._out)
+        """Returns the number of entries, those that do not count any more too."""
+        return len(self._run) + len(self._heap) + len(self._out)
 
     def note(self, lane: Lane) -> None:
-        """A lane is new, or something was put before its head."""
-        heappush(self._entries, (LOWEST, self._number_for(lane), lane))
+        """Notes a lane that is new, or has another head."""
+        head = lane.head()
+        if head is not None:
+            self._number = self._newest[lane] = self._number + 1
+            self._insert(head.order, self._number, lane)
 
     def durable(self, committed: int, payload_bytes_max: int | None = None) -> Iterator[LaneItem]:
         """Yields what may go out of all lanes, in order, each as far as it is on disk and not too
         large. Nothing may change meanwhile.
         """
         self._put_back()
-        entries, out = self._entries, self._out
-        opened: list[_Opened] = []
-        while entries or opened:
-            if opened and (not entries or opened[0][0] < entries[0][0]):
-                item = _next_opened(opened, committed, payload_bytes_max)
-                if item is not None:
-                    yield item
-                continue
-            bound, number, lane = entries[0]
+        run, heap, out = self._run, self._heap, self._out
+        given: list[tuple[int, Lane]] = []
+        behind = _BehindHeads(committed, payload_bytes_max)
+        # The order of the first item that is behind a head.
+        least = HIGHEST
+        while run or heap:
+            if heap and (not run or heap[0] < run[0]):
+                bound, number, lane = heappop(heap)
+            else:
+                bound, number, lane = run.popleft()
             head = self._head_of(number, lane)
             if head is None:
-                heappop(entries)
-            elif head.order != bound:
-                heapreplace(entries, (head.order, number, lane))
-            else:
-                heappop(entries)
-                out.append((number, lane))
-                if head.offset > committed or (
-                    payload_bytes_max is not None and head.payload_bytes_max() > payload_bytes_max
-                ):
-                    continue
-                yield head
-                second = lane.second()
-                if second is not None:
-                    heappush(opened, (second.order, number, lane, None, _NOTHING))
+                continue
+            order = head.order
+            if order != bound:
+                self._insert(order, number, lane)
+                continue
+            one = number, lane
+            out.append(one)
+            if least < order:
+                behind.open(given)
+                given = []
+                yield from behind.up_to(order)
+                least = behind.least()
+            if head.offset > committed or (
+                payload_bytes_max is not None and head.payload_bytes_max() > payload_bytes_max
+            ):
+                continue
+            yield head
+            given.append(one)
+            second = lane.second()
+            if second is not None and second.order < least:
+                least = second.order
+        behind.open(given)
+        yield from behind.up_to(HIGHEST)
 
     def lanes_up_to(self, order: int) -> Iterator[Lane]:
         """Yields the lanes that may have an item up to this order, and looks at few others."""
         self._put_back()
-        entries, at_next = self._entries, [0]
+        for bound, number, lane in self._run:
+            if bound > order:
+                break
+            if self._newest.get(lane) == number:
+                yield lane
+        heap, at_next = self._heap, [0]
         while at_next:
             at = at_next.pop()
-            if at < len(entries) and entries[at][0] <= order:
-                _, number, lane = entries[at]
+            if at < len(heap) and heap[at][0] <= order:
+                _, number, lane = heap[at]
                 if self._newest.get(lane) == number:
                     yield lane
                 at_next += (2 * at + 1, 2 * at + 2)
 
-    def _number_for(self, lane: Lane) -> int:
-        self._number = self._newest[lane] = self._number + 1
-        return self._number
+    def _insert(self, bound: int, number: int, lane: Lane) -> None:
+        run = self._run
+        if not run or run[-1][0] <= bound:
+            run.append((bound, number, lane))
+        else:
+            heappush(self._heap, (bound, number, lane))
 
     def _head_of(self, number: int, lane: Lane) -> LaneItem | None:
-        """The head of a lane; None if this entry is not its newest, or it may give nothing. Such an
-        entry is of no use any more.
+        """Returns the head of a lane; None if this entry is not its newest, or the lane may give
+        nothing. Such an entry is of no use any more.
         """
         if self._newest.get(lane) != number:
             return None
@@ -113,27 +138,45 @@ class LaneHeads:
         return head
 
     def _put_back(self) -> None:
-        """Puts the lanes that the last walk took off the heap back, by their heads of now."""
+        """Inserts the lanes that the last walk took out, by their heads of now."""
         out, self._out = self._out, []
         for number, lane in out:
             head = self._head_of(number, lane)
             if head is not None:
-                heappush(self._entries, (head.order, number, lane))
+                self._insert(head.order, number, lane)
 
 
-def _next_opened(
-    opened: list[_Opened], committed: int, payload_bytes_max: int | None
-) -> LaneItem | None:
-    """Takes the next item behind the heads; None if the first of these only had a bound, and
-    stands by its item now.
-    """
-    _, number, lane, item, rest = opened[0]
-    if item is None:
-        rest = lane.durable(committed, payload_bytes_max)
-        next(rest)
-    following = next(rest, None)
-    if following is None:
-        heappop(opened)
-    else:
-        heapreplace(opened, (following.order, number, lane, following, rest))
-    return item
+class _BehindHeads:
+    """Items of lanes that gave their heads, in order."""
+
+    def __init__(self, committed: int, payload_bytes_max: int | None) -> None:
+        self._limits = committed, payload_bytes_max
+        self._opened: list[_Opened] = []
+
+    def open(self, lanes: list[tuple[int, Lane]]) -> None:
+        """Adds what is behind the heads of lanes."""
+        for number, lane in lanes:
+            second = lane.second()
+            if second is not None:
+                self._opened.append((second.order, number, lane, None, _NOTHING))
+        heapify(self._opened)
+
+    def least(self) -> int:
+        """Returns an order that no item comes before."""
+        return self._opened[0][0] if self._opened else HIGHEST
+
+    def up_to(self, order: int) -> Iterator[LaneItem]:
+        """Yields the items before this order."""
+        opened = self._opened
+        while opened and opened[0][0] < order:
+            _, number, lane, item, rest = opened[0]
+            if item is None:
+                rest = lane.durable(*self._limits)
+                next(rest)
+            following = next(rest, None)
+            if following is None:
+                heappop(opened)
+            else:
+                heapreplace(opened, (following.order, number, lane, following, rest))
+            if item is not None:
+                yield item

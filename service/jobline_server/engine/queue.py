@@ -100,7 +100,6 @@ class Queue:
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = Lane(*key)
-            self._join_rank(lane)
         return lane
 
     def find_lane(self, key: LaneKey) -> Lane | None:
@@ -111,7 +110,7 @@ class Queue:
         """Makes an item ready at the tail of its lane."""
         lane = self.lane_of(item)
         lane.put(item, jobs)
-        self.count_ready(lane, jobs)
+        self.count_ready({lane: jobs})
 
     def put_back(self, jobs: Sequence[LaneItem]) -> None:
         """Makes jobs that were handed out ready again, each where it stood in its lane."""
@@ -120,24 +119,31 @@ class Queue:
             by_lane.setdefault(self.lane_of(job), []).append(job)
         for lane, of_lane in by_lane.items():
             lane.put_back(sorted(of_lane, key=place_of))
-            self.count_ready(lane, len(of_lane))
-            if not lane.opens_ms:
+            if lane.ready > len(of_lane) and not lane.opens_ms:
                 self._ranks[lane.priority].note_head(lane)
+        self.count_ready({lane: len(of_lane) for lane, of_lane in by_lane.items()})
 
     def leave(self, item: LaneItem, jobs: int) -> None:
         """Jobs of an item are not ready any more."""
         lane = self.lane_of(item)
         lane.leave(jobs)
-        self.count_ready(lane, -jobs)
+        self.count_ready({lane: -jobs})
 
-    def count_ready(self, lane: Lane, jobs: int) -> None:
-        """Counts jobs of a lane that are ready now, or not any more if `jobs` is below zero; the
-        lane has counted them. Forgets a lane that has nothing ready, whatever still lies in it.
+    def count_ready(self, jobs_by_lane: Mapping[Lane, int]) -> None:
+        """Counts jobs that are ready now, or not any more where the number is below zero; their
+        lanes have counted them. Consumers find a lane from its first job on, until it has nothing
+        ready any more, whatever still lies in it.
         """
-        self.counts[_READY] += jobs
-        self.ready.add(lane, jobs)
-        if lane.ready:
-            return
+        self.counts[_READY] += self.ready.add(jobs_by_lane)
+        for lane, jobs in jobs_by_lane.items():
+            if lane.ready == jobs:
+                if not lane.opens_ms:
+                    self._join_rank(lane)
+            elif not lane.ready:
+                self._forget(lane)
+
+    def _forget(self, lane: Lane) -> None:
+        """Forgets a lane without ready jobs; while its gate is closed, only what lies in it."""
         if lane.opens_ms:
             lane.clear()
         else:

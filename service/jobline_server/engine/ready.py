@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobline_server.engine.lane import Lane
 
@@ -19,21 +19,32 @@ class ReadyCounts:
         # Negated, in order.
         self._priorities: list[int] = []
 
-    def add(self, lane: Lane, jobs: int) -> None:
-        """Counts jobs of a lane in, or out if `jobs` is below zero."""
-        name, priority = lane.name, lane.priority
-        left = self._by_name.get(name, 0) + jobs
-        if left:
-            self._by_name[name] = left
-        else:
-            self._by_name.pop(name, None)
+    def add(self, jobs_by_lane: Mapping[Lane, int]) -> int:
+        """Counts jobs of lanes in, or out where they are below zero; returns how many that are."""
+        by_name, by_priority = (
+            self._by_name,
+            dict.fromkeys([lane.priority for lane in jobs_by_lane], 0),
+        )
+        for lane, jobs in jobs_by_lane.items():
+            name = lane.name
+            left = by_name.get(name, 0) + jobs
+            if left:
+                by_name[name] = left
+            else:
+                del by_name[name]
+            by_priority[lane.priority] += jobs
+        for priority, jobs in by_priority.items():
+            self._add_to_priority(priority, jobs)
+        return sum(by_priority.values())
+
+    def _add_to_priority(self, priority: int, jobs: int) -> None:
         left = self._by_priority.get(priority, 0) + jobs
         if left == jobs:
             insort(self._priorities, -priority)
         if left:
             self._by_priority[priority] = left
         else:
-            self._by_priority.pop(priority, None)
+            del self._by_priority[priority]
             del self._priorities[bisect_left(self._priorities, -priority)]
 
     def priorities(self) -> Iterator[tuple[int, int]]:

@@ -98,7 +98,7 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     if lot.cursor >= len(lot.payloads):
         lane.items.popleft()
     lane.ready -= count
-    queue.count_ready(lane, -count)
+    queue.count_ready({lane: -count})
     count_active(shard, queue, count)
     holder.add(lease, run_key(lease), count, lot.payloads.bytes_of(index, count))
     mark_lot(shard, lot)
@@ -134,7 +134,7 @@ def _lease_jobs(
             raise IllegalMove(f"job {job.id} is not at the head of its lane")
         items.popleft()
         lane.ready -= 1
-        taken[lane] = taken.get(lane, 0) + 1
+        taken[lane] = taken.get(lane, 0) - 1
         job.state = active
         job.delivery = delivery
         job.lease_ms = lease_ms
@@ -142,8 +142,7 @@ def _lease_jobs(
         job.deadline_ms = deadline_ms
         job.holder = holder
         leases[job.id] = job
-    for lane, count in taken.items():
-        queue.count_ready(lane, -count)
+    queue.count_ready(taken)
     count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)

@@ -125,8 +125,7 @@ def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -
         lane.put(job, 1)
         added[lane] = added.get(lane, 0) + 1
     shard.next_order = order
-    for lane, count in added.items():
-        queue.count_ready(lane, count)
+    queue.count_ready(added)
     shard.wake(queue)
 
 

@@ -1,0 +1,64 @@
+"""The timer loop: what comes by itself wakes those who wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from jobline_server.engine.apply.bookkeeping import close_gate
+from jobline_server.engine.commands import Leased, Pull
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.runtime import Runtime
+from tests.unit.runtime.test_commits import a_moment
+from tests.unit.runtime.test_pulls import pushed
+
+KEY = (0, "", 0)
+
+
+def closed(runtime: Runtime, ms: int) -> None:
+    """The lane of jobs without a name gives nothing for so long."""
+    shard = runtime.core.shards[0]
+    opens_ms = runtime.core.now().mono_ms + ms
+    close_gate(shard, shard.queues["mail"], KEY, opens_ms)
+
+
+async def waiting(runtime: Runtime) -> asyncio.Task[Leased]:
+    pull = Pull((("mail", 1),), max_jobs=10, worker="w", accepts_runs=True, wait_ms=20_000)
+    task = asyncio.ensure_future(runtime.pulls.pull(pull))
+    await a_moment()
+    return task
+
+
+def advance(runtime: Runtime, ms: int) -> None:
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(ms)
+
+
+async def test_waiting_pull_is_served_when_a_gate_opens(runtime: Runtime) -> None:
+    await pushed(runtime, rows=0, plain=1)
+    closed(runtime, 1_000)
+    pull = await waiting(runtime)
+    advance(runtime, 999)
+    runtime.timer_loop.run_due()
+    await a_moment()
+    assert not pull.done()
+    advance(runtime, 1)
+    runtime.timer_loop.run_due()
+    await a_moment()
+    assert pull.done()
+    assert (await pull).count() == 1
+
+
+async def test_gate_that_opens_before_the_next_look_hastens_it(runtime: Runtime) -> None:
+    """A decision that closes it is the moment when that is known."""
+    await pushed(runtime, rows=0, plain=1)
+    core = runtime.core
+    step = asyncio.ensure_future(runtime.timer_loop.step())
+    await a_moment()
+    core.timers.clear()
+    core.after_decision(core.shards[0])
+    assert not core.timers.is_set()
+    closed(runtime, 5)
+    core.after_decision(core.shards[0])
+    assert core.timers.is_set()
+    await step
