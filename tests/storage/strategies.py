@@ -1,4 +1,4 @@
-"""Hypothesis strategies for facts and what they are made of; every field gets values of its own."""
+"""Hypothesis strategies for facts; every field gets values of its own."""
 
 from __future__ import annotations
 
@@ -9,99 +9,22 @@ from hypothesis import strategies as st
 
 from jobline_server.engine import entries, values
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.records import JobRecord
 from tests.storage.call_strategies import calls
-
-Any_ = st.SearchStrategy[Any]
-
-text = st.text(max_size=8)
-payloads = st.lists(st.binary(max_size=8), min_size=1, max_size=4)
-ids = st.integers(0, 2**53 - 1)
-id_lists = st.lists(ids, max_size=4)
-counts = st.integers(1, 10_000)
-deliveries = st.integers(0, 2**52)
-digests = st.integers(0, 2**63 - 1)
-moments = st.integers(0, 2**45)
-
-
-def optional(strategy: Any_) -> Any_:
-    """The strategy, or None."""
-    return st.none() | strategy
-
-
-backoffs = st.builds(
-    values.Backoff,
-    kind=optional(st.sampled_from(values.BackoffKind)),
-    base_ms=optional(moments),
-    max_delay_ms=optional(moments),
-    jitter=optional(st.floats(0, 1)),
-)
-retentions = st.builds(
-    values.Retention,
-    remove_on_complete=optional(st.booleans()),
-    remove_on_fail=optional(st.booleans()),
-    age_ms=optional(moments),
-    count=optional(st.integers(0, 10**7)),
-)
-job_options = st.builds(
-    values.JobOptions,
-    name=text,
-    content_type=text,
-    headers=st.dictionaries(text, text, max_size=3).map(lambda d: tuple(sorted(d.items()))),
-    priority=st.integers(-(2**31), 2**31 - 1),
-    lease_ms=optional(moments),
-    max_attempts=optional(st.integers(0, 1_000)),
-    backoff=backoffs,
-    max_stalls=optional(st.integers(0, 1_000)),
-    retention=retentions,
-)
-settings = st.builds(
-    values.QueueSettings,
-    lease_ms=optional(moments),
-    max_attempts=optional(st.integers(0, 1_000)),
-    backoff=backoffs,
-    max_stalls=optional(st.integers(0, 1_000)),
-    retention=retentions,
-    min_ack_level=optional(st.sampled_from(values.AckLevel)),
-    max_waiting=optional(st.integers(1, 10**9)),
-    non_retryable_error_types=st.lists(text, max_size=3).map(tuple),
-)
-errors = st.builds(
-    values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)
-)
-attempts = st.builds(
-    values.Attempt,
-    attempt=st.integers(1, 1_000),
-    delivery=deliveries,
-    worker=text,
-    leased_ms=moments,
-    ended_ms=moments,
-    outcome=st.sampled_from(values.AttemptOutcome),
-    error=optional(errors),
-    version=text,
-)
-records = st.builds(
-    JobRecord,
-    id=ids,
-    queue=text,
-    options=job_options,
-    payload=st.binary(max_size=8),
-    pushed_ms=moments,
-    job_key=text,
-    attempts=st.integers(0, 1_000),
-    stalls=st.integers(0, 1_000),
-    releases=st.integers(0, 1_000),
-    delivery=deliveries,
-    history=st.lists(attempts, max_size=3).map(tuple),
-    worker_checkpoint=st.binary(max_size=8),
-    progress=st.floats(0, 100),
-    progress_message=text,
-    worker=text,
-    ended_ms=moments,
-    reason=st.sampled_from(values.EndReason),
-    result=st.binary(max_size=8),
-    error=optional(errors),
-    lease_reason=st.sampled_from(values.LeaseReason),
+from tests.storage.value_strategies import (
+    Any_,
+    counts,
+    deliveries,
+    digests,
+    errors,
+    id_lists,
+    ids,
+    job_options,
+    moments,
+    optional,
+    payloads,
+    records,
+    settings,
+    text,
 )
 
 

@@ -37,7 +37,7 @@ from jobline_server.storage.kinds.keys import decode_keys, encode_keys
 from jobline_server.storage.kinds.lots import decode_lot, encode_lot
 from jobline_server.storage.kinds.queues import decode_queue, encode_queue
 from jobline_server.wire.errors import fill_error
-from tests.storage import strategies as own
+from tests.storage import value_strategies as own
 
 QUEUE = Queue("q", 1, 5)
 
