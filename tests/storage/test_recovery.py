@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from jobline_server.engine import invariants, limits
@@ -186,6 +188,12 @@ def test_item_that_cannot_be_understood_refuses_the_start(world):
     recovery = recovery_of(world)
     with pytest.raises(DataLoss, match="job item 7 cannot be understood"):
         recovery.take_items([ItemRow(SHARD, ItemKind.JOB, 7, b"\xff\xff")])
+
+
+def test_item_of_a_kind_that_is_not_known_refuses_the_start(world):
+    recovery = recovery_of(world)
+    with pytest.raises(DataLoss, match="99 item 7 cannot be understood"):
+        recovery.take_items([ItemRow(SHARD, cast("ItemKind", 99), 7, b"")])
 
 
 def test_journal_row_that_cannot_be_understood_refuses_the_start(world):

@@ -7,12 +7,13 @@ import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from jobline_server.storage.sqlite import statements
 from jobline_server.storage.sqlite.losses import Losses
-from jobline_server.storage.store import BadRow, DataLoss, ItemRow, StoreRefused
+from jobline_server.storage.store import BadRow, DataLoss, ItemKind, ItemRow, StoreRefused
 from tests.storage.rows import bad_of, blobs_of, checkpoint, items_of, job, opened
 from tests.storage.sqlite_stores import SMALL, Make
 
@@ -61,6 +62,18 @@ async def test_file_that_is_no_database_is_refused(make: Make, tmp_path: Path) -
     with pytest.raises(StoreRefused, match="not a database"):
         await make().open(0)
     assert (tmp_path / "jobline.db").read_bytes().startswith(b"no database")
+
+
+async def test_item_of_a_kind_that_is_not_known_is_not_set_apart(make: Make) -> None:
+    """Its checksum is right: a newer version wrote it, and the loader must get to refuse it."""
+    store = make()
+    writer = await opened(store, shard=1)
+    await checkpoint(store, writer, [ItemRow(1, cast("ItemKind", 99), 5, b"newer")])
+    await store.close()
+    store = make()
+    await opened(store, shard=1)
+    assert await items_of(store, 1) == {(99, 5): b"newer"}
+    await store.close()
 
 
 @pytest.mark.parametrize(

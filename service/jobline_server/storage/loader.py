@@ -45,7 +45,9 @@ class Loader(Loading):
         for kind, rows in groupby(good, attrgetter("kind")):
             at = _At(rows)
             try:
-                _KINDS[kind].load(self, at.rows())
+                known = _KINDS.get(kind)
+                load = _refuse if known is None else known.load
+                load(self, at.rows())
             except (DecodeError, LookupError, ValueError) as error:
                 what = f"{_name_of(kind)} {at.key}"
                 message = f"shard {self.shard.number}: {what} cannot be understood"
@@ -85,6 +87,12 @@ class _At:
         for row in self._rows:
             self.key = row.key
             yield row
+
+
+def _refuse(_loading: Loading, rows: Iterator[ItemRow]) -> None:
+    """Raises LookupError at the first of these rows: only a newer version knows their kind."""
+    for row in rows:
+        raise LookupError(row.kind)
 
 
 def _name_of(kind: int) -> str:

@@ -28,7 +28,9 @@ NO_CEILINGS: Mapping[int, int] = MappingProxyType({})
 
 
 class ItemKind(IntEnum):
-    """What an item is; also the order in which a shard is loaded."""
+    """What an item is; also the order in which a shard is loaded. A store hands out items of other
+    kinds too, which a newer version wrote: as they are no loss, nothing sets them apart.
+    """
 
     SHARD = 0
     QUEUE = 1

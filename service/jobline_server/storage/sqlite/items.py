@@ -26,7 +26,16 @@ BEFORE_ALL = (-1, -1)
 _CHECKPOINT = struct.Struct("<QQI")
 _NO_CHECKPOINT = zlib.crc32(bytes(_CHECKPOINT.size))
 _SQL = load("items.sql")
-_KINDS = {int(kind): kind for kind in ItemKind}
+
+
+class _Kinds(dict[int, ItemKind]):
+    """Kinds by number. One that a newer version added stays a number, for the loader to refuse."""
+
+    def __missing__(self, kind: int) -> int:
+        return kind
+
+
+_KINDS = _Kinds({int(kind): kind for kind in ItemKind})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +145,7 @@ def read_page(connection: sqlite3.Connection, shard: ShardRow, after: tuple[int,
         try:
             good = checksum == checksum_of(number, kind, key, generation, blob)
             row: ItemRow | BadRow = ItemRow(number, _KINDS[kind], key, blob)
-        except (TypeError, KeyError):  # NULL where a number or a blob was, or no kind of ours
+        except TypeError:  # NULL where a number or a blob was
             good = False
         if not good:
             row = BadRow(number, kind, key, bytes(blob or b""))
