@@ -1,4 +1,4 @@
-"""Events of jobs that ended, from the endings of a batch."""
+"""Makes the events of jobs that ended, from the endings of a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDED_KINDS = {
 
 
 def ended_runs(origin: EventOrigin, ending: Ending) -> Iterator[EventRun]:
-    """The events of an ending; none where only kept jobs change, which a fact tells of."""
+    """Yields the events of an ending. Changes of kept jobs have none here; their facts do."""
     if isinstance(ending, RunsEnded):
         yield from _runs_ended(origin, ending)
     elif isinstance(ending, JobsEnded):

@@ -1,4 +1,4 @@
-"""Where things happened, and runs of a bounded length: what facts and endings share."""
+"""The shard and offset of events, and event runs of bounded length."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 
 from jobline_server.wire.event_runs import NO_COLUMNS, Columns, EventRun, EventView, packed
 
-# Runs of ids in one event run, which is never cut between two answers of runs.
+# The most runs of ids in one event run; a reply to a watcher never cuts an event run.
 STARTS_MAX = 2_048
 _ONE = packed((1,))
 
 
 class EventOrigin(NamedTuple):
-    """A shard, and an offset of its journal."""
+    """A shard, and an offset in its journal."""
 
     shard: int
     offset: int
 
-    def view(self, at_ms: int, kind: int, queue: str, **said: Any) -> EventView:
-        """What an event there says."""
-        return EventView(self.shard, self.offset, at_ms, int(kind), queue, **said)
+    def view(self, at_ms: int, kind: int, queue: str, **fields: Any) -> EventView:
+        """Returns the fields of an event at this offset."""
+        return EventView(self.shard, self.offset, at_ms, int(kind), queue, **fields)
 
 
 def cut(
@@ -29,26 +29,27 @@ def cut(
     counts: Sequence[int],
     columns: Columns = NO_COLUMNS,
 ) -> Iterator[EventRun]:
-    """Runs of a bounded length, most often one; none without ids."""
+    """Yields event runs of bounded length, mostly one; none without ids."""
     for low in range(0, len(starts), STARTS_MAX):
         part = slice(low, low + STARTS_MAX)
-        own = packed(counts[part])
-        yield EventRun(view, packed(starts[part]), own, _kept(columns, part), sum(own))
+        packed_counts = packed(counts[part])
+        total = sum(packed_counts)
+        yield EventRun(view, packed(starts[part]), packed_counts, _kept(columns, part), total)
 
 
 def singles(
     view: EventView, ids: Sequence[int], columns: Columns = NO_COLUMNS
 ) -> Iterator[EventRun]:
-    """Jobs one by one; neighbours need not be."""
+    """Yields event runs of single jobs, whose ids need not be consecutive."""
     for low in range(0, len(ids), STARTS_MAX):
         part = slice(low, low + STARTS_MAX)
         ids_of_part = ids[part]
-        own = ids_of_part if isinstance(ids_of_part, range) else packed(ids_of_part)
-        yield EventRun(view, own, _ONE * len(own), _kept(columns, part), len(own))
+        starts = ids_of_part if isinstance(ids_of_part, range) else packed(ids_of_part)
+        yield EventRun(view, starts, _ONE * len(starts), _kept(columns, part), len(starts))
 
 
 def _kept(columns: Columns, part: slice) -> Columns:
-    """A part of columns, as it is kept; most runs have none."""
+    """Returns a part of columns, packed; most runs have no columns."""
     if columns is NO_COLUMNS:
         return NO_COLUMNS
     names, deliveries, attempts, workers, run_at_ms = columns

@@ -1,5 +1,5 @@
-"""Events: what watchers see of a batch, as runs. Facts tell what goes on, endings tell how jobs
-end, each where it happened.
+"""Makes the events of a batch, as runs: from its facts, and from the endings that they cause, in
+order.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from jobline_server.wire.event_runs import Columns, EventRun, EventView
 
 
 def event_runs(shard: int, offset: int, applied: Iterable[Applied]) -> list[EventRun]:
-    """What happened to a shard, in order."""
+    """Returns the events of applied facts of a shard, in order."""
     origin = EventOrigin(shard, offset)
     runs: list[EventRun] = []
     for common, alike in groupby(applied, _in_common):
         if common is not None:
-            runs += _lots_pushed(origin, [one.fact for one in alike])
+            runs += _lots_pushed(origin, [lot.fact for lot in alike])
             continue
         for fact, _, effects in alike:
             for ending in endings_of(effects):
                 runs += ended_runs(origin, ending)
-            tell = EVENTS[type(fact)]
-            if tell is not None:
-                runs += tell(origin, fact)
+            make_events = EVENTS[type(fact)]
+            if make_events is not None:
+                runs += make_events(origin, fact)
     return runs
 
 
 def _in_common(applied: Applied) -> tuple[object, ...] | None:
-    """What is told of a lot that was pushed: the same of many small pushes at a time, mostly."""
+    """Returns the fields of a pushed lot that its events share, mostly with other small pushes."""
     fact = applied.fact
     if not isinstance(fact, entries.LotPushed):
         return None
@@ -49,7 +49,7 @@ def _by_moment(
     run_at_ms: Sequence[int],
     names: Sequence[str] = (),
 ) -> Iterator[EventRun]:
-    """Jobs that are READY, or SCHEDULED where they have a moment; in order."""
+    """Yields events of jobs that become READY, or SCHEDULED where they have a time, in order."""
     later = replace(view, state=JobState.SCHEDULED)
     end = 0
     for waits, group in groupby(run_at_ms or [0] * len(ids), bool):
@@ -60,7 +60,7 @@ def _by_moment(
 
 
 def _lots_pushed(origin: EventOrigin, lots: Sequence[Any]) -> Iterator[EventRun]:
-    """Lots that are alike, each a run of ids."""
+    """Yields events of lots with the same fields; each lot is a run of ids."""
     fact = lots[0]
     view = origin.view(
         fact.at_ms,
@@ -173,7 +173,8 @@ def _retried(origin: EventOrigin, fact: entries.JobsRetried) -> Iterator[EventRu
             state=JobState.READY,
             before=state,
         )
-        ids, names = [one.id for one in records], [one.options.name for one in records]
+        ids = [record.id for record in records]
+        names = [record.options.name for record in records]
         yield from singles(view, ids, Columns(names))
 
 

@@ -81,7 +81,7 @@ class Feed:
             self._news.set()
 
     def _pass_over(self, batches: Sequence[CommittedBatch]) -> None:
-        """Numbers batches that nobody will be told of."""
+        """Numbers batches without keeping them."""
         for batch in batches:
             self._held.pop(batch.shard.number, None)
             if batch.applied:
@@ -98,9 +98,9 @@ class Feed:
         ):
             self._drop(1)
 
-    def _drop(self, most: int) -> None:
-        """Lets go of the oldest batches."""
-        for _ in range(min(most, len(self._batches))):
+    def _drop(self, count: int) -> None:
+        """Drops up to `count` of the oldest batches."""
+        for _ in range(min(count, len(self._batches))):
             oldest = self._batches.popleft()
             self._first += 1
             self._bytes -= oldest.size
@@ -109,11 +109,11 @@ class Feed:
 
     @property
     def end(self) -> int:
-        """The number that the next batch will have."""
+        """Returns the number of the next batch."""
         return self._first + len(self._batches)
 
     def batch(self, number: int) -> KeptBatch | None:
-        """A batch; None if it has not happened yet. Raises `Refused` if it is gone."""
+        """Returns a batch; None if it is not there yet. Raises `Refused` if it was dropped."""
         if number < self._first:
             raise _gone()
         return self._batches[number - self._first] if number < self.end else None
@@ -121,33 +121,33 @@ class Feed:
     async def watch(
         self, wanted: WatchFilter, resume_token: str, *, room: Room
     ) -> AsyncGenerator[Answer, None]:
-        """Yields events and the token to resume after them; an answer without events is a
-        heartbeat, the first of which says that the watch has begun. `room` says how much an answer
-        holds. Raises `Refused` with OFFSET_GONE when the events to go on with are gone.
+        """Yields events, with the token to resume after them. An answer without events is a
+        heartbeat; the first comes when the watch has begun. `room` is the size of an answer. Raises
+        `Refused` with OFFSET_GONE when the next events are no longer kept.
         """
         reader = Reader(self, wanted, self._begin(resume_token), room)
         time = self._time
         self._watchers += 1
         try:
             yield Answer((), reader.token())
-            told = time()
+            sent_at = time()
             while True:
-                looked = time()
+                read_at = time()
                 answer = reader.read()
-                if answer.parts or looked >= told + HEARTBEAT_SECONDS:
+                if answer.parts or read_at >= sent_at + HEARTBEAT_SECONDS:
                     yield answer
-                    told = time()
+                    sent_at = time()
                 elif not reader.is_at_end:
-                    # What nobody wants is passed over in pieces, too.
+                    # Events that the filter rejects are skipped in slices, too.
                     await asyncio.sleep(0)
-                elif await self._news_by(told + HEARTBEAT_SECONDS):
-                    await asyncio.sleep(max(looked + GATHER_SECONDS - time(), 0))
+                elif await self._news_by(sent_at + HEARTBEAT_SECONDS):
+                    await asyncio.sleep(max(read_at + GATHER_SECONDS - time(), 0))
         finally:
             self._watchers -= 1
             self._wanted_until = time() + KEPT_SECONDS
 
     async def _news_by(self, deadline: float) -> bool:
-        """Waits for news, not beyond a moment."""
+        """Waits for new batches until a deadline; returns whether there are any."""
         self._news.clear()
         try:
             async with asyncio.timeout_at(deadline):
@@ -157,7 +157,7 @@ class Feed:
         return True
 
     def _begin(self, token: str) -> Position:
-        """Where a watch begins: now, or where its token says."""
+        """Returns where a watch begins: now, or at the position of its token."""
         offsets = [shard.committed for shard in self._core.shards]
         if not token:
             return Position(self._life, self.end, offsets)
@@ -173,8 +173,8 @@ class Feed:
             if not self._first <= position.number <= self.end:
                 raise _gone()
         elif self._volatile_gone or not all(
-            gone <= told <= now
-            for gone, told, now in zip(self._gone, position.offsets, offsets, strict=True)
+            gone <= sent <= now
+            for gone, sent, now in zip(self._gone, position.offsets, offsets, strict=True)
         ):
             raise _gone()
         else:

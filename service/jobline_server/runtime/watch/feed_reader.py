@@ -1,7 +1,7 @@
-"""The reader: one watcher's way through the feed, an answer at a time.
+"""The reader: one watcher's position in the feed; it reads one answer at a time.
 
-An answer holds events up to a size that every client takes, whole batches or parts of one; its
-token names exactly what was sent until then.
+An answer holds events up to a size that every client takes: whole batches, or parts of one. Its
+token is the exact position after its last event.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from jobline_server.runtime.watch.position import Position
 from jobline_server.runtime.watch.watch_filter import WatchFilter
 from jobline_server.wire.event_runs import EventRun
 
-# Batches and runs that are looked at in one iteration of the loop, however few of them are wanted.
+# Batches and runs checked in one iteration of the loop, however few pass the filter.
 RUNS_AT_ONCE = 2_000
-# What an event with a text takes in an answer, as so many others: it may be 4 KiB long.
+# An event with a text counts as this many events of an answer: the text may be 4 KiB long.
 TEXT_EVENTS = 4
-# Events of a run that are told one by one are cut at multiples of this: all watchers alike.
+# Runs sent as single events are cut at multiples of this, so that watchers share the same parts.
 EVENTS_TOGETHER = 500
-# What a run of events takes beside its runs of ids, as so many of those.
+# An event run counts as this many runs of ids, beside its own.
 RUN_IDS = 32
 
 
 class Room(IntEnum):
-    """What an answer holds so that it is below the 4 MiB that clients take, with the longest names:
-    events one by one, or runs of ids.
+    """The size of an answer, in single events or in runs of ids: below the 4 MiB that clients take,
+    even with the longest names.
     """
 
     EVENTS = 2_000
@@ -37,8 +37,8 @@ class Room(IntEnum):
 
 @dataclass(slots=True)
 class Part:
-    """Events of a run that are told together: `count` of them, after `skip`. `key` names the run
-    among all since the start, and `begun` is the token of the position before its first event.
+    """Events of a run that are sent together: `count` events after the first `skip`. `key` is
+    unique among runs since the start; `begun` is the token of the position before the first event.
     """
 
     key: tuple[int, int]
@@ -49,45 +49,45 @@ class Part:
 
 
 class Answer(NamedTuple):
-    """Events in order, and where to resume after them."""
+    """Events in order, and the token to resume after them."""
 
     parts: Sequence[Part]
     token: str
 
 
 class Batch(Protocol):
-    """What the reader asks of a batch."""
+    """A batch, as the reader needs it."""
 
     @property
     def shard(self) -> int:
-        """The number of its shard."""
+        """Returns the number of its shard."""
 
     @property
     def offset(self) -> int:
-        """Its journal row, or the one before if it is not `written`."""
+        """Returns its journal row, or the one before if it is not `written`."""
 
     @property
     def written(self) -> bool:
-        """Whether it is in the journal."""
+        """Returns whether it is in the journal."""
 
     @property
     def runs(self) -> Sequence[EventRun]:
-        """Its events."""
+        """Returns its events."""
 
 
 class Batches(Protocol):
-    """What the reader asks of the feed."""
+    """The feed, as the reader needs it."""
 
     @property
     def end(self) -> int:
-        """The number that the next batch will have."""
+        """Returns the number of the next batch."""
 
     def batch(self, number: int) -> Batch | None:
-        """A batch; None if it has not happened yet. Raises `Refused` if it is gone."""
+        """Returns a batch; None if it is not there yet. Raises `Refused` if it was dropped."""
 
 
 class Reader:
-    """Call `read` for each answer."""
+    """Reads a watcher's events; call `read` for each answer."""
 
     def __init__(
         self, batches: Batches, wanted: WatchFilter, position: Position, room: Room
@@ -97,58 +97,58 @@ class Reader:
         self._position = position
         self._room = room
         self._shard = shard_of(wanted.job_id) if wanted.job_id else None
-        # How many events of the next batch were told, or passed over.
-        self._told = 0
+        # How many events of the next batch were sent or skipped.
+        self._sent = 0
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all that has happened was looked at."""
+        """Returns whether all batches were read."""
         return self._position.number == self._batches.end
 
     def token(self) -> str:
-        """Where to resume."""
+        """Returns the token to resume from."""
         position, batch = self._position, self._batches.batch(self._position.number)
         if batch is None:
             return position.token()
-        told = max(self._told, position.told_of(batch.shard, written=batch.written))
-        if not told:
+        sent = max(self._sent, position.sent_of(batch.shard, written=batch.written))
+        if not sent:
             return position.token()
-        return position.token_within(batch.shard, told, written=batch.written)
+        return position.token_within(batch.shard, sent, written=batch.written)
 
     def read(self) -> Answer:
-        """The next events that are wanted, none perhaps. Raises `Refused` if they are gone."""
+        """Returns the next events that pass the filter. Raises `Refused` if they were dropped."""
         position = self._position
         parts: list[Part] = []
         room: int = self._room
-        looked = 0
-        while room > 0 and looked < RUNS_AT_ONCE:
+        checked = 0
+        while room > 0 and checked < RUNS_AT_ONCE:
             batch = self._batches.batch(position.number)
             if batch is None:
                 break
-            looked += 1
-            is_told = batch.written and batch.offset <= position.offsets[batch.shard]
-            if not is_told and self._shard in {None, batch.shard}:
+            checked += 1
+            is_sent = batch.written and batch.offset <= position.offsets[batch.shard]
+            if not is_sent and self._shard in {None, batch.shard}:
                 runs = batch.runs
-                looked += len(runs)
+                checked += len(runs)
                 room = self._take(batch, runs, parts, room)
-                if self._told:
+                if self._sent:
                     break
             position.pass_batch(batch.shard, batch.offset, written=batch.written)
         return Answer(parts, self.token())
 
     def _take(self, batch: Batch, runs: Sequence[EventRun], parts: list[Part], room: int) -> int:
-        """Adds what is wanted of a batch, as far as there is room; returns how much is left."""
+        """Adds events of a batch that pass the filter, as far as they fit; returns the room left."""
         position = self._position
-        told = max(self._told, position.told_of(batch.shard, written=batch.written))
-        self._told = at = 0
+        sent = max(self._sent, position.sent_of(batch.shard, written=batch.written))
+        self._sent = at = 0
         for index, run in enumerate(runs):
-            if at + run.total > told:
+            if at + run.total > sent:
                 key = position.number, index
                 for first, count in self._wanted.wanted_runs(run):
-                    skip, end = max(told - at, first), first + count
+                    skip, end = max(sent - at, first), first + count
                     while skip < end:
                         if room <= 0:
-                            self._told = at + skip
+                            self._sent = at + skip
                             return room
                         fits, room = self._fit(run, skip, end - skip, room)
                         begun = position.token_within(batch.shard, at + skip, written=batch.written)
@@ -158,8 +158,8 @@ class Reader:
         return room
 
     def _fit(self, run: EventRun, skip: int, count: int, room: int) -> tuple[int, int]:
-        """How many of some events, after the first `skip` of a run, are told together, and how much
-        room is left then.
+        """Returns how many of `count` events, after the first `skip` of a run, are sent together,
+        and the room left then.
         """
         if self._room is Room.RUNS:
             return count, room - RUN_IDS - min(count, len(run.starts))

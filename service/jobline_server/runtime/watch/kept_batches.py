@@ -1,4 +1,4 @@
-"""Batches as the feed keeps them, and those that a recovery found in the journal."""
+"""Batches as the feed keeps them, and those that recovery found in the journal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from jobline_server.engine.effects import Applied
 from jobline_server.runtime.watch.events import event_runs
 from jobline_server.wire.event_runs import EventRun
 
-# What is kept for watchers that resume: whichever is reached first. Bytes of memory, about.
+# The most batches kept for watchers that resume, and about their bytes in memory.
 BATCHES_KEPT_MAX = 10_000
 BYTES_KEPT_MAX = 64 << 20
-TURN_BYTES = 200
-# Of a run of events, and of each run of ids in it.
+BATCH_BYTES = 200
+# Of each run of events, and of each run of ids in it.
 RUN_BYTES = 700
 ID_BYTES = 48
 
@@ -43,7 +43,7 @@ class KeptBatch:
         self.runs = event_runs(shard, offset, written)
         if len(written) < len(applied):
             self.runs += event_runs(shard, offset, [one for one in applied if not one.offset])
-        self.size = TURN_BYTES + sum([_bytes_of(run) for run in self.runs])
+        self.size = BATCH_BYTES + sum([_bytes_of(run) for run in self.runs])
 
 
 def _bytes_of(run: EventRun) -> int:

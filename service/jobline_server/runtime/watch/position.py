@@ -1,16 +1,16 @@
-"""Positions: where a watcher stands in the feed, and the token that says so.
+"""Positions: where a watcher is in the feed, and the token of that position.
 
-A batch has a number in the feed of one life of the server; each journal row has its offset in its
-shard, in every life. A position knows both: within a life the number says exactly what was told,
-also of jobs that are in no journal; over a restart the offsets do.
+A batch has a number, valid for one life of the server (until a restart); a journal row has its
+offset in its shard, valid in every life. A position has both: within a life the number is exact,
+also for batches that are in no journal; after a restart the offsets are used.
 
-    1.44.7.3:20.9       life 1, batch 44; told up to offsets 7, 3, 9, and 20 events of the second
+    1.44.7.3:20.9       life 1, batch 44; sent up to offsets 7, 3, 9, and 20 events of the second
                         shard's row 4
-    1.44.7.3.9@1+20     the same: batch 44 is a row of shard 1, and 20 of its events were told
-    1.44.7.3.9@+2       batch 44 is in no journal, and 2 of its events were told
+    1.44.7.3.9@1+20     the same: batch 44 is a row of shard 1, and 20 of its events were sent
+    1.44.7.3.9@+2       batch 44 is in no journal, and 2 of its events were sent
 
-Whoever was told of a run of events may append `+n` for the first n of them; what is told of a row
-comes before what is told of jobs that are never written, so that n counts the same in every life.
+A client that got a run of events may append `+n` to the run's token, after its first n events. The
+events of a row come before those of jobs that are never written, so n means the same in every life.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 
 
 class BadToken(Exception):
-    """No position of this server."""
+    """The token is no position of this server."""
 
 
 @dataclass(slots=True)
 class Position:
-    """`number`: the next batch. `offsets`: sent up to there, by shard. `partly`: events that were
-    sent of the row after that, by shard. `skip`: events that were sent of the next batch, if that
-    is in no journal.
+    """A position. `number`: the next batch. `offsets`, by shard: rows sent. `partly`, by shard: how
+    many events of the next row were sent. `skip`: how many events of the next batch were sent, if
+    that is in no journal.
     """
 
     life: int
@@ -36,12 +36,12 @@ class Position:
     skip: int = 0
     _base: str = ""
 
-    def told_of(self, shard: int, *, written: bool) -> int:
-        """How many events of the next batch were told."""
+    def sent_of(self, shard: int, *, written: bool) -> int:
+        """Returns how many events of the next batch were sent."""
         return self.partly.get(shard, 0) if written else self.skip
 
     def pass_batch(self, shard: int, offset: int, *, written: bool) -> None:
-        """All of the next batch was told, or is not wanted."""
+        """Moves past the next batch: all of it was sent or skipped."""
         self.number += 1
         self.skip = 0
         self._base = ""
@@ -50,42 +50,42 @@ class Position:
             self.partly.pop(shard, None)
 
     def token(self) -> str:
-        """The token of a position between two batches."""
+        """Returns the token of a position between two batches."""
         if not self._base:
-            told = list(map(str, self.offsets))
+            offsets = list(map(str, self.offsets))
             for shard, events in self.partly.items():
-                told[shard] += f":{events}"
-            self._base = ".".join((str(self.life), str(self.number), *told))
+                offsets[shard] += f":{events}"
+            self._base = ".".join((str(self.life), str(self.number), *offsets))
         return self._base
 
-    def token_within(self, shard: int, told: int, *, written: bool) -> str:
-        """The token of a position within the next batch, after so many of its events."""
-        return f"{self.token()}@{shard if written else ''}+{told}"
+    def token_within(self, shard: int, sent: int, *, written: bool) -> str:
+        """Returns the token of a position within the next batch, after `sent` of its events."""
+        return f"{self.token()}@{shard if written else ''}+{sent}"
 
 
 def parse(token: str, shards: int) -> Position:
-    """The position of a token. Raises `BadToken`."""
+    """Returns the position of a token. Raises `BadToken`."""
     base, within, origin = token.partition("@")
     parts = base.split(".")
     if len(parts) == shards:
-        # Of a version that counted offsets only.
+        # A token of an older version, which had only offsets.
         parts = ["0", "0", *parts]
     if len(parts) != shards + 2:
         raise BadToken
     position = Position(_number(parts[0]), _number(parts[1]), [])
     for shard, part in enumerate(parts[2:]):
-        offset, partly, told = part.partition(":")
+        offset, partly, events = part.partition(":")
         position.offsets.append(_number(offset))
         if partly:
-            position.partly[shard] = _number(told)
+            position.partly[shard] = _number(events)
     if within:
         _go_within(position, origin, shards)
     return position
 
 
 def _go_within(position: Position, origin: str, shards: int) -> None:
-    shard, *told = origin.split("+")
-    count = sum(map(_number, told))
+    shard, *counts = origin.split("+")
+    count = sum(map(_number, counts))
     if not shard:
         position.skip = count
     elif (number := _number(shard)) < shards:

@@ -1,7 +1,7 @@
-"""Who waits for which job: up to ten thousand ids a caller, a thousand callers, often the same ids.
+"""Finds the callers that wait for a job: up to ten thousand ids per caller, thousands of callers.
 
-Nearly every job has one caller, who then stands in the table itself; a few stand in a tuple, and
-only many in a set, which costs what it saves when a caller goes.
+Nearly every job has one caller, which is the entry itself; a few callers are a tuple, and only many
+are a set, because sets cost memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
-# So many callers of one job are looked through one by one.
+# Up to this many callers of one job are kept in a tuple.
 TUPLE_MAX = 8
 
 Waiter = TypeVar("Waiter")
@@ -27,7 +27,7 @@ class WaitIndex(Generic[Waiter]):
         return len(self._by_id)
 
     def add(self, ids: Iterable[int], waiter: Waiter) -> None:
-        """A waiter wants to know of these jobs."""
+        """Adds a waiter to these jobs."""
         by_id = self._by_id
         for job_id in ids:
             others = by_id.setdefault(job_id, waiter)
@@ -40,17 +40,17 @@ class WaitIndex(Generic[Waiter]):
             by_id[job_id] = several if len(several) <= TUPLE_MAX else set(several)
 
     def has(self, job_id: int, waiter: Waiter) -> bool:
-        """Whether a waiter still wants to know of a job."""
+        """Returns whether a waiter waits for a job."""
         return waiter in self._of(job_id)
 
     def take(self, job_id: int) -> Sequence[Waiter]:
-        """Those who wait for a job; they do no more."""
+        """Removes and returns the waiters of a job."""
         waiters = tuple(self._of(job_id))
         self._by_id.pop(job_id, None)
         return waiters
 
     def remove(self, ids: Iterable[int], waiter: Waiter) -> None:
-        """A waiter wants to know no more of these jobs."""
+        """Removes a waiter from these jobs."""
         by_id = self._by_id
         for job_id in ids:
             others = by_id.get(job_id)
@@ -65,8 +65,8 @@ class WaitIndex(Generic[Waiter]):
                 by_id[job_id] = left if len(left) > 1 else left[0]
 
     def within(self, first_id: int, count: int) -> list[int]:
-        """The jobs of a run that anybody waits for. Whichever is shorter is walked: the run, or the
-        table.
+        """Returns the jobs of a run that have waiters. Iterates over the run or the table,
+        whichever is shorter.
         """
         by_id, end = self._by_id, first_id + count
         if count <= len(by_id):

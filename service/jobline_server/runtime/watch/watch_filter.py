@@ -1,4 +1,4 @@
-"""Which events a watcher wants: decided on runs of events, before any event is made."""
+"""The filter of a watcher: applied to runs of events, before single events are made."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jobline_server.wire.event_runs import EventRun
 
 @dataclass(frozen=True, slots=True)
 class WatchFilter:
-    """Which events; an empty condition lets all through."""
+    """Conditions on events; an empty one accepts all."""
 
     queues: frozenset[str] = frozenset()
     job_id: int = 0
     kinds: frozenset[int] = frozenset()
 
     def wanted_runs(self, run: EventRun) -> Iterator[tuple[int, int]]:
-        """The events of a run that are wanted, as (how many come before, how many they are)."""
+        """Yields the accepted events of a run, as (first index, count)."""
         shared = run.shared
         if self.queues and shared.queue not in self.queues:
             return
@@ -26,5 +26,5 @@ class WatchFilter:
         if not self.job_id:
             yield 0, run.total
             return
-        for origin in run.places_of(self.job_id):
-            yield origin, 1
+        for index in run.places_of(self.job_id):
+            yield index, 1
