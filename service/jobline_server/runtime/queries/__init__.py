@@ -1,4 +1,6 @@
-"""Queries: reads of jobs, queues and workers. Nothing here changes anything.
+"""Queries: reads of single jobs and of pages, and why a job is not running. Nothing here changes
+anything.
 
-A walk over many jobs goes in slices, with the loop free in between.
+Live jobs are read from memory, ended ones from the ended store. Walks over many jobs run in slices,
+and the loop is free between them.
 """

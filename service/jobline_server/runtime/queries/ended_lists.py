@@ -1,4 +1,4 @@
-"""Lists and statistics of ended jobs, out of the finished file."""
+"""Lists ended jobs from the ended store."""
 
 from __future__ import annotations
 
@@ -13,37 +13,35 @@ from jobline_server.storage.ended_store import EndedPart, EndedQuery
 
 
 async def fill_from_ended(
-    ended: EndedJobs, piece: PageBuilder, wanted: JobFilter, after: int
+    ended: EndedJobs, builder: PageBuilder, wanted: JobFilter, after: int
 ) -> None:
-    """Adds the ended jobs that a filter lets through, with ids above `after`, by id, until the
-    piece is full. Those that cannot be read are left out, and said in the log.
+    """Adds ended jobs that pass a filter, with ids above `after`, by id, until the page is full.
+    Leaves out damaged jobs, and logs them.
     """
     await ended.write()
     resume_after: int | None = after
     while resume_after is not None:
-        limit = min(max(piece.room, LOOKUP_JOBS), 2 * LOOKUP_JOBS)
+        limit = min(max(builder.room, LOOKUP_JOBS), 2 * LOOKUP_JOBS)
         page = await ended.ended_store.list(ended_query(wanted, resume_after, limit))
         ended.damage.found(page.bad)
         for part in page.parts:
             for view in views_of(part):
                 if matches(view, wanted):
-                    piece.add(view)
-                    if piece.is_full:
+                    builder.add(view)
+                    if builder.is_full:
                         return
         await asyncio.sleep(0)
         resume_after = page.resume_after
 
 
 def views_of(part: EndedPart) -> list[JobView]:
-    """The jobs of a part, as operators see them."""
+    """Returns views of the jobs of a part."""
     ids = range(part.first_id, part.first_id + part.count)
     return list(map(view_of, kept_of_part(part, ids).values()))
 
 
 def ended_query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:
-    """A filter as the finished file takes it: what it lets through may still have to be looked
-    at.
-    """
+    """Returns a filter as the ended store takes it; its results may still need `matches`."""
     return EndedQuery(
         queue=wanted.queue,
         states=frozenset(map(int, wanted.states & KEPT_STATES)),

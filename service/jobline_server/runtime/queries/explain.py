@@ -1,4 +1,4 @@
-"""Why is this job not running? Answered from the engine's own state, each check on its own."""
+"""Explains why a job is not running, from the engine's state; each check is independent."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
 
-# Lanes and items of lanes that are looked at to answer one question.
+# The most lanes and items of lanes checked for one explanation.
 WALK_MAX = 10_000
 
 
 class JobExplainer:
     """Explains single jobs."""
 
-    def __init__(self, core: Core, looking: JobQueries) -> None:
+    def __init__(self, core: Core, queries: JobQueries) -> None:
         self._core = core
-        self._looking = looking
+        self._queries = queries
 
     async def explain_job(self, job_id: int) -> tuple[JobState, list[Obstacle]]:
-        """Where a job stands and what keeps it; nothing keeps one that is about to be handed out.
+        """Returns the state of a job and its obstacles; none if it is about to be handed out.
         Raises `Refused` with JOB_NOT_FOUND.
         """
         shard = self._core.shard_of_id(job_id)
         state = shard.state_of(job_id) if shard is not None else None
         if shard is None or state is None:
-            view = await self._looking.get_job(job_id)
+            view = await self._queries.get_job(job_id)
             return view.state, [Obstacle(ObstacleKind.ENDED, _ended(view))]
         owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
         if owner is None:
@@ -49,7 +49,7 @@ class JobExplainer:
         return state, self._waiting(shard, owner, job_id)
 
     def _running(self, job_id: int) -> Obstacle:
-        view = self._looking.live(job_id)
+        view = self._queries.live(job_id)
         worker = view.worker if view is not None else ""
         until_ms = view.lease_until_ms if view is not None else 0
         return Obstacle(ObstacleKind.RUNNING, f"worker {worker!r} has it", until_ms)
@@ -91,8 +91,8 @@ class JobExplainer:
         return obstacles
 
     def _rivals(self, queue: Queue, name: str) -> frozenset[str] | None:
-        """The names that workers of this one handle as well: their jobs may go before it. None:
-        any, which is also what is to be expected while there is no such worker.
+        """Returns all names handled by workers of this name: their jobs may go before this one.
+        None: any name, also while there is no such worker.
         """
         handled: set[str] = set()
         for consumer in self._core.rings.consumers(queue.name):
@@ -111,7 +111,7 @@ def _largest(owner: Job | Lot, job_id: int) -> int:
 
 
 def _largest_taken(consumers: Iterable[Consumer], queue: str, name: str) -> int:
-    """The largest payload that anybody who handles a name takes."""
+    """Returns the largest payload that a consumer of this name takes."""
     handling = ((consumer, consumer.names_for(queue)) for consumer in consumers)
     return max(
         (
@@ -124,13 +124,13 @@ def _largest_taken(consumers: Iterable[Consumer], queue: str, name: str) -> int:
 
 
 def _ended(view: JobView) -> str:
-    """How it ended, and what it says itself about how long it is kept."""
-    own, says = view.options.retention, []
-    if own.age_ms is not None:
-        says.append(f"for {own.age_ms / 1_000:g} s")
-    if own.count is not None:
-        says.append(f"beside {own.count:,} that ended after it")
-    kept = f"; by its own options it is kept {' and '.join(says)}" if says else ""
+    """Returns how a job ended, and its own retention."""
+    retention, terms = view.options.retention, []
+    if retention.age_ms is not None:
+        terms.append(f"for {retention.age_ms / 1_000:g} s")
+    if retention.count is not None:
+        terms.append(f"beside {retention.count:,} that ended after it")
+    kept = f"; by its own options it is kept {' and '.join(terms)}" if terms else ""
     why = f" ({view.reason.name.lower()})" if view.reason else ""
     return f"it is {view.state.name}{why}{kept}"
 
@@ -138,9 +138,9 @@ def _ended(view: JobView) -> str:
 def jobs_ahead(
     queue: Queue, owner: Job | Lot, job_id: int, names: frozenset[str] | None
 ) -> tuple[int, bool]:
-    """Returns how many ready jobs of these names (None: any) go before this one, and whether that
-    is all: those of higher priority, and of the same one those that were ready first. At most
-    `WALK_MAX` lanes and items are looked at, so that a question costs no stall.
+    """Returns how many ready jobs of these names (None: any) go before this one, and whether all
+    were counted. Jobs of higher priority go before it, and jobs of the same priority that were
+    ready first. Checks up to `WALK_MAX` lanes and items, so that it does not block the loop.
     """
     priority, place = owner.options.priority, (owner.order, job_id)
     ahead, left = _of_higher_priority(queue, priority, names)
@@ -176,7 +176,7 @@ def _of_higher_priority(
 
 
 def _members_before(owner: Item, job_id: int) -> int:
-    """How many waiting jobs of its own lot go before this one."""
+    """Returns how many waiting jobs of the same lot go before this one."""
     if not isinstance(owner, Lot):
         return 0
     index = job_id - owner.first_id

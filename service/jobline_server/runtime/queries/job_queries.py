@@ -1,7 +1,6 @@
-"""Looking at jobs: one, a page of many, and why one is not running.
+"""Reads single jobs and pages of jobs, live ones from memory and ended ones from the ended store.
 
-Live jobs are read from memory, ended ones from the finished file. Walks over many live jobs go in
-slices, so that the loop never stands still for them.
+Walks over many live jobs run in slices, so that they do not block the loop.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class JobQueries:
         self._ended = ended
 
     async def get_job(self, job_id: int) -> JobView:
-        """One job by id. Raises `Refused` with JOB_NOT_FOUND."""
+        """Returns a job by id. Raises `Refused` with JOB_NOT_FOUND."""
         live = self.live(job_id)
         if live is not None:
             return live
@@ -49,7 +48,7 @@ class JobQueries:
         return view
 
     async def get_job_by_key(self, queue: str, key: str) -> JobView:
-        """One job by its idempotency key. Raises `Refused` with JOB_NOT_FOUND."""
+        """Returns a job by its idempotency key. Raises `Refused` with JOB_NOT_FOUND."""
         shard = self._core.shard_of_queue(queue)
         aged_ms = shard.age.at(self._core.now())
         record = shard.keys.find(hash_of(JOB_KEY, queue, key.encode()), aged_ms)
@@ -59,7 +58,7 @@ class JobQueries:
         return await self.get_job(record.first_id)
 
     def live(self, job_id: int) -> JobView | None:
-        """A job that has not ended."""
+        """Returns a live job, or None."""
         shard = self._core.shard_of_id(job_id)
         if shard is None or shard.state_of(job_id) is None:
             return None
@@ -72,8 +71,8 @@ class JobQueries:
     async def list_jobs(
         self, wanted: JobFilter, *, page_size: int, page_token: str, include_payloads: bool
     ) -> tuple[list[JobView], str]:
-        """A page of jobs by id, and the token of the next one, "" on the last. A page may end
-        early, with one job at least, for the bytes that it shows.
+        """Returns a page of jobs by id, and the token of the next page, or "". A page may be cut
+        short by its size; it holds at least one job if there is one.
         """
         after = _parse_token(page_token)
         views, is_cut = await self.first_after(
@@ -84,35 +83,32 @@ class JobQueries:
     async def first_after(
         self, wanted: JobFilter, after: int, count: int, *, with_payloads: bool = False
     ) -> tuple[list[JobView], bool]:
-        """The first jobs with ids above `after`, in order of id, `count` at most; and whether there
-        may be more.
-        """
-        pieces: list[PageBuilder] = []
+        """Returns up to `count` jobs with ids above `after`, and whether there may be more."""
+        builders: list[PageBuilder] = []
         if (not wanted.states or wanted.states - KEPT_STATES) and not asks_for_ended(wanted):
-            pieces = await self._live_after(wanted, after, count, with_payloads=with_payloads)
+            builders = await self._live_after(wanted, after, count, with_payloads=with_payloads)
         if not wanted.states or wanted.states & KEPT_STATES:
-            # After the look at what lives: what had just ended then is on the shelf now.
+            # After the live jobs were read: those that ended meanwhile are in the ended buffer now.
             await self._core.commits.wait()
-            piece = PageBuilder(count, with_payloads=with_payloads)
-            await fill_from_ended(self._ended, piece, wanted, after)
-            pieces.append(piece)
-        # A job that was put back or ended between the two looks is shown once, as it was seen
-        # first.
-        return page_of(pieces, count)
+            builder = PageBuilder(count, with_payloads=with_payloads)
+            await fill_from_ended(self._ended, builder, wanted, after)
+            builders.append(builder)
+        # A job that was retried or ended between the two reads is shown once, as it was read first.
+        return page_of(builders, count)
 
     async def _live_after(
         self, wanted: JobFilter, after: int, count: int, *, with_payloads: bool
     ) -> list[PageBuilder]:
-        """Of each shard the members of lots, and the single jobs."""
-        pieces: list[PageBuilder] = []
+        """Returns, for each shard, the first members of lots and the first single jobs."""
+        builders: list[PageBuilder] = []
         for shard in shards_of(self._core, wanted):
             in_lots = PageBuilder(count, with_payloads=with_payloads)
             singles = PageBuilder(count, with_payloads=with_payloads)
             await _fill(in_lots, singles, shard, wanted, after, self._core.clock)
-            pieces += (in_lots, singles)
-            # With many queues one shard is a step of its own.
+            builders += (in_lots, singles)
+            # With many queues, one shard takes an iteration of the loop.
             await asyncio.sleep(0)
-        return pieces
+        return builders
 
 
 def _parse_token(token: str) -> int:
@@ -127,7 +123,7 @@ def _parse_token(token: str) -> int:
     return int(token)
 
 
-async def _fill(  # two pieces, and what goes into them
+async def _fill(  # two builders, and what to add to them
     in_lots: PageBuilder,
     singles: PageBuilder,
     shard: Shard,
@@ -135,10 +131,10 @@ async def _fill(  # two pieces, and what goes into them
     after: int,
     clock: Clock,
 ) -> None:
-    """Live jobs above an id, in order: members of lots, and single jobs. Ends where one of the
-    pieces is enough for a page: what lies behind its last job is on a later one.
+    """Adds live jobs above an id, in order: members of lots, and single jobs. Ends when one of the
+    builders has enough for a page: jobs after its last one are on a later page.
     """
-    looked = 0
+    checked = 0
     for items in live_items(shard, wanted, after):
         for item in items:
             last_id = min(in_lots.last_id, singles.last_id)
@@ -147,9 +143,9 @@ async def _fill(  # two pieces, and what goes into them
                     return
                 for indexes in () if in_lots.is_full else member_runs(item, wanted, after):
                     _add_members(in_lots, item, indexes, wanted, clock)
-                    looked += len(indexes)
-                    if looked >= SLICE_JOBS:
-                        looked = 0
+                    checked += len(indexes)
+                    if checked >= SLICE_JOBS:
+                        checked = 0
                         await asyncio.sleep(0)
                     if in_lots.is_full:
                         break
@@ -157,16 +153,16 @@ async def _fill(  # two pieces, and what goes into them
                 return
             elif item.id > after and not singles.is_full and is_wanted(item, wanted):
                 singles.add(live_view(item, clock))
-                looked += 1
+                checked += 1
         await asyncio.sleep(0)
 
 
 def _add_members(
-    piece: PageBuilder, lot: Lot, indexes: range, wanted: JobFilter, clock: Clock
+    builder: PageBuilder, lot: Lot, indexes: range, wanted: JobFilter, clock: Clock
 ) -> None:
     for index in indexes:
         view = in_lot(lot, index, clock)
         if view is not None and (not wanted.states or view.state in wanted.states):
-            piece.add(view)
-            if piece.is_full:
+            builder.add(view)
+            if builder.is_full:
                 return

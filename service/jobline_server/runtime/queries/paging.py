@@ -1,11 +1,10 @@
-"""Pages: of jobs by id, of queues and workers by name; bounded by number and by the bytes that they
-show.
+"""Builds pages: of jobs by id, of queues and workers by name; bounded by number and by bytes.
 
 Live jobs and ended ones come from several sources, each in order of id. A source fills a
 `PageBuilder` until that alone is enough for a page; `page_of` merges them. A page cut short by its
 size holds at least one entry; the next page continues right after it.
 
-This module does not know what is asked for or where it comes from.
+This module does not know filters or sources.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from jobline_server.runtime.views import JobView, QueueView, WorkerView
 
 View = TypeVar("View")
 
-# What a page shows at most: many clients take messages of at most 4 MiB.
+# The most bytes of a page: many clients take messages of at most 4 MiB.
 API_PAGE_BYTES_MAX = 3 << 20
-# Numbers and moments of a job, a queue or a worker, and what stands around its fields.
+# The numbers and times of a job, a queue or a worker, and the framing of its fields.
 FIXED_BYTES = 256
-# The same of a row within it.
+# The same for a row within it.
 ROW_BYTES = 24
 # Above all ids.
 NO_ID = 1 << 64
 
 
 class PageBuilder:
-    """Jobs of one source, by id."""
+    """The jobs of one source, by id."""
 
     __slots__ = ("_bytes_left", "_with_payloads", "found", "room")
 
@@ -42,16 +41,16 @@ class PageBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is enough for a page; its source may have more."""
+        """Returns whether the jobs are enough for a page; the source may have more."""
         return self.room <= 0 or self._bytes_left < 0
 
     @property
     def last_id(self) -> int:
-        """The id behind which nothing is needed any more, once it is full."""
+        """Returns the id after which no more jobs are needed; no limit until the page is full."""
         return self.found[-1][1].id if self.is_full and self.found else NO_ID
 
     def add(self, view: JobView) -> None:
-        """Takes the next job; without its payload, checkpoint and result if those are not shown."""
+        """Adds the next job; clears its payload, checkpoint and result if they are not shown."""
         if not self._with_payloads:
             view.payload = view.worker_checkpoint = view.result = b""
         size = shown_bytes(view)
@@ -60,21 +59,21 @@ class PageBuilder:
         self._bytes_left -= size
 
 
-def page_of(pieces: Iterable[PageBuilder], count: int) -> tuple[list[JobView], bool]:
-    """The first `count` jobs of all pieces, or fewer if they show enough; and whether there may be
-    more. A job that is in two pieces is shown as the first of them has it.
+def page_of(builders: Iterable[PageBuilder], count: int) -> tuple[list[JobView], bool]:
+    """Merges pages: returns the first `count` jobs, or fewer if their size is enough, and whether
+    there may be more. A job in two sources is taken from the first.
     """
-    pieces = list(pieces)
+    builders = list(builders)
     by_id: dict[int, tuple[int, JobView]] = {}
-    for piece in pieces:
-        for size, view in piece.found:
+    for builder in builders:
+        for size, view in builder.found:
             by_id.setdefault(view.id, (size, view))
     page = _fitting(by_id[job_id] for job_id in sorted(by_id)[:count])
-    return page, len(page) < len(by_id) or any(piece.is_full for piece in pieces)
+    return page, len(page) < len(by_id) or any(builder.is_full for builder in builders)
 
 
 async def first_names(batches: Iterable[Iterable[str]], count: int) -> list[str]:
-    """The first `count` names of many, which come in batches: a step each."""
+    """Returns the first `count` names of many; each batch takes an iteration of the loop."""
     first: list[str] = []
     for batch in batches:
         first = sorted([*first, *batch])[:count]
@@ -88,9 +87,9 @@ def page_by_name(
     show: Callable[[str], View | None],
     bytes_of: Callable[[View], int],
 ) -> tuple[list[View], str]:
-    """What the first `count` of these names, in order, stand for, or fewer if they show enough; and
-    the token of the next page, which is the name before that, or "" if there are no more names.
-    What is gone since it was named is left out.
+    """Returns the views of the first `count` names, or fewer if their size is enough, and the token
+    of the next page: the last name of this one, or "" if there are no more. Leaves out names for
+    which `show` returns None.
     """
     page: list[View] = []
     left = API_PAGE_BYTES_MAX
@@ -107,7 +106,7 @@ def page_by_name(
 
 
 def _fitting(sized: Iterable[tuple[int, View]]) -> list[View]:
-    """The first of these, given with their bytes, that a page can show; one at least."""
+    """Returns the first of these (size, view) that fit into a page, at least one."""
     page: list[View] = []
     left = API_PAGE_BYTES_MAX
     for size, view in sized:
@@ -119,30 +118,31 @@ def _fitting(sized: Iterable[tuple[int, View]]) -> list[View]:
 
 
 def queue_bytes(view: QueueView) -> int:
-    """About how many bytes of a message a queue takes."""
+    """Returns about how many bytes a queue takes in a message."""
     size = FIXED_BYTES + ROW_BYTES * len(view.priorities)
     size += sum(map(_text_bytes, (view.name, view.paused_by, view.pause_reason)))
     return size + _texts_bytes(view.settings.non_retryable_error_types)
 
 
 def worker_bytes(view: WorkerView) -> int:
-    """About how many bytes of a message a worker takes."""
+    """Returns about how many bytes a worker takes in a message."""
     worker = view.worker
-    words = (view.session, worker.id, worker.host, worker.version, worker.language)
-    size = FIXED_BYTES + sum(map(_text_bytes, words))
+    texts = (view.session, worker.id, worker.host, worker.version, worker.language)
+    size = FIXED_BYTES + sum(map(_text_bytes, texts))
     size += sum(_texts_bytes(label) for label in worker.labels)
     size += _texts_bytes(queue for queue, _ in view.queues)
-    for one in view.handlers:
-        size += _texts_bytes((one.queue, one.name, one.payload_schema, one.result_schema))
+    for handler in view.handlers:
+        schemas = (handler.payload_schema, handler.result_schema)
+        size += _texts_bytes((handler.queue, handler.name, *schemas))
     return size
 
 
 def shown_bytes(view: JobView) -> int:
-    """About how many bytes of a message a job takes."""
+    """Returns about how many bytes a job takes in a message."""
     options = view.options
-    words = (view.queue, view.job_key, view.worker, view.progress_message)
+    texts = (view.queue, view.job_key, view.worker, view.progress_message)
     size = FIXED_BYTES + len(view.payload) + len(view.worker_checkpoint) + len(view.result)
-    size += sum(map(_text_bytes, (*words, options.name, options.content_type)))
+    size += sum(map(_text_bytes, (*texts, options.name, options.content_type)))
     for name, value in options.headers:
         size += _text_bytes(name) + _text_bytes(value) + 8
     size += _error_bytes(view.error)
@@ -160,7 +160,7 @@ def _error_bytes(error: JobError | None) -> int:
 
 
 def _texts_bytes(texts: Iterable[str]) -> int:
-    """Of texts that stand in a row, or are one."""
+    """Returns the bytes of the texts of a row."""
     return sum(ROW_BYTES + _text_bytes(text) for text in texts)
 
 

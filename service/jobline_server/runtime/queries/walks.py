@@ -1,8 +1,8 @@
-"""Walks over many jobs, in slices, with the loop free between two of them.
+"""Walks over many jobs in slices; the loop is free between two slices.
 
-A live job is read from memory, by the blocks of ids of its queue; an ended one from the finished
-file. How much a slice looks at is bounded, whatever it finds. What is pushed after a walk began is
-not among what it meets, so a walk ends however much comes in.
+Live jobs are read from memory, by the blocks of ids of their queue; ended ones from the ended
+store. The jobs checked per slice are bounded, however few match. A walk skips jobs pushed after it
+began, so it ends however many are pushed.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from jobline_server.runtime.queries.ended_lists import ended_query
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.ended_store import EndedPart, EndedSpan
 
-# A slice of a walk looks at so many live jobs, and hands out so many at most: what is done to them
-# takes some 5 µs each. Looking alone takes a tenth of that.
+# The most live jobs that a slice of a walk checks and returns: to change one takes some 5 µs, to
+# check it a tenth of that.
 SLICE_JOBS = 1_000
 LOOK_IDS = 4_096
-# A part of a lot costs as much as so many jobs more: what is done to a thousand lots of one job
-# each, in queues of their own, takes 20 ms.
+# A part of a lot counts as this many jobs more: to change a thousand lots of one job each, in
+# different queues, takes 20 ms.
 PART_JOBS = 4
-# Members of a lot that are looked at between two looks at how many that are already.
+# The longest run of members of a lot; a slice is measured after each run.
 RUN_JOBS_MAX = 1_000
-# Ended jobs of a page of the finished file, whose rows are read on its thread.
+# Ended jobs in a page of the ended store, which reads the rows on its thread.
 PAGE_JOBS = 20_000
 
 
 def asks_for_ended(wanted: JobFilter) -> bool:
-    """Whether a condition is set that only ended jobs can meet."""
+    """Returns whether a filter has a condition that only ended jobs can meet."""
     return bool(
         wanted.reasons - {EndReason.NONE}
         or wanted.ended_after_ms is not None
@@ -52,12 +52,12 @@ def asks_for_ended(wanted: JobFilter) -> bool:
 
 
 def shards_of(core: Core, wanted: JobFilter) -> list[Shard]:
-    """The shards that may have what a filter asks for."""
+    """Returns the shards that may have jobs of a filter."""
     return [core.shard_of_queue(wanted.queue)] if wanted.queue else list(core.shards)
 
 
 def live_items(shard: Shard, wanted: JobFilter, after: int) -> Iterator[list[Item]]:
-    """Single jobs and lots that may hold jobs above `after` that a filter lets through, by id, in
+    """Yields single jobs and lots that may have jobs above `after` that pass a filter, by id, in
     slices.
     """
     queue = shard.queues.get(wanted.queue) if wanted.queue else None
@@ -72,11 +72,11 @@ def live_items(shard: Shard, wanted: JobFilter, after: int) -> Iterator[list[Ite
 
 
 def member_runs(lot: Lot, wanted: JobFilter, after: int) -> Iterator[range]:
-    """Indexes of a lot's members above `after` that may be wanted: what was handed out stands
-    before the cursor, what waits behind. The lot may change between two of them.
+    """Yields indexes of a lot's members above `after` that may pass a filter: members before the
+    cursor were handed out, the others wait. The lot may change between two runs.
     """
     if wanted.error_type or wanted.error_contains:
-        # Who has failed is no member of a lot any more.
+        # A job that has failed is no member of a lot any more.
         return
     waiting = lot.state
     start, stop = max(after + 1 - lot.first_id, 0), len(lot.payloads)
@@ -89,7 +89,7 @@ def member_runs(lot: Lot, wanted: JobFilter, after: int) -> Iterator[range]:
 
 
 def is_wanted(job: Job, wanted: JobFilter) -> bool:
-    """Whether a single job, whose options are wanted, meets the other conditions."""
+    """Returns whether a single job, whose options match, meets the other conditions."""
     if wanted.states and job.state not in wanted.states:
         return False
     if not wanted.error_type and not wanted.error_contains:
@@ -101,13 +101,13 @@ def is_wanted(job: Job, wanted: JobFilter) -> bool:
 
 
 async def live_slices(shard: Shard, wanted: JobFilter) -> AsyncIterator[Mapping[int, JobState]]:
-    """Live jobs that a filter lets through, with their states, at most `SLICE_JOBS` at a time. What
-    became of them meanwhile is for the caller to look at.
+    """Yields live jobs that pass a filter, with their states, about `SLICE_JOBS` at a time. They
+    may change before the caller uses them.
     """
     if asks_for_ended(wanted):
         return
     found: dict[int, JobState] = {}
-    looked = 0
+    checked = 0
     for items in live_items(shard, wanted, 0):
         for item in items:
             for ids in _parts(item, wanted):
@@ -115,10 +115,10 @@ async def live_slices(shard: Shard, wanted: JobFilter) -> AsyncIterator[Mapping[
                     state = shard.state_of(job_id)
                     if state is not None and (not wanted.states or state in wanted.states):
                         found[job_id] = state
-                looked += len(ids) + (0 if isinstance(item, Job) else PART_JOBS)
-                if looked >= SLICE_JOBS:
+                checked += len(ids) + (0 if isinstance(item, Job) else PART_JOBS)
+                if checked >= SLICE_JOBS:
                     yield found
-                    found, looked = {}, 0
+                    found, checked = {}, 0
                     await asyncio.sleep(0)
         await asyncio.sleep(0)
     yield found
@@ -135,15 +135,15 @@ def _parts(item: Item, wanted: JobFilter) -> Iterator[range]:
 
 
 class EndedWalk:
-    """Ended jobs that a filter lets through, a page at a time: as `next_spans`, or with all that is
-    kept of them as `next_looks`. Whoever changes them holds `EndedJobs.changing` around that and
-    the commit of the change.
+    """Walks over ended jobs that pass a filter, a page at a time: `next_spans` returns their ids,
+    `next_looks` also their records. A caller that changes them must hold `EndedJobs.changing` until
+    the change is committed.
     """
 
     def __init__(self, core: Core, ended: EndedJobs, wanted: JobFilter) -> None:
         self._ended = ended
         self._wanted = wanted
-        # Conditions on what only a job's record says.
+        # Conditions on fields that only a job's record has.
         self._by_record = bool(
             wanted.headers
             or wanted.pushed_after_ms is not None
@@ -155,44 +155,48 @@ class EndedWalk:
 
     @property
     def is_over(self) -> bool:
-        """Whether there are no more pages."""
+        """Returns whether there are no more pages."""
         return self._after is None
 
     async def next_spans(self) -> list[EndedSpan]:
-        """What the next page holds, perhaps nothing."""
+        """Returns the next page as spans of ids, which may be empty."""
         if not self._by_record:
             return [
                 EndedSpan(part.row.queue, part.row.state, part.first_id, part.count)
                 for part in await self._next_parts()
             ]
         return [
-            EndedSpan(one.record.queue, one.state, job_id, 1)
-            async for look in self.next_looks()
-            for job_id, one in look.kept.items()
+            EndedSpan(kept.record.queue, kept.state, job_id, 1)
+            async for found in self.next_looks()
+            for job_id, kept in found.kept.items()
         ]
 
     async def next_looks(self) -> AsyncIterator[LookupResult]:
-        """The same, a bounded number of jobs of one shard at a time. What was read for the page is
-        not read again for each of its jobs.
+        """Yields the next page with the records of its jobs, up to `LOOKUP_JOBS` jobs of one shard
+        at a time. The records are those read for the page.
         """
         kept: dict[int, Kept] = {}
-        shard = looked = 0
-        for ids, part in _pieces(await self._next_parts()):
-            looked += len(ids)
-            if looked > LOOKUP_JOBS or shard_of(part.first_id) != shard:
+        shard = checked = 0
+        for ids, part in _cut_parts(await self._next_parts()):
+            checked += len(ids)
+            if checked > LOOKUP_JOBS or shard_of(part.first_id) != shard:
                 if kept:
                     yield LookupResult(list(kept), kept, frozenset())
                 await asyncio.sleep(0)
-                kept, shard, looked = {}, shard_of(part.first_id), len(ids)
+                kept, shard, checked = {}, shard_of(part.first_id), len(ids)
             found = kept_of_part(part, ids)
             if self._by_record:
-                found = {i: one for i, one in found.items() if matches(view_of(one), self._wanted)}
+                found = {
+                    job_id: job
+                    for job_id, job in found.items()
+                    if matches(view_of(job), self._wanted)
+                }
             kept.update(found)
         if kept:
             yield LookupResult(list(kept), kept, frozenset())
 
     async def _next_parts(self) -> list[EndedPart]:
-        """Damaged jobs are left out, and said in the log."""
+        """Returns the next page of parts. Leaves out damaged jobs, and logs them."""
         if self._after is None:
             return []
         await self._ended.write()
@@ -205,8 +209,8 @@ class EndedWalk:
         return [part for part in page.parts if part.first_id < ends[shard_of(part.first_id)]]
 
 
-def _pieces(parts: Iterable[EndedPart]) -> Iterator[tuple[range, EndedPart]]:
-    """Parts, in pieces of at most `LOOKUP_JOBS` ids."""
+def _cut_parts(parts: Iterable[EndedPart]) -> Iterator[tuple[range, EndedPart]]:
+    """Yields (ids, part), cutting parts of more than `LOOKUP_JOBS` ids."""
     for part in parts:
         end_id = part.first_id + part.count
         for first_id in range(part.first_id, end_id, LOOKUP_JOBS):
