@@ -137,7 +137,7 @@ class Reader:
         return Answer(parts, self.token())
 
     def _take(self, batch: Batch, runs: Sequence[EventRun], parts: list[Part], room: int) -> int:
-        """Adds events of a batch that pass the filter, as far as they fit; returns the room left."""
+        """Adds the accepted events of a batch while there is room; returns the room left."""
         position = self._position
         sent = max(self._sent, position.sent_of(batch.shard, written=batch.written))
         self._sent = at = 0
