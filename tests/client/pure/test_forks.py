@@ -38,6 +38,21 @@ def test_a_child_draws_no_request_id_of_its_parent(monkeypatch):
     assert len(set(drawn)) == len(drawn)
 
 
+@pytest.mark.parametrize("part", ["jobs", "queues", "dead", "admin"])
+def test_a_child_makes_its_own_stubs_for_operators(monkeypatch, part):
+    """A stub belongs to a channel, and the parent's channel is not for the child."""
+    with Client("localhost:1") as client:
+        operators = getattr(client, part)
+        of_parent = operators._stub
+        assert operators._stub is of_parent
+        with monkeypatch.context() as in_child:
+            parent = os.getpid()
+            in_child.setattr(os, "getpid", lambda: parent + 1)
+            assert operators._stub is not of_parent
+            client.channel.close()
+        assert operators._stub is of_parent
+
+
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Worker])
 def test_what_is_connected_is_not_sent_to_another_process(kind: Any):
     """`multiprocessing` without a fork would say that a lock cannot be pickled."""
