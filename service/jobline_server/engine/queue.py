@@ -110,42 +110,58 @@ class Queue:
         """Makes an item ready at the tail of its lane."""
         lane = self.lane_of(item)
         lane.put(item, jobs)
-        self.count_ready({lane: jobs})
+        self.count_lane(lane, jobs)
 
     def put_back(self, jobs: Sequence[LaneItem]) -> None:
         """Makes jobs that were handed out ready again, each where it stood in its lane."""
         by_lane: dict[Lane, list[LaneItem]] = {}
         for job in jobs:
             by_lane.setdefault(self.lane_of(job), []).append(job)
+        before = {lane: lane.ready for lane in by_lane}
         for lane, of_lane in by_lane.items():
             lane.put_back(sorted(of_lane, key=place_of))
-            if lane.ready > len(of_lane) and not lane.opens_ms:
+            if before[lane] and not lane.opens_ms:
                 self._ranks[lane.priority].note_head(lane)
-        self.count_ready({lane: len(of_lane) for lane, of_lane in by_lane.items()})
+        self.count_ready(before)
 
     def leave(self, item: LaneItem, jobs: int) -> None:
         """Jobs of an item are not ready any more."""
         lane = self.lane_of(item)
         lane.leave(jobs)
-        self.count_ready({lane: -jobs})
+        self.count_lane(lane, -jobs)
 
-    def count_ready(self, jobs_by_lane: Mapping[Lane, int]) -> None:
-        """Counts jobs that are ready now, or not any more where the number is below zero; their
-        lanes have counted them. Consumers find a lane from its first job on, until it has nothing
+    def count_ready(self, before: Mapping[Lane, int]) -> None:
+        """Counts jobs that became ready, or are not any more, as lanes have counted them: `before`
+        is what each of them had. Consumers find a lane from its first job on, until it has nothing
         ready any more, whatever still lies in it.
         """
-        self.counts[_READY] += self.ready.add(jobs_by_lane)
-        for lane, jobs in jobs_by_lane.items():
-            if lane.ready == jobs:
-                if not lane.opens_ms:
-                    self._join_rank(lane)
-            elif not lane.ready:
-                self._forget(lane)
+        if len(before) == 1:
+            [(lane, had)] = before.items()
+            self.count_lane(lane, lane.ready - had)
+            return
+        self.counts[_READY] += self.ready.add_all(before)
+        for lane, had in before.items():
+            if not had or not lane.ready:
+                self._join_or_forget(lane)
 
-    def _forget(self, lane: Lane) -> None:
-        """Forgets a lane without ready jobs; while its gate is closed, only what lies in it."""
+    def count_lane(self, lane: Lane, jobs: int) -> None:
+        """Does the same for one lane, where so many jobs became ready."""
+        if not jobs:
+            return
+        self.counts[_READY] += jobs
+        self.ready.add(lane, jobs)
+        if lane.ready == jobs or not lane.ready:
+            self._join_or_forget(lane)
+
+    def _join_or_forget(self, lane: Lane) -> None:
+        """Has consumers find a lane that was empty, or forgets one that is; while its gate is
+        closed, only what lies in it.
+        """
         if lane.opens_ms:
-            lane.clear()
+            if not lane.ready:
+                lane.clear()
+        elif lane.ready:
+            self._join_rank(lane)
         else:
             del self._lanes[lane.key]
             self._leave_rank(lane)

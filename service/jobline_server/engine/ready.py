@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from jobline_server.engine.lane import Lane
+
+Key = TypeVar("Key", str, int)
 
 
 class ReadyCounts:
@@ -19,32 +22,30 @@ class ReadyCounts:
         # Negated, in order.
         self._priorities: list[int] = []
 
-    def add(self, jobs_by_lane: Mapping[Lane, int]) -> int:
-        """Counts jobs of lanes in, or out where they are below zero; returns how many that are."""
-        by_name, by_priority = (
-            self._by_name,
-            dict.fromkeys([lane.priority for lane in jobs_by_lane], 0),
-        )
-        for lane, jobs in jobs_by_lane.items():
-            name = lane.name
-            left = by_name.get(name, 0) + jobs
-            if left:
-                by_name[name] = left
-            else:
-                del by_name[name]
-            by_priority[lane.priority] += jobs
+    def add(self, lane: Lane, jobs: int) -> None:
+        """Counts jobs of a lane in, or out if `jobs` is below zero."""
+        _add(self._by_name, lane.name, jobs)
+        self._add_to_priority(lane.priority, jobs)
+
+    def add_all(self, before: Mapping[Lane, int]) -> int:
+        """Counts what lanes have in place of what they had before; returns the difference."""
+        by_name = self._by_name
+        by_priority: dict[int, int] = {}
+        for lane, had in before.items():
+            jobs = lane.ready - had
+            _add(by_name, lane.name, jobs)
+            by_priority[lane.priority] = by_priority.get(lane.priority, 0) + jobs
         for priority, jobs in by_priority.items():
             self._add_to_priority(priority, jobs)
         return sum(by_priority.values())
 
     def _add_to_priority(self, priority: int, jobs: int) -> None:
-        left = self._by_priority.get(priority, 0) + jobs
+        if not jobs:
+            return
+        left = _add(self._by_priority, priority, jobs)
         if left == jobs:
             insort(self._priorities, -priority)
-        if left:
-            self._by_priority[priority] = left
-        else:
-            del self._by_priority[priority]
+        elif not left:
             del self._priorities[bisect_left(self._priorities, -priority)]
 
     def priorities(self) -> Iterator[tuple[int, int]]:
@@ -62,3 +63,13 @@ class ReadyCounts:
     def names(self) -> Iterator[tuple[str, int]]:
         """Yields each name with its jobs."""
         yield from self._by_name.items()
+
+
+def _add(counts: dict[Key, int], key: Key, jobs: int) -> int:
+    """Adds to a count that is there while it is not 0; returns what it is now."""
+    left = counts.get(key, 0) + jobs
+    if left:
+        counts[key] = left
+    else:
+        counts.pop(key, None)
+    return left

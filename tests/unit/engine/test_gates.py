@@ -193,7 +193,7 @@ class Model:
             lane.items.popleft()
             lane.ready -= 1
             job.state = JobState.ACTIVE
-            self.queue.count_ready({lane: -1})
+            self.queue.count_lane(lane, -1)
             self.jobs.remove(job)
             self.out.append(job)
 

@@ -51,7 +51,7 @@ class Lanes:
             lane.items.popleft()
             lane.ready -= 1
             job.state = JobState.ACTIVE
-            self.queue.count_ready({lane: -1})
+            self.queue.count_lane(lane, -1)
             self.ready.remove(job)
             self.leased.append(job)
 

@@ -26,7 +26,8 @@ from jobline_server.engine.entries import (
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Lane, lane_key
-from jobline_server.engine.lot import RunLease
+from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live
 from jobline_server.engine.values import (
@@ -79,9 +80,9 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
         raise IllegalMove(f"lot of {first_id} is not live")
     queue = lot.queue
     live(lot.state, _LEASED, first_id)
-    lane = queue.find_lane(lane_key(lot))
+    lane = _lane_of(queue, lot)
     index = first_id - lot.first_id
-    if lane is None or lane.head() is not lot or lot.cursor != index:
+    if lane.head() is not lot or lot.cursor != index:
         raise IllegalMove(f"job {first_id} is not at the head of its lane")
     lease = RunLease(
         lot,
@@ -98,10 +99,18 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     if lot.cursor >= len(lot.payloads):
         lane.items.popleft()
     lane.ready -= count
-    queue.count_ready({lane: -count})
+    queue.count_lane(lane, -count)
     count_active(shard, queue, count)
     holder.add(lease, run_key(lease), count, lot.payloads.bytes_of(index, count))
     mark_lot(shard, lot)
+
+
+def _lane_of(queue: Queue, item: Job | Lot) -> Lane:
+    """Returns the lane of an item that is to go out of it."""
+    lane = queue.find_lane(lane_key(item))
+    if lane is None:
+        raise IllegalMove(f"queue {queue.name} has nothing ready in lane {lane_key(item)}")
+    return lane
 
 
 def _lease_jobs(
@@ -113,14 +122,15 @@ def _lease_jobs(
     queue, at_ms = jobs[0].queue, fact.at_ms
     leases = holder.leases
     active = live(_READY, _LEASED, jobs[0].id)
-    taken: dict[Lane, int] = {}
+    before: dict[Lane, int] = {}
     options: JobOptions | None = None
     sizes = [len(job.payload) for job in jobs]
     has_large = max(sizes) > SMALL_BYTES
     for job, delivery in zip(jobs, fact.deliveries[at:], strict=False):
         if job.options is not options or has_large:
             options = job.options
-            lane = queue.lane_of(job)
+            lane = _lane_of(queue, job)
+            before.setdefault(lane, lane.ready)
             items = lane.items
             lease_ms = fact.lease_ms or effective.lease_ms(options, queue.settings)
             deadline_ms = shard.clocks.mono_ms + lease_ms
@@ -128,13 +138,11 @@ def _lease_jobs(
         if not items or items[0] is not job:
             lane.head()
             items = lane.items
-        if job.state is not _READY:
+        if job.state is not _READY or not items or items[0] is not job:
             live(job.state, _LEASED, job.id)
-        if not items or items[0] is not job:
             raise IllegalMove(f"job {job.id} is not at the head of its lane")
         items.popleft()
         lane.ready -= 1
-        taken[lane] = taken.get(lane, 0) - 1
         job.state = active
         job.delivery = delivery
         job.lease_ms = lease_ms
@@ -142,7 +150,7 @@ def _lease_jobs(
         job.deadline_ms = deadline_ms
         job.holder = holder
         leases[job.id] = job
-    queue.count_ready(taken)
+    queue.count_ready(before)
     count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)

@@ -114,18 +114,19 @@ def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -
     has_large = max([len(job.payload) for job in jobs], default=0) > SMALL_BYTES
     # Few options are many jobs', in any order.
     lanes: dict[int, Lane] = {}
-    added: dict[Lane, int] = {}
+    before: dict[Lane, int] = {}
     for job in jobs:
         lane = lanes.get(id(job.options))
         if lane is None or has_large:
             lane = lanes[id(job.options)] = queue.lane_of(job)
+            before.setdefault(lane, lane.ready)
         order += 1
         job.order = order
         job.offset = offset
-        lane.put(job, 1)
-        added[lane] = added.get(lane, 0) + 1
+        (lane.unswept or lane.items).append(job)
+        lane.ready += 1
     shard.next_order = order
-    queue.count_ready(added)
+    queue.count_ready(before)
     shard.wake(queue)
 
 
