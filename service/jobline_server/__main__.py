@@ -12,7 +12,7 @@ from jobline_server.config import ConfigurationError, Settings, load_settings
 
 USAGE = "python -m jobline_server [-h] [--config PATH] [--SETTING VALUE] …"
 DESCRIPTION = (
-    "Run a server until it is told to stop. Flags win over the environment (JOBLINE_…), the "
+    "Run a server until it is stopped. Flags win over the environment (JOBLINE_…), the "
     "environment over the file, the file over the defaults."
 )
 

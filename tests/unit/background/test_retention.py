@@ -13,7 +13,7 @@ from jobline_server.engine.limits import DAY_MS, HOUR_MS, MINUTE_MS
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.ended import retention as ended_retention
 from tests.unit.background.conftest import Keeping
-from tests.unit.runtime.watching import now_of, told_since
+from tests.unit.runtime.watching import now_of, seen_since
 
 COMPLETED, CANCELLED, STALE = JobState.COMPLETED, JobState.CANCELLED, JobState.STALE
 
@@ -284,8 +284,8 @@ async def test_evicted_dead_letters_are_told_counted_and_logged(
     begun = await now_of(keeping.runtime)
     dead = await keeping.die(3)
     assert await keeping.after(0) == {"evicted": 2}
-    told = [event for event, _ in await told_since(keeping.runtime, begun)]
-    evicted = [job_id for kind, job_id in told if kind == "DEAD_EVICTED"]
+    seen = [event for event, _ in await seen_since(keeping.runtime, begun)]
+    evicted = [job_id for kind, job_id in seen if kind == "DEAD_EVICTED"]
     assert evicted == dead[:2]
     assert keeping.runtime.evictions.count == 2
     (line,) = [line for line in caplog.records if "dead letters evicted" in line.getMessage()]

@@ -1,4 +1,4 @@
-"""What watchers see of a turn."""
+"""The events of a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobline_server.runtime.watch.events import event_runs
 
 
 def happened(runtime: Runtime) -> list[tuple[int, int]]:
-    """(kind, id) of every event since the last time."""
+    """Returns (kind, id) of every event since the last call."""
     shard = runtime.core.shards[0]
     shard.take_entries()
     return [

@@ -49,7 +49,7 @@ async def ahead(runtime: Runtime, job_id: int) -> Obstacle | None:
 async def test_jobs_of_every_lane_that_its_workers_take_from_go_before_it(
     runtime: Runtime, workers: list[tuple[str, ...]], count: int
 ) -> None:
-    """Trial B11: by priority, and of one priority what was ready first."""
+    """Trial B11: by priority, then by the time of becoming ready."""
     await push(runtime, "other", 3)
     await push(runtime, "mine", 5, priority=9)
     await push(runtime, "third", 7)
@@ -66,7 +66,7 @@ async def test_jobs_of_every_lane_that_its_workers_take_from_go_before_it(
 async def test_no_more_is_looked_at_than_a_question_may_cost(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial B11: then it is a lower bound, and says so."""
+    """Trial B11: then the count is a lower bound, and the message has "at least"."""
     monkeypatch.setattr(explain, "WALK_MAX", 4)
     for _ in range(8):
         await push(runtime, "mine", 2)

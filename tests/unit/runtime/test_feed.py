@@ -23,7 +23,7 @@ from jobline_server.runtime.watch import feed, kept_batches
 from jobline_server.runtime.watch.feed_reader import EVENTS_TOGETHER, RUNS_AT_ONCE, Room
 from jobline_server.runtime.watch.watch_filter import WatchFilter
 from tests.unit.runtime.test_commits import a_pull
-from tests.unit.runtime.watching import EVERYTHING, now_of, told_in, told_since
+from tests.unit.runtime.watching import EVERYTHING, events_in, now_of, seen_since
 
 PUSHED = WatchFilter(kinds=frozenset({int(EventKind.EVENT_KIND_PUSHED)}))
 
@@ -32,13 +32,13 @@ async def push(
     runtime: Runtime,
     jobs: int,
     *,
-    turns: int = 1,
+    commits: int = 1,
     queue: str = "mail",
     level: AckLevel = AckLevel.BUFFERED,
 ) -> int:
-    """Jobs in each of some turns; returns the first id."""
+    """Pushes jobs in each of some commits; returns the first id."""
     ids = []
-    for _ in range(turns):
+    for _ in range(commits):
         command = Push(queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=level)
         ids.append((await runtime.pushes.push(command)).first_id)
         await runtime.core.commits.commit_once()
@@ -46,7 +46,7 @@ async def push(
 
 
 async def push_one(runtime: Runtime, payload: bytes, *, alone: bool) -> None:
-    """A job in a lot of its own, or with something of its own."""
+    """Pushes a job as a lot, or as a single job."""
     command = Push("mail", DEFAULT_OPTIONS, level=AckLevel.BUFFERED)
     if alone:
         command.rows = JobColumns([payload], [DEFAULT_OPTIONS])
@@ -73,7 +73,7 @@ async def work(runtime: Runtime) -> None:
 async def test_each_event_is_told_once_whichever_token_a_watch_resumes_from(
     runtime: Runtime,
 ) -> None:
-    """Trial A7: a token names exactly what was told, be it half a run of events, and be it of jobs
+    """Trial A7: a token is the exact position, also within a run of events, and also among jobs
     that are never written.
     """
     begun = await now_of(runtime)
@@ -82,23 +82,23 @@ async def test_each_event_is_told_once_whichever_token_a_watch_resumes_from(
     await work(runtime)
     await push(runtime, 1, level=AckLevel.MEMORY)
     await push(runtime, 2)
-    told = await told_since(runtime, begun)
-    kinds = [kind for (kind, _), _ in told]
+    seen = await seen_since(runtime, begun)
+    kinds = [kind for (kind, _), _ in seen]
     assert kinds.count("PUSHED") == 8
     assert kinds.count("LEASED") == kinds.count("COMPLETED") == 5
-    for index, (_, token) in enumerate(told):
-        rest = [event for event, _ in await told_since(runtime, token)]
-        assert rest == [event for event, _ in told[index + 1 :]]
+    for index, (_, token) in enumerate(seen):
+        rest = [event for event, _ in await seen_since(runtime, token)]
+        assert rest == [event for event, _ in seen[index + 1 :]]
 
 
 async def test_a_watch_in_rows_is_told_the_same_as_one_in_runs(runtime: Runtime) -> None:
-    """And where it resumes does not depend on which of both it was."""
+    """The position to resume from is the same for both."""
     begun = await now_of(runtime)
     await push(runtime, EVENTS_TOGETHER + 3)
-    told = await told_since(runtime, begun)
-    assert len(told) == EVENTS_TOGETHER + 4
-    assert [event for event, _ in await told_since(runtime, begun, room=Room.EVENTS)] == [
-        event for event, _ in told
+    seen = await seen_since(runtime, begun)
+    assert len(seen) == EVENTS_TOGETHER + 4
+    assert [event for event, _ in await seen_since(runtime, begun, room=Room.EVENTS)] == [
+        event for event, _ in seen
     ]
 
 
@@ -107,8 +107,8 @@ async def test_jobs_in_memory_are_told_from_their_push_on(runtime: Runtime) -> N
     begun = await now_of(runtime)
     first_id = await push(runtime, 1, level=AckLevel.MEMORY)
     await work(runtime)
-    told = [event for event, _ in await told_since(runtime, begun)]
-    job = [(kind, job_id) for kind, job_id in told if job_id == first_id]
+    seen = [event for event, _ in await seen_since(runtime, begun)]
+    job = [(kind, job_id) for kind, job_id in seen if job_id == first_id]
     assert job == [("PUSHED", first_id), ("LEASED", first_id), ("COMPLETED", first_id)]
 
 
@@ -128,8 +128,8 @@ async def test_events_say_the_state_before(runtime: Runtime) -> None:
 async def test_heartbeats_come_whatever_else_happens(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial B1: timers that look and find nothing are no news, and what happens to others does not
-    keep a watcher from being told that its call is alive.
+    """Trial B1: timers that find nothing to do make no event, and events of other jobs do not
+    keep a watcher from its heartbeats.
     """
     monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.02)
     async with aclosing(
@@ -153,18 +153,18 @@ async def test_a_quiet_watchers_token_moves_on_with_heartbeats(
     async with aclosing(runtime.feed.watch(quiet, "", room=Room.RUNS)) as watch:
         begun = (await anext(watch)).token
         for _ in range(3):
-            await push(runtime, 1, turns=4)
+            await push(runtime, 1, commits=4)
             token = (await anext(watch)).token
     with pytest.raises(Refused):
-        await told_since(runtime, begun)
-    assert await told_since(runtime, token, quiet) == []
+        await seen_since(runtime, begun)
+    assert await seen_since(runtime, token, quiet) == []
     first_id = await push(runtime, 1, queue="quiet")
-    told = [event for event, _ in await told_since(runtime, token, quiet)]
-    assert told == [("QUEUE_CREATED", 0), ("PUSHED", first_id)]
+    seen = [event for event, _ in await seen_since(runtime, token, quiet)]
+    assert seen == [("QUEUE_CREATED", 0), ("PUSHED", first_id)]
 
 
 async def test_events_of_a_turn_are_made_once_for_all_watchers(runtime: Runtime) -> None:
-    """Trial C3: ten thousand jobs pushed together are one run, and everybody is shown the same."""
+    """Trial C3: ten thousand jobs pushed together are one run, and all watchers get the same."""
     begun = await now_of(runtime)
     await push(runtime, 10_000)
     seen = []
@@ -178,21 +178,21 @@ async def test_events_of_a_turn_are_made_once_for_all_watchers(runtime: Runtime)
 
 
 async def test_a_large_turn_comes_in_answers_that_clients_take(runtime: Runtime) -> None:
-    """Each with a token that goes on within the turn."""
+    """Each has a token that resumes within the batch."""
     lengths: list[int] = []
     async with aclosing(runtime.feed.watch(PUSHED, "", room=Room.EVENTS)) as watch:
         await anext(watch)
         await push(runtime, 2 * Room.EVENTS)
         while sum(lengths) < 2 * Room.EVENTS:
             answer = await anext(watch)
-            lengths.append(len(told_in(answer)))
+            lengths.append(len(events_in(answer)))
     assert lengths == [Room.EVENTS] * 2
 
 
 async def test_the_loop_goes_on_while_a_watcher_finds_nothing(runtime: Runtime) -> None:
-    """However many turns there are."""
+    """However many batches there are."""
     begun = await now_of(runtime)
-    await push(runtime, 1, turns=RUNS_AT_ONCE // 2 + 10)
+    await push(runtime, 1, commits=RUNS_AT_ONCE // 2 + 10)
     last = await push(runtime, 1)
     async with aclosing(
         runtime.feed.watch(WatchFilter(job_id=last), begun, room=Room.EVENTS)
@@ -204,18 +204,18 @@ async def test_the_loop_goes_on_while_a_watcher_finds_nothing(runtime: Runtime) 
             await asyncio.sleep(0)
             rounds += 1
         answer = await found
-    assert [event for event, _ in told_in(answer)] == [("PUSHED", last)]
+    assert [event for event, _ in events_in(answer)] == [("PUSHED", last)]
     assert rounds >= 2
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["lots", "single jobs"])
 async def test_events_are_kept_without_their_jobs(runtime: Runtime, alone: bool) -> None:
-    """Trial C3: payloads, facts and jobs go as if nobody watched; the collector looks at no id."""
+    """Trial C3: payloads, facts and jobs are freed as without watchers; ids are packed."""
     payload = b"x" * 30_000
     begun = await now_of(runtime)
     await push_one(runtime, payload, alone=alone)
     await work(runtime)
-    assert [kind for (kind, _), _ in await told_since(runtime, begun)][-3:] == [
+    assert [kind for (kind, _), _ in await seen_since(runtime, begun)][-3:] == [
         "PUSHED",
         "LEASED",
         "COMPLETED",
@@ -230,8 +230,8 @@ async def test_events_are_kept_without_their_jobs(runtime: Runtime, alone: bool)
         assert not isinstance(one, Fact | Job | Lot)
         assert one != payload
         reached += gc.get_referents(one)
-    for turn in runtime.feed._batches:
-        assert not any(isinstance(run.starts, list) for run in turn.runs)
+    for batch in runtime.feed._batches:
+        assert not any(isinstance(run.starts, list) for run in batch.runs)
 
 
 async def test_events_are_kept_no_longer_than_their_bytes_allow(
@@ -239,10 +239,10 @@ async def test_events_are_kept_no_longer_than_their_bytes_allow(
 ) -> None:
     """Texts of errors may be long, and runs of ids many."""
     begun = await now_of(runtime)
-    await push(runtime, 1, turns=20)
-    assert len(await told_since(runtime, begun)) == 1 + 20
+    await push(runtime, 1, commits=20)
+    assert len(await seen_since(runtime, begun)) == 1 + 20
     monkeypatch.setattr(kept_batches, "BYTES_KEPT_MAX", 20 * kept_batches.RUN_BYTES)
-    await push(runtime, 1, turns=2)
+    await push(runtime, 1, commits=2)
     with pytest.raises(Refused) as refused:
         await anext(runtime.feed.watch(EVERYTHING, begun, room=Room.RUNS))
     assert refused.value.kind is RefusalKind.OFFSET_GONE
@@ -251,26 +251,26 @@ async def test_events_are_kept_no_longer_than_their_bytes_allow(
 async def test_what_nobody_watches_is_not_kept(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial C3: events cost nothing where nobody has watched for an hour, or ever; who comes later
-    is told that they are gone, and never that there were none.
+    """Trial C3: events cost nothing after an hour without watchers, or before the first; a later
+    watcher is refused as for dropped events, and never gets an empty answer.
     """
     time = Clockwork()
     monkeypatch.setattr(runtime.feed, "_time", time)
-    await push(runtime, 1, turns=3)
+    await push(runtime, 1, commits=3)
     assert (runtime.feed.end, len(runtime.feed._batches)) == (3, 0)
     begun = await now_of(runtime)
-    await push(runtime, 1, turns=300)
+    await push(runtime, 1, commits=300)
     assert len(runtime.feed._batches) == 300
     time.now += feed.KEPT_SECONDS
-    assert len(await told_since(runtime, begun)) == 300
+    assert len(await seen_since(runtime, begun)) == 300
 
     time.now += feed.KEPT_SECONDS - 1
     late = await now_of(runtime)
     await push(runtime, 1)
-    assert len(await told_since(runtime, late)) == 1
+    assert len(await seen_since(runtime, late)) == 1
 
     time.now += feed.KEPT_SECONDS
-    await push(runtime, 1, turns=10)
+    await push(runtime, 1, commits=10)
     assert not runtime.feed._batches
     for token in (begun, late):
         with pytest.raises(Refused) as refused:
@@ -278,11 +278,11 @@ async def test_what_nobody_watches_is_not_kept(
         assert refused.value.kind is RefusalKind.OFFSET_GONE
     quiet = await now_of(runtime)
     time.now += 9 * feed.KEPT_SECONDS
-    assert await told_since(runtime, quiet) == []
+    assert await seen_since(runtime, quiet) == []
 
 
 class Clockwork:
-    """Seconds that pass when they are told to."""
+    """A clock in seconds that a test moves."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -292,7 +292,7 @@ class Clockwork:
 
 
 async def test_how_many_may_watch_is_not_for_the_feed_to_say(runtime: Runtime) -> None:
-    """The server's setting max_watchers does."""
+    """The server's setting max_watchers bounds them."""
     watches = [runtime.feed.watch(EVERYTHING, "", room=Room.RUNS) for _ in range(1_100)]
     assert len([await anext(watch) for watch in watches]) == 1_100
     for watch in watches:

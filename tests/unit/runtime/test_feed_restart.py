@@ -14,51 +14,51 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
 from tests.unit.runtime.test_feed import push, work
-from tests.unit.runtime.watching import Told, now_of, told_since
+from tests.unit.runtime.watching import Seen, now_of, seen_since
 
 
-async def a_busy_life(runtime: Runtime) -> list[tuple[Told, str]]:
-    """Lots that are pushed, leased and acked, and jobs in memory among them."""
+async def a_busy_life(runtime: Runtime) -> list[tuple[Seen, str]]:
+    """Pushes, leases and acks lots, with jobs in memory among them; returns the events."""
     begun = await now_of(runtime)
     await push(runtime, 3)
     await push(runtime, 2, level=AckLevel.MEMORY)
     await work(runtime)
     await push(runtime, 2)
-    return [(("BEGUN", 0), begun), *await told_since(runtime, begun)]
+    return [(("BEGUN", 0), begun), *await seen_since(runtime, begun)]
 
 
-def written(told: list[tuple[Told, str]]) -> list[Told]:
-    """What a journal tells of: jobs in memory go with the process."""
+def written(seen: list[tuple[Seen, str]]) -> list[Seen]:
+    """Returns the events of written jobs: jobs in memory are lost with the process."""
     in_memory = {5, 6}
-    return [event for event, _ in told if event[1] not in in_memory]
+    return [event for event, _ in seen if event[1] not in in_memory]
 
 
 async def test_after_a_crash_a_watch_goes_on_from_what_the_journal_holds(tmp_path: Path) -> None:
-    """Trial A7, B2: once and in order, whichever token it resumes from."""
+    """Trial A7, B2: once and in order, from any token."""
     async with opened(tmp_path, ManualClock()) as runtime:
-        told = await a_busy_life(runtime)
+        seen = await a_busy_life(runtime)
     async with opened(tmp_path, ManualClock()) as runtime:
         first_id = await push(runtime, 1)
-        for index, (_, token) in enumerate(told):
-            rest = [event for event, _ in await told_since(runtime, token)]
-            assert rest == [*written(told[index + 1 :]), ("PUSHED", first_id)]
+        for index, (_, token) in enumerate(seen):
+            rest = [event for event, _ in await seen_since(runtime, token)]
+            assert rest == [*written(seen[index + 1 :]), ("PUSHED", first_id)]
 
 
 async def test_what_a_checkpoint_folded_before_a_crash_is_gone(tmp_path: Path) -> None:
-    """A watcher that missed some of it is told so; one that missed nothing goes on."""
+    """A watcher that missed events is refused; one that missed nothing goes on."""
     async with opened(tmp_path, ManualClock()) as runtime:
-        told = await a_busy_life(runtime)
+        seen = await a_busy_life(runtime)
         await runtime.checkpoints.take_due(everything=True)
         after = await now_of(runtime)
     async with opened(tmp_path, ManualClock()) as runtime:
         with pytest.raises(Refused) as refused:
-            await told_since(runtime, told[0][1])
+            await seen_since(runtime, seen[0][1])
         assert refused.value.kind is RefusalKind.OFFSET_GONE
-        assert await told_since(runtime, after) == []
+        assert await seen_since(runtime, after) == []
 
 
 async def test_a_polite_stop_leaves_watchers_what_they_missed(tmp_path: Path) -> None:
-    """Trial B2: a token lives over a restart as it does over a crash; a long journal is folded."""
+    """Trial B2: a token is valid after a restart as after a crash; a long journal is folded."""
     async with opened(tmp_path, ManualClock()) as runtime:
         runtime.start()
         begun = await now_of(runtime)
@@ -68,8 +68,8 @@ async def test_a_polite_stop_leaves_watchers_what_they_missed(tmp_path: Path) ->
         ).first_id
         await runtime.stop()
     async with opened(tmp_path, ManualClock()) as runtime:
-        told = [event for event, _ in await told_since(runtime, begun)]
-        assert told == [("QUEUE_CREATED", 0), ("PUSHED", first_id)]
+        seen = [event for event, _ in await seen_since(runtime, begun)]
+        assert seen == [("QUEUE_CREATED", 0), ("PUSHED", first_id)]
 
 
 async def test_a_stop_folds_a_long_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Calls about many ids: few looks at the finished file, and a damaged row spoils only its job."""
+"""Calls about many ids: few queries of the ended store, and a damaged row affects only its job."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.unit.runtime.test_commits import a_pull
 JOBS = 5
 
 
-class Looks:
-    """Counts the looks at the finished file; says of one job that its row is damaged."""
+class Queries:
+    """Counts the queries of the ended store; reports the row of one job as damaged."""
 
     def __init__(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -46,8 +46,8 @@ class Looks:
 
 
 @pytest.fixture
-def looks(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Looks:
-    return Looks(runtime, monkeypatch)
+def queries(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Queries:
+    return Queries(runtime, monkeypatch)
 
 
 async def committed(runtime: Runtime, call: asyncio.Future[Any]) -> None:
@@ -58,7 +58,7 @@ async def committed(runtime: Runtime, call: asyncio.Future[Any]) -> None:
 
 
 async def leased(runtime: Runtime) -> tuple[list[int], list[int]]:
-    """Jobs that somebody has: ids and deliveries."""
+    """Leases jobs; returns ids and deliveries."""
     payloads = Payloads.of([b"x"] * JOBS)
     await runtime.pushes.push(
         Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
@@ -69,67 +69,71 @@ async def leased(runtime: Runtime) -> tuple[list[int], list[int]]:
 
 
 async def completed(runtime: Runtime) -> tuple[list[int], list[int]]:
-    """Jobs that were acked: ids and deliveries."""
+    """Acks jobs; returns ids and deliveries."""
     ids, deliveries = await leased(runtime)
     ack = asyncio.ensure_future(runtime.settle_calls.ack(ids[:], deliveries, {}))
     await committed(runtime, ack)
     return ids, deliveries
 
 
-async def test_a_wait_looks_up_what_ended_before_at_once(runtime: Runtime, looks: Looks) -> None:
-    """And says of what never was that it is not there."""
+async def test_a_wait_looks_up_what_ended_before_at_once(
+    runtime: Runtime, queries: Queries
+) -> None:
+    """Unknown ids are not found."""
     ids, _ = await completed(runtime)
     asked = [*ids, ids[-1] + 100, (1 << 64) - 1]
-    told = {one: end async for part in runtime.waits.wait(asked, 10_000) for one, end in part}
-    states = [None if end is None else end.state for end in map(told.__getitem__, asked)]
+    seen = {job_id: end async for part in runtime.waits.wait(asked, 10_000) for job_id, end in part}
+    states = [None if end is None else end.state for end in map(seen.__getitem__, asked)]
     assert states == [JobState.COMPLETED] * JOBS + [None, None]
-    assert looks.count == 1
+    assert queries.count == 1
 
 
 async def test_a_wait_for_a_damaged_job_says_which_one_it_is(
-    runtime: Runtime, looks: Looks
+    runtime: Runtime, queries: Queries
 ) -> None:
     ids, _ = await completed(runtime)
-    looks.damaged = ids[2]
+    queries.damaged = ids[2]
     with pytest.raises(Refused, match=f"job {ids[2]} is damaged") as refused:
         [part async for part in runtime.waits.wait(ids, 10_000)]
     assert refused.value.kind is RefusalKind.DATA_LOSS
 
 
-async def test_a_damaged_job_is_no_bug_of_the_server(runtime: Runtime, looks: Looks) -> None:
+async def test_a_damaged_job_is_no_bug_of_the_server(runtime: Runtime, queries: Queries) -> None:
     ids, _ = await completed(runtime)
-    looks.damaged = ids[0]
+    queries.damaged = ids[0]
     with pytest.raises(Refused) as refused:
         await runtime.jobs.get_job(ids[0])
     assert refused.value.kind is RefusalKind.DATA_LOSS
 
 
-async def test_acks_that_come_again_are_explained_at_once(runtime: Runtime, looks: Looks) -> None:
+async def test_acks_that_come_again_are_explained_at_once(
+    runtime: Runtime, queries: Queries
+) -> None:
     """A lease on a job that cannot be read any more is over in any case."""
     ids, deliveries = await completed(runtime)
-    looks.damaged = ids[1]
+    queries.damaged = ids[1]
     deliveries[3] += 1
     exceptions = dict(await runtime.settle_calls.ack([*ids, ids[-1] + 100], [*deliveries, 1], {}))
     again, lost = SettleOutcome.ALREADY_DONE, SettleOutcome.LEASE_LOST
     expected = [again, lost, again, lost, again, SettleOutcome.NOT_FOUND]
     assert [exceptions[index] for index in range(JOBS + 1)] == expected
-    assert looks.count == 1
+    assert queries.count == 1
 
 
 @pytest.mark.parametrize("name", ["retry_jobs", "delete_jobs"])
 async def test_operators_change_many_ended_jobs_at_once(
-    runtime: Runtime, looks: Looks, name: str
+    runtime: Runtime, queries: Queries, name: str
 ) -> None:
-    """A dry run says the same; a job that cannot be read is skipped."""
+    """A dry run returns the same; a job that cannot be read is skipped."""
     ids, _ = await completed(runtime)
-    looks.damaged = ids[4]
+    queries.damaged = ids[4]
     selection, change = Selection(ids=tuple(ids)), getattr(runtime.bulk, name)
     dry = await change(selection, dry_run=True, audit=Audit())
     call = asyncio.ensure_future(change(selection, dry_run=False, audit=Audit()))
     await committed(runtime, call)
     done = await call
     assert (dry.count, dry.skipped_ids) == (done.count, done.skipped_ids) == (4, [ids[4]])
-    assert looks.count == 2
+    assert queries.count == 2
 
 
 async def test_many_acks_are_decided_in_slices(

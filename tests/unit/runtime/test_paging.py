@@ -1,4 +1,4 @@
-"""Pages of jobs: bounded by number and bytes, complete one after another, with times that stand."""
+"""Pages of jobs: bounded by number and bytes, complete together, with stable times."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def all_pages(
 
 
 async def settle(runtime: Runtime, *, error: JobError | None = None) -> None:
-    """Pulls what is ready and completes it, or fails it for good."""
+    """Pulls ready jobs and completes them, or makes them DEAD."""
     leased = await a_pull(runtime)
     leases = [(job.id, job.delivery) for job in leased.jobs]
     for run in leased.runs:

@@ -54,26 +54,26 @@ Delete = Callable[[Runtime, list[int]], Awaitable[None]]
 async def test_a_wait_ends_when_its_jobs_are_deleted(
     runtime: Runtime, deleted: Delete, level: AckLevel
 ) -> None:
-    """Trial B3: told at once, by reason, whichever way they went."""
+    """Trial B3: waiters are notified at once, with the reason, however jobs were deleted."""
     ids = await push(runtime, 3, level)
-    told: list[tuple[int, Ended | None]] = []
+    seen: list[tuple[int, Ended | None]] = []
 
     async def wait() -> None:
         async for part in runtime.waits.wait(ids, 60_000):
-            told.extend(part)
+            seen.extend(part)
 
     waiting = asyncio.ensure_future(wait())
     await asyncio.sleep(0)
     await committed(runtime, asyncio.ensure_future(deleted(runtime, ids)))
     async with asyncio.timeout(5):
         await waiting
-    assert [(job_id, end and (end.state, end.reason)) for job_id, end in told] == [
+    assert [(job_id, end and (end.state, end.reason)) for job_id, end in seen] == [
         (job_id, (None, EndReason.DELETED)) for job_id in ids
     ]
 
 
 async def test_a_wait_is_told_that_the_queue_of_an_active_job_is_deleted(runtime: Runtime) -> None:
-    """Trial B3: what its queue takes along is told by that reason."""
+    """Trial B3: jobs deleted with their queue have that reason."""
     (job_id,) = await push(runtime, 1)
     assert (await a_pull(runtime)).count() == 1
     waiting = asyncio.ensure_future(anext(runtime.waits.wait([job_id], 60_000)))
@@ -118,7 +118,7 @@ class Counted:
 
 
 def test_a_waiter_costs_the_same_among_many() -> None:
-    """Trial E7: six hundred who wait for the same jobs are not looked through one by one."""
+    """Trial E7: six hundred waiters of the same jobs are not compared one by one."""
     index: WaitIndex[Counted] = WaitIndex()
     ids = range(100)
     waiters = [Counted() for _ in range(600)]
@@ -135,7 +135,7 @@ def test_a_waiter_costs_the_same_among_many() -> None:
 async def test_many_callers_that_go_at_once_are_forgotten_one_by_one(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trial E7: a connection breaks on which many waited for many: the loop goes on in between."""
+    """Trial E7: a broken connection with many waiters of many jobs does not block the loop."""
     ids = await push(runtime, 200)
     removed: list[int] = []
     iteration = 0
@@ -167,19 +167,19 @@ async def test_many_ids_are_noted_some_at_a_time(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial E7: ten thousand ids of a caller are not one step of the loop; what ends before its id
-    is noted is told all the same.
+    is added is notified all the same.
     """
     monkeypatch.setattr(waits, "SLICE_IDS", 3)
     ids = await push(runtime, 10)
-    told: list[int] = []
+    seen: list[int] = []
 
     async def wait() -> None:
         async for part in runtime.waits.wait(ids, 60_000):
-            told.extend(job_id for job_id, _ in part)
+            seen.extend(job_id for job_id, _ in part)
 
     waiting = asyncio.create_task(wait())
     await asyncio.sleep(0)
     assert len(runtime.waits._waiting) == 3
     await committed(runtime, asyncio.create_task(delete(runtime, ids)))
     await committed(runtime, waiting)
-    assert sorted(told) == ids
+    assert sorted(seen) == ids

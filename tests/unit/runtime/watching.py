@@ -1,4 +1,4 @@
-"""Watching in tests: what was told, as (kind, id), each with the token to resume after it."""
+"""Watching in tests: the events seen, as (kind, id), each with the token to resume after it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jobline_server.runtime.watch.feed_reader import Answer, Room
 from jobline_server.runtime.watch.watch_filter import WatchFilter
 
 EVERYTHING = WatchFilter()
-Told = tuple[str, int]
+Seen = tuple[str, int]
 
 
-def told_in(answer: Answer) -> list[tuple[Told, str]]:
-    """The events of an answer, as a client tells them apart."""
-    events: list[tuple[Told, str]] = []
+def events_in(answer: Answer) -> list[tuple[Seen, str]]:
+    """Returns the events of an answer one by one."""
+    events: list[tuple[Seen, str]] = []
     for part in answer.parts:
         run = part.run.part(part.skip, part.count)
         kind = EventKind.Name(EventKind.ValueType(run.shared.kind)).removeprefix("EVENT_KIND_")
@@ -32,21 +32,21 @@ def told_in(answer: Answer) -> list[tuple[Told, str]]:
 
 
 async def now_of(runtime: Runtime) -> str:
-    """The token of a watch that has just begun."""
+    """Returns the token of a watch that has just begun."""
     async with aclosing(runtime.feed.watch(EVERYTHING, "", room=Room.RUNS)) as watch:
         return (await anext(watch)).token
 
 
-async def told_since(
+async def seen_since(
     runtime: Runtime, token: str, wanted: WatchFilter = EVERYTHING, room: Room = Room.RUNS
-) -> list[tuple[Told, str]]:
-    """All that has happened after a token."""
+) -> list[tuple[Seen, str]]:
+    """Returns all events after a token."""
     end = (await now_of(runtime)).split(".")[1]
-    told: list[tuple[Told, str]] = []
+    seen: list[tuple[Seen, str]] = []
     with patch.object(feed, "HEARTBEAT_SECONDS", 0):
         async with aclosing(runtime.feed.watch(wanted, token, room=room)) as watch:
             async for answer in watch:
-                told += told_in(answer)
+                seen += events_in(answer)
                 if not answer.parts and answer.token.split(".")[1] == end:
-                    return told
+                    return seen
     raise AssertionError("a watch ended by itself")

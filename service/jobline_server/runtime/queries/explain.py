@@ -163,7 +163,7 @@ def _of_higher_priority(
     queue: Queue, priority: int, names: frozenset[str] | None
 ) -> tuple[int, int]:
     """Returns how many ready jobs of these names have a higher priority, and how many lanes and
-    items may be looked at after that.
+    items may be checked after that.
     """
     if names is None:
         higher = takewhile(lambda of_one: of_one[0] > priority, queue.ready.priorities())

@@ -1,13 +1,12 @@
-"""The feed: committed batches, kept for a while for those who watch.
+"""The feed: recent committed batches, kept in memory for watchers.
 
-A watcher reads at its own pace from a bounded memory of batches. One that falls behind what is kept
-is cut off and told where to resume; so is one that resumes from what is gone. The first answer
-comes at once: from then on nothing is missed, and a connection that breaks before the first event
-is resumed from there.
+A watcher reads at its own pace from a bounded number of batches. One that falls behind, or resumes
+from a batch that was dropped, is refused with OFFSET_GONE. The first answer comes at once and has a
+token: a watcher misses nothing after it, even if its connection breaks before an event.
 
-What a batch did is made into runs of events once, and all watchers share them. Over a restart the
-feed begins with what the journal still told. Where nobody has watched for an hour, and nobody since
-the store was made, nothing is made or kept: nobody holds a token that it would serve.
+The events of a batch are made once, as runs, and shared by all watchers. After a restart the feed
+begins with the batches that are still in the journal. After an hour without a watcher, or before
+the first one, no events are made or kept: no watcher has a token that needs them.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from jobline_server.runtime.watch.kept_batches import KeptBatch
 from jobline_server.runtime.watch.position import BadToken, Position, parse
 from jobline_server.runtime.watch.watch_filter import WatchFilter
 
-# How often a watcher without news hears that its call is alive.
+# How often a watcher without events gets a heartbeat.
 HEARTBEAT_SECONDS = 15.0
-# What happens is kept for so long after the last watcher went, and after a restart.
+# How long batches are kept after the last watcher left, and after a restart.
 KEPT_SECONDS = 3_600.0
-# Of batches that nobody wants any more so many go with each that comes.
+# Without watchers, up to this many old batches are dropped at each commit.
 DROPPED_AT_ONCE = 100
-# A busy feed is read so often: each answer costs a call of the transport, whatever is in it.
+# The shortest time between two answers, because each answer costs a write of the transport.
 GATHER_SECONDS = 0.010
 
 
 class Feed:
-    """Batches by their number in the feed; numbers only grow. `kept` is what happened before the
+    """Batches by their number in the feed; numbers only grow. `kept`: batches from before the
     start, in the order of each shard.
     """
 
@@ -47,9 +46,9 @@ class Feed:
         self._batches: deque[KeptBatch] = deque()
         self._first = 0
         self._bytes = 0
-        # Up to here, by shard, what was committed is no longer kept.
+        # By shard: the offset up to which batches were dropped.
         self._gone = [shard.committed for shard in core.shards]
-        # Whether anything that no offset names is no longer kept.
+        # Whether a batch that is in no journal was dropped.
         self._volatile_gone = False
         self._held: dict[int, list[Applied]] = {}
         self._news = asyncio.Event()

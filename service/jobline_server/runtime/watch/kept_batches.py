@@ -21,9 +21,9 @@ ID_BYTES = 48
 
 
 class KeptBatch:
-    """What happened to a shard in a batch; `offset` is that of its journal row, if it is `written`,
-    else of the one before. It is made into events at once: facts and ended jobs are many objects,
-    and kept for long each costs the garbage collector a look.
+    """A batch of a shard, as events. `offset` is that of its journal row if it is `written`, else
+    of the row before. Events are made at once, because facts and ended jobs are many objects, which
+    the garbage collector would visit while they are kept.
     """
 
     __slots__ = ("at_ms", "offset", "runs", "shard", "size", "written")
@@ -36,13 +36,13 @@ class KeptBatch:
     ) -> None:
         self.shard = shard
         self.offset = offset
-        written = [one for one in applied if one.offset]
+        written = [each for each in applied if each.offset]
         self.written = bool(written)
         self.at_ms = _at_ms(written or applied)
-        # Those of what is written come first.
+        # Events of written facts come first.
         self.runs = event_runs(shard, offset, written)
         if len(written) < len(applied):
-            self.runs += event_runs(shard, offset, [one for one in applied if not one.offset])
+            self.runs += event_runs(shard, offset, [each for each in applied if not each.offset])
         self.size = BATCH_BYTES + sum([_bytes_of(run) for run in self.runs])
 
 
