@@ -52,7 +52,7 @@ gen: $(GEN) $(SETUP)  ## Generate the stubs from proto/, and the blocking client
 	$(BIN)/python scripts/blocking_client.py
 
 .PHONY: gen-check
-gen-check: $(GEN) $(SETUP)  ## Fail if a generated file is not what its source says
+gen-check: $(GEN) $(SETUP)  ## Fail if a generated file differs from its source
 	scripts/gen.sh --check
 	$(BIN)/python scripts/blocking_client.py --check
 
@@ -73,11 +73,11 @@ lint: $(SETUP)  ## Run ruff, import-linter and buf (lint, format, breaking)
 	scripts/breaking.sh
 
 .PHONY: docs
-docs: $(SETUP)  ## Write the parts of docs/ that are made from the code
+docs: $(SETUP)  ## Write the parts of docs/ that are generated from the code
 	$(BIN)/python scripts/docs_tables.py
 
 .PHONY: format
-format: $(SETUP)  ## Put code and protos into shape
+format: $(SETUP)  ## Format code and protos
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
 	$(BIN)/buf format --write
@@ -87,7 +87,7 @@ types: $(SETUP)  ## Run mypy, strict for the server and the client
 	$(BIN)/mypy $(CHECKED)
 
 .PHONY: test
-test: $(SETUP)  ## Run the tests, without those that break things on purpose
+test: $(SETUP)  ## Run the tests, without those that kill servers and fill disks
 	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile
 
 .PHONY: test-faults
@@ -101,7 +101,7 @@ test-random: $(SETUP)  ## Run the same tests in random order: make test-random S
 
 # The rooms that hold the rules, by the tests that run in their own process.
 .PHONY: coverage
-coverage: $(SETUP)  ## Say which lines and branches no test reaches; engine and dispatch: all are
+coverage: $(SETUP)  ## List lines and branches that no test reaches; fail for engine and dispatch
 	$(BIN)/pytest -q tests/unit tests/storage -m 'not fault' -n $(WORKERS) --dist loadfile \
 	  --cov --cov-report=
 	$(BIN)/python scripts/covered.py
@@ -111,7 +111,7 @@ readme: $(SETUP)  ## Run the commands that README.md shows
 	$(BIN)/python scripts/readme.py
 
 .PHONY: ci
-ci:  ## Do all that a landing must pass, from a bare machine
+ci:  ## Run every check of a change, from a bare machine
 	scripts/ci.sh
 
 # ----------------------------------------------------------------------------------------- to see
@@ -130,7 +130,7 @@ bench-compare: $(SETUP)  ## Measure this tree beside another commit: make bench-
 	  $(if $(ONLY),--only $(ONLY)) $(if $(PAIRS),--pairs $(PAIRS))
 
 .PHONY: soak
-soak: $(SETUP)  ## Load a server with everything at once and see what grows: make soak MINUTES=10
+soak: $(SETUP)  ## Load a server with everything at once and report growth: make soak MINUTES=10
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),10)
 
 .PHONY: clean
