@@ -34,7 +34,7 @@ NO_LIMIT = 1 << 62
 
 
 class Calendar:
-    """When the oldest jobs of each place (a queue and a state) reach their age."""
+    """Schedules when the oldest jobs of each place (a queue and a state) reach their age."""
 
     __slots__ = ("_due", "_heap")
 
@@ -175,13 +175,13 @@ class RetentionTask:
 
 
 def _may_age(queue: Queue, state: JobState) -> bool:
-    """Whether a query may find jobs to age; most queues have too few."""
+    """Returns whether a query may find jobs to age; most queues have too few."""
     _, keep_newest = _age(queue, state)
     return queue.counts[state] > keep_newest
 
 
 def _may_be_too_many(queue: Queue, state: JobState) -> bool:
-    """Whether a query may find jobs to evict. Only the ended store knows the sizes of jobs."""
+    """Returns whether a query may find jobs to evict. Only the ended store knows their sizes."""
     keep_count, keep_bytes = _kept(queue, state)
     return queue.counts[state] > (keep_count if keep_bytes == NO_LIMIT else 0)
 

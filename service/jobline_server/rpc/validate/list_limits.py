@@ -1,4 +1,4 @@
-"""How many entries each list and map of a request may have: one table, by full name.
+"""Limits the entries of each list and map of a request: one table, by full name.
 
 A list is counted before it is iterated, because iteration is expensive: a message of 16 MiB may
 have sixteen million entries. `check_all` checks a message and all messages in it; the conversions

@@ -66,8 +66,8 @@ class _Replayed(NamedTuple):
 
 
 class ReplayedBatches:
-    """What a recovery finds in the journals: of each shard the last batches, an equal share of what
-    the feed keeps.
+    """Collects the last batches of each shard that recovery reads from the journals; each shard has
+    an equal share of what the feed keeps.
     """
 
     def __init__(self, shards: int) -> None:
@@ -89,6 +89,6 @@ class ReplayedBatches:
         return take
 
     def in_order(self) -> Iterator[KeptBatch]:
-        """All of them; those of one shard in its order, and about by time."""
+        """Yields all batches, about by time; those of one shard in its order."""
         for batch in merge(*self._batches, key=lambda batch: _at_ms(batch.applied)):
             yield KeptBatch(batch.shard, batch.offset, batch.applied)
