@@ -12,7 +12,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime import checkpoints
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
-from tests.unit.runtime.test_commits import a_moment
+from tests.unit.runtime.commits.test_commits import a_moment
 
 
 async def pushed(runtime: Runtime) -> None:

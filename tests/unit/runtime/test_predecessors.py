@@ -12,8 +12,8 @@ from jobline_server.engine.values import AckLevel, FailAction, JobError, JobStat
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
+from tests.unit.runtime.commits.test_commits import a_pull, a_push
 from tests.unit.runtime.conftest import opened
-from tests.unit.runtime.test_commits import a_pull, a_push
 
 FAILED_COMMITS = 25
 

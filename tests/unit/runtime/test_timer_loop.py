@@ -8,8 +8,8 @@ from jobline_server.engine.apply.bookkeeping import close_gate
 from jobline_server.engine.commands import Leased, Pull
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
-from tests.unit.runtime.test_commits import a_moment
-from tests.unit.runtime.test_pulls import pushed
+from tests.unit.runtime.calls.test_pulls import pushed
+from tests.unit.runtime.commits.test_commits import a_moment
 
 KEY = (0, "", 0)
 

@@ -16,8 +16,8 @@ from jobline_server.runtime.calls.streams import GOAWAY_MS, shown_name
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
+from tests.unit.runtime.calls.test_worker_stream import Lease, a_stream, held
 from tests.unit.runtime.conftest import opened as opened_at
-from tests.unit.runtime.test_worker_stream import Lease, a_stream, held
 
 HOUR_MS = 3_600_000
 

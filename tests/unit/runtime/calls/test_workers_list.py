@@ -14,7 +14,7 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import WorkerView
-from tests.unit.runtime.test_worker_stream import a_stream
+from tests.unit.runtime.calls.test_worker_stream import a_stream
 
 
 def listed(runtime: Runtime, *, queue: str = "", size: int = 10) -> list[WorkerView]:

@@ -20,7 +20,7 @@ from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
 from jobline_server.web import metrics
-from tests.unit.runtime.test_many_ids import committed
+from tests.unit.runtime.ended.test_many_ids import committed
 
 
 async def pushed(runtime: Runtime, *options: JobOptions) -> None:

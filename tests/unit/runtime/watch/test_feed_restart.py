@@ -13,7 +13,7 @@ from jobline_server.runtime import checkpoints
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
-from tests.unit.runtime.test_feed import push, work
+from tests.unit.runtime.watch.test_feed import push, work
 from tests.unit.runtime.watching import Seen, now_of, seen_since
 
 

@@ -26,7 +26,7 @@ from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.commits.replies import Answer
 from jobline_server.runtime.runtime import Runtime
-from tests.unit.runtime.test_commits import a_push
+from tests.unit.runtime.commits.test_commits import a_push
 
 Lease = tuple[int, int]
 

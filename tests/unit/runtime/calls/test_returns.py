@@ -12,7 +12,7 @@ from jobline_server.engine.values import JobState
 from jobline_server.runtime.calls import returns
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.runtime import Runtime
-from tests.unit.runtime.test_pulls import pushed
+from tests.unit.runtime.calls.test_pulls import pushed
 
 
 async def test_many_jobs_come_back_in_their_order_some_at_a_time(

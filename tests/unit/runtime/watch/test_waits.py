@@ -15,8 +15,8 @@ from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
 from jobline_server.runtime.watch import waits
 from jobline_server.runtime.watch.wait_index import WaitIndex
-from tests.unit.runtime.test_commits import a_pull
-from tests.unit.runtime.test_many_ids import committed
+from tests.unit.runtime.commits.test_commits import a_pull
+from tests.unit.runtime.ended.test_many_ids import committed
 
 AUDIT = Audit("operator", "a test")
 

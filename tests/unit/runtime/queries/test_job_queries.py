@@ -15,7 +15,7 @@ from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.ended_store import EndedLookup
-from tests.unit.runtime.test_commits import a_moment, a_pull
+from tests.unit.runtime.commits.test_commits import a_moment, a_pull
 
 
 class Ending:

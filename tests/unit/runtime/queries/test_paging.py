@@ -22,8 +22,8 @@ from jobline_server.runtime.clock import ManualClock, SystemClock
 from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter, JobView
-from tests.unit.runtime.test_commits import a_pull
-from tests.unit.runtime.test_many_ids import committed
+from tests.unit.runtime.commits.test_commits import a_pull
+from tests.unit.runtime.ended.test_many_ids import committed
 
 MIB = 1 << 20
 LARGE = bytes(MIB)

@@ -15,7 +15,7 @@ from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
 from jobline_server.storage.ended_store import EndedOp
 from jobline_server.storage.store import DiskFull
-from tests.unit.runtime.test_commits import a_pull
+from tests.unit.runtime.commits.test_commits import a_pull
 
 
 async def completed(runtime: Runtime, queue: str) -> int:

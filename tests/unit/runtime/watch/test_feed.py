@@ -22,7 +22,7 @@ from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.watch import feed, kept_batches
 from jobline_server.runtime.watch.feed_reader import EVENTS_TOGETHER, RUNS_AT_ONCE, Room
 from jobline_server.runtime.watch.watch_filter import WatchFilter
-from tests.unit.runtime.test_commits import a_pull
+from tests.unit.runtime.commits.test_commits import a_pull
 from tests.unit.runtime.watching import EVERYTHING, events_in, now_of, seen_since
 
 PUSHED = WatchFilter(kinds=frozenset({int(EventKind.EVENT_KIND_PUSHED)}))

@@ -13,8 +13,8 @@ from jobline_server.runtime.commits import cuts
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.store import JournalRow
+from tests.unit.runtime.commits.test_commits import a_push
 from tests.unit.runtime.conftest import opened
-from tests.unit.runtime.test_commits import a_push
 
 PUSHES = 100
 

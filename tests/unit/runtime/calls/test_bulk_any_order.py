@@ -29,8 +29,8 @@ from jobline_server.runtime.views import Audit, BulkResult, Selection
 from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from tests.pushed_rows import NewJob, rows_of
+from tests.unit.runtime.commits.test_commits import a_pull
 from tests.unit.runtime.conftest import nothing_is_damaged
-from tests.unit.runtime.test_commits import a_pull
 
 QUEUES = ("mail", "other")
 ENDED = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED})

@@ -14,7 +14,7 @@ from jobline_server.runtime import dispatcher
 from jobline_server.runtime.calls import pull_dedup
 from jobline_server.runtime.runtime import Runtime
 from tests.pushed_rows import NewJob, rows_of
-from tests.unit.runtime.test_commits import a_moment
+from tests.unit.runtime.commits.test_commits import a_moment
 
 
 async def pushed(runtime: Runtime, *, rows: int, plain: int, queue: str = "mail") -> None:

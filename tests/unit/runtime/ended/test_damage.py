@@ -13,7 +13,7 @@ from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.web.metrics import ServerCollector
-from tests.unit.runtime.test_ended import completed
+from tests.unit.runtime.ended.test_writer import completed
 
 
 @pytest.fixture

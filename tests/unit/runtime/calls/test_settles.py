@@ -10,7 +10,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel, JobError, JobOptions
 from jobline_server.runtime.calls import confirms
 from jobline_server.runtime.runtime import Runtime
-from tests.unit.runtime.test_worker_stream import a_stream, held
+from tests.unit.runtime.calls.test_worker_stream import a_stream, held
 
 
 @pytest.fixture(autouse=True)
