@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import merge
+from itertools import islice
 from operator import attrgetter
 from random import Random
 
@@ -161,3 +162,16 @@ def test_heads_of_lanes_that_are_all_gone_give_nothing():
         lane.ready = 0
     assert list(heads.durable(0)) == []
     assert len(heads) == 0
+
+
+@pytest.mark.parametrize("is_taken_from", [False, True])
+def test_lanes_up_to_an_item_are_found_without_a_look_at_each(is_taken_from):
+    """Whether or not anybody took from the lanes before."""
+    queue = a_queue(100)
+    ((heads,),) = queue.fronts(None, None)
+    assert isinstance(heads, LaneHeads)
+    if is_taken_from:
+        assert len(list(islice(heads.durable(0), 3))) == 3
+    last = Job(5, queue, JobOptions(name="n5"), b"", 0)
+    last.order = 5
+    assert {lane.name for lane in queue.lanes_up_to(last, None)} == {"n1", "n2", "n3", "n4", "n5"}
