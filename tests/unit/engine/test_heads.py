@@ -175,3 +175,34 @@ def test_lanes_up_to_an_item_are_found_without_a_look_at_each(is_taken_from):
     last = Job(5, queue, JobOptions(name="n5"), b"", 0)
     last.order = 5
     assert {lane.name for lane in queue.lanes_up_to(last, None)} == {"n1", "n2", "n3", "n4", "n5"}
+
+
+def a_lane(name: str, *orders: int) -> Lane:
+    """A lane with a job of each of these orders."""
+    lane = Lane(0, name)
+    for order in orders:
+        job = Job(order, Queue("q", 1, 0), JobOptions(name=name), b"", 0)
+        job.order = order
+        lane.put(job, 1)
+    return lane
+
+
+def test_lane_that_was_noted_anew_is_found_by_its_newest_entry():
+    """An older one counts no more, before or behind the others; an empty lane is none."""
+    early, late = a_lane("early", 10, 11), a_lane("late", 20)
+    heads = LaneHeads([early, late, a_lane("empty")])
+    heads.note(late)
+    heads.note(early)
+    heads.note(early)
+    assert len(heads) == 5
+    assert sorted(lane.name for lane in heads.lanes_up_to(20)) == ["early", "late"]
+    assert [item.order for item in heads.durable(0)] == [10, 11, 20]
+
+
+def test_lane_whose_head_went_is_met_by_the_next_one():
+    """Its place among the lanes is that of its head of now."""
+    first, second = a_lane("first", 1, 9), a_lane("second", 5)
+    heads = LaneHeads([first, second])
+    first.items.popleft()
+    first.ready -= 1
+    assert [item.order for item in heads.durable(0)] == [5, 9]
