@@ -31,22 +31,22 @@ class Shard(ShardState):
         applied. One that `apply` refuses is not recorded: no recovery could apply it either.
         """
         offset = 0 if volatile else self.next_offset
-        effects = self._collect()
-        apply(self, fact, offset)
+        effects = self._apply(fact, offset)
         if offset:
             self.entries.append(fact)
         self.applied.append(Applied(fact, offset, effects))
 
     def replay(self, fact: Fact, offset: int) -> list[Effect]:
         """Applies a fact of the journal; returns its effects."""
-        effects = self._collect()
-        apply(self, fact, offset)
-        return effects
+        return self._apply(fact, offset)
 
-    def _collect(self) -> list[Effect]:
-        """Begins the list of another fact's effects."""
+    def _apply(self, fact: Fact, offset: int) -> list[Effect]:
+        effects: list[Effect] = []
+        self.effects = effects
+        apply(self, fact, offset)
+        # They hold jobs that ended: whoever drains them lets those go, and not the next fact.
         self.effects = []
-        return self.effects
+        return effects
 
     def take_entries(self) -> list[Fact]:
         """Hands over what was recorded; what is recorded from now on belongs to the next offset."""

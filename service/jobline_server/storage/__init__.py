@@ -8,7 +8,7 @@ of their own.
 Two interfaces stand here, and a folder for each store that implements them:
 
 - `store.py`: the journal, the items and the fence of a shard (`Store`);
-- `finished.py`: jobs that ended (`EndedJobStore`);
+- `ended_store.py`: jobs that ended (`EndedJobStore`);
 - `recovery_cases.py`: what a store may find when it opens, and what is decided then, as a numbered
   table;
 - `sqlite/`: both interfaces over two SQLite files, the default.

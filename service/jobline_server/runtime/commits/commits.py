@@ -3,8 +3,8 @@
 The order of a commit:
 
 1. calls are decided and applied at once; facts gather in their shards
-2. when it pays (`storage.gather`), the facts of every shard are cut, in one step: one blob, one
-   offset a shard; blobs are made in slices, with the loop free in between
+2. when it pays (`storage.commit_timer`), the facts of every shard are cut, in one step: one blob,
+   one offset per shard; blobs are made in slices, with the loop free in between
 3. one transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather
 4. the shards' committed offsets move
 5. the committed batches go to those who keep or watch what happened
