@@ -187,3 +187,15 @@ def test_attempt_keeps_the_version_of_its_worker(world):
     world.shard.emit(failed(job_id))
     [attempt] = world.shard.jobs[job_id].details.history
     assert (attempt.worker, attempt.version) == ("w1", "2.1")
+
+
+def test_what_is_out_already_cannot_go_out_again(world):
+    """Its lane is gone, or has others at its head."""
+    first_id = world.plain(b"1", b"2").first_id
+    lease(world, (first_id, 2))
+    with pytest.raises(IllegalMove, match="has nothing ready in lane"):
+        lease(world, (first_id, 1))
+    world.plain(b"3")
+    with pytest.raises(IllegalMove, match="not at the head of its lane"):
+        lease(world, (first_id, 1))
+    world.check()

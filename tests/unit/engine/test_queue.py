@@ -59,6 +59,13 @@ def test_emptied_lane_is_forgotten_with_what_lies_in_it():
     assert (shape(queue), queue.counts[READY]) == ([], 0)
 
 
+def test_lane_that_was_counted_twice_is_counted_once():
+    queue = Queue("q", 1, 0)
+    lane = queue.lane_of(job(queue, 1))
+    queue.count_ready({lane: lane.ready})
+    assert (shape(queue), queue.counts[READY]) == ([[(0, "")]], 1)
+
+
 def test_lane_of_one_name_goes_and_its_neighbour_stays():
     queue = Queue("q", 1, 0)
     one = job(queue, 1, name="a")
