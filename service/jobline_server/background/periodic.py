@@ -14,6 +14,7 @@ from typing import Protocol
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.loops import Record
+from jobline_server.runtime.waiting import is_set_within
 
 Counts = Mapping[str, int]
 
@@ -68,7 +69,7 @@ class Background:
         await asyncio.gather(*tasks)
 
     async def _run(self, task: PeriodicTask) -> None:
-        while not await self._stops_within(task.every_seconds):
+        while not await is_set_within(self._stopping, task.every_seconds):
             await self.run_once(task)
 
     async def run_once(self, task: PeriodicTask) -> None:
@@ -83,11 +84,3 @@ class Background:
         record.work.worked()
         for name, count in counts.items():
             record.counts[name] = record.counts.get(name, 0) + count
-
-    async def _stops_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        except TimeoutError:
-            return False
-        return True

@@ -18,6 +18,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
+from jobline_server.runtime.waiting import is_set_within
 from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint, LastSlice
 from jobline_server.storage.store import DiskFull
 
@@ -194,11 +195,7 @@ class _Share:
         return outcome
 
     async def _rest(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._hurried.wait()
-        except TimeoutError:
-            pass
+        await is_set_within(self._hurried, seconds)
 
     def _journal_bytes(self) -> int:
         return sum(place.journal_bytes for place in self._core.commits.positions)

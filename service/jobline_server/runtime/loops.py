@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from jobline_server.runtime.waiting import is_set_within
 from jobline_server.telemetry.log import logger
 
 LOG = logger("runtime")
@@ -107,7 +108,8 @@ class Loops:
                 goes_on = await step()
             except Exception as error:  # noqa: BLE001  # the next one may do better
                 record.failed(error)
-                if await self._stops_within(_pause_after(record.failures_in_a_row)):
+                pause = _pause_after(record.failures_in_a_row)
+                if await is_set_within(self._stopping, pause):
                     return
                 continue
             record.worked()
@@ -120,14 +122,6 @@ class Loops:
 
     def _has_changed(self) -> None:
         self.changed()
-
-    async def _stops_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        except TimeoutError:
-            return False
-        return True
 
 
 def _pause_after(failures: int) -> float:

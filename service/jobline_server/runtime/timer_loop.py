@@ -1,9 +1,9 @@
-"""Upkeep: the timers of all shards.
+"""Timers of all shards.
 
-One loop looks at them when something is due; it is the only caller of `tick`. All shards of a look
-are given the same time, which never counts what the process stood still (`clock`), so that the
-loop hears of workers before their leases end. What else goes on in the background stands in the
-room of that name, a beat a file.
+One loop runs what is due; it is the only caller of `tick`. All shards of one iteration are given
+the same time, which never counts what the process stood still (`clock`), so that the
+loop hears of workers before their leases end. Other periodic work is in `background`, one file per
+task.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from jobline_server.engine.decide.timers import next_deadline, open_gates, tick
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.waiting import is_set_within
 
 # The timers are looked at this often, even if nothing is due.
 TIMER_CHECK_MS = 250
@@ -35,11 +36,7 @@ class TimerLoop:
         now = core.clock.now()
         core.next_tick = Now(now.wall_ms + wait_ms, now.mono_ms + wait_ms)
         core.timers.clear()
-        try:
-            async with asyncio.timeout(wait_ms / 1_000):
-                await core.timers.wait()
-        except TimeoutError:
-            pass
+        await is_set_within(core.timers, wait_ms / 1_000)
         for _ in self._slices():
             await asyncio.sleep(0)
         return True

@@ -23,6 +23,7 @@ from jobline_server.runtime.calls.pull_dedup import PullDedup, PullKey, Run, lea
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.waiting import is_set_by
 
 # The payload that one pull may carry.
 PULL_BYTES_MAX = 3 << 20
@@ -157,10 +158,7 @@ class PullCalls:
             return
         self._dispatcher.join(poll)
         try:
-            async with asyncio.timeout_at(until):
-                await poll.arrived.wait()
-        except TimeoutError:
-            pass
+            await is_set_by(poll.arrived, until)
         finally:
             poll.end()
             self._dispatcher.leave(poll)

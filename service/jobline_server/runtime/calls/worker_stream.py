@@ -27,6 +27,7 @@ from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.calls.settles import ITEMS_AT_ONCE, Settles
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.waiting import is_set_within
 
 # What a worker may leave unread of what its frames are answered: confirms, outcomes and revokes,
 # about 100 bytes of memory each. More of its frames are not read before that: a worker may send
@@ -247,11 +248,7 @@ class WorkerStream:
         return None
 
     async def _pause(self, milliseconds: int) -> None:
-        try:
-            async with asyncio.timeout(max(milliseconds, 1) / 1_000):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+        await is_set_within(self._wake, max(milliseconds, 1) / 1_000)
 
     def handle_unsent(self, leases: Iterable[tuple[int, int]]) -> None:
         """Jobs, as (id, delivery), were in a frame that could not be written."""

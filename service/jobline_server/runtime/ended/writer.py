@@ -24,6 +24,7 @@ from jobline_server.engine.values import JobState
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.retention_hints import RetentionHints
+from jobline_server.runtime.waiting import is_set_within
 from jobline_server.storage.ended_buffer import EndedBuffer, Taken
 from jobline_server.storage.ended_store import (
     EndedJobStore,
@@ -68,10 +69,7 @@ class EndedWriter:
 
     async def step(self) -> bool:
         """Waits a second and writes; returns whether to go on, which `stop` ends."""
-        try:
-            async with asyncio.timeout(WRITE_SECONDS):
-                await self._stopping.wait()
-        except TimeoutError:
+        if not await is_set_within(self._stopping, WRITE_SECONDS):
             await self.write()
         return not self._stopping.is_set()
 

@@ -19,6 +19,7 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.effects import Applied
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.waiting import is_set_by
 from jobline_server.runtime.watch import kept_batches
 from jobline_server.runtime.watch.feed_reader import Answer, Reader, Room
 from jobline_server.runtime.watch.kept_batches import KeptBatch
@@ -148,12 +149,7 @@ class Feed:
     async def _news_by(self, deadline: float) -> bool:
         """Waits for new batches until a deadline; returns whether there are any."""
         self._news.clear()
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await is_set_by(self._news, deadline)
 
     def _begin(self, token: str) -> Position:
         """Returns where a watch begins: now, or at the position of its token."""

@@ -16,6 +16,7 @@ from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.damage import damaged
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, Kept
+from jobline_server.runtime.waiting import is_set_by
 from jobline_server.runtime.watch.wait_index import WaitIndex
 
 WaitedEnd = tuple[int, Ended | None]
@@ -190,12 +191,7 @@ class Waits:
 async def _arrives(waiter: _Waiter, deadline: float) -> bool:
     """Waits for an end; returns False at the deadline."""
     waiter.arrived.clear()
-    try:
-        async with asyncio.timeout_at(deadline):
-            await waiter.arrived.wait()
-    except TimeoutError:
-        return False
-    return True
+    return await is_set_by(waiter.arrived, deadline)
 
 
 def ended_from(kept: Kept) -> Ended:
