@@ -174,10 +174,6 @@ def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:
 def apply_jobs_stalled(shard: ShardState, fact: JobsStalled, offset: int) -> None:
     """Leases were lost."""
     moves = Move.STALLED, Move.STALLED_WAIT
-    for job_id in fact.ids:
-        lease, _ = shard.find_lease(job_id)
-        if lease is not None:
-            shard.revoke(lease, job_id, RevokeReason.LEASE_LOST)
     for job in _given_back(shard, fact, offset, moves, AttemptOutcome.STALLED):
         job.stalls += 1
         job.lease_reason = LeaseReason.STALLED
@@ -208,6 +204,8 @@ def _given_back(
         job = single(shard, job_id)
         state = live(job.state, moves[bool(run_at_ms)], job_id)
         note_attempt(job, fact.at_ms, outcome, None)
+        if outcome is AttemptOutcome.STALLED:
+            shard.revoke(job, job_id, RevokeReason.LEASE_LOST)
         job.ready_ms = fact.at_ms
         jobs.append(job)
         if run_at_ms:
