@@ -22,7 +22,7 @@ from jobline_server.engine.room import Room
 from jobline_server.engine.values import AckLevel, JobOptions, Now, PushOutcome
 from jobline_server.engine.view import ShardView
 
-NotDone = list[tuple[int, PushOutcome, int]]
+PushDeviations = list[tuple[int, PushOutcome, int]]
 
 
 def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
@@ -45,7 +45,7 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
         if known is not None:
             level = AckLevel.MEMORY if known[1] else level
             return _repeated(shard, now, command, known[0], level)
-    exceptions: NotDone = []
+    exceptions: PushDeviations = []
     rows = command.rows
     if rows.job_keys:
         rows = _without_duplicates(shard, now, command, level, exceptions)
@@ -91,7 +91,7 @@ def _repeated(
             f"{field} was used before with another request",
             field=field,
         )
-    exceptions: NotDone = []
+    exceptions: PushDeviations = []
     created = record.first_id
     rows = command.rows
     for index, key in enumerate(rows.job_keys or [""] * len(rows)):
@@ -137,7 +137,7 @@ def _told(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, 
 
 
 def _without_duplicates(
-    shard: ShardView, now: Now, command: Push, level: AckLevel, exceptions: NotDone
+    shard: ShardView, now: Now, command: Push, level: AckLevel, exceptions: PushDeviations
 ) -> JobColumns:
     """The jobs whose keys are new; the others go to `exceptions`."""
     rows = command.rows
