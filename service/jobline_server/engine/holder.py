@@ -114,11 +114,12 @@ class Holder:
         """
         if self.session_id:
             ends_ms = max(ends_ms, self.last_seen_ms + lease.lease_ms)
-        return (
-            ends_ms
-            if self.disconnected_ms is None
-            else min(ends_ms, self.disconnected_ms + self.grace_ms)
-        )
+        return self._cut_short(ends_ms)
+
+    def _cut_short(self, ends_ms: int) -> int:
+        if self.disconnected_ms is None:
+            return ends_ms
+        return min(ends_ms, self.disconnected_ms + self.grace_ms)
 
     def count_with(self, in_flight: InFlight) -> None:
         """Counts its leases as those of the stream its worker came back on."""
@@ -161,12 +162,7 @@ class Holder:
             return None
         if not self.session_id:
             return min(map(self.deadline_of, self.leases.values()))
-        ends_ms = self.last_seen_ms + self.lease_ms_min
-        return (
-            ends_ms
-            if self.disconnected_ms is None
-            else min(ends_ms, self.disconnected_ms + self.grace_ms)
-        )
+        return self._cut_short(self.last_seen_ms + self.lease_ms_min)
 
 
 class LeaseWheel:

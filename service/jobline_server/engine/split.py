@@ -7,24 +7,43 @@ of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, MutableSet
+from collections.abc import Callable, Collection, Iterator, MutableMapping, MutableSet
 from itertools import chain
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 V = TypeVar("V")
+P = TypeVar("P", bound=Collection[bytes])
 
 PARTS = 256
 
 
-class SplitDict(MutableMapping[bytes, V]):
+class _Split(Generic[P]):
+    """What split dictionaries and sets have alike: parts by the first byte of a key."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, part: Callable[[], P]) -> None:
+        self.parts = [part() for _ in range(PARTS)]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain.from_iterable(self.parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __bool__(self) -> bool:
+        return any(self.parts)
+
+
+class SplitDict(_Split[dict[bytes, V]], MutableMapping[bytes, V]):
     """A dictionary by keys whose first byte is as good as random. Who looks up many of them takes
     the part that a key is in: `parts[key[0]]`.
     """
 
-    __slots__ = ("parts",)
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self.parts: list[dict[bytes, V]] = [{} for _ in range(PARTS)]
+        super().__init__(dict)
 
     def __getitem__(self, key: bytes) -> V:
         return self.parts[key[0]][key]
@@ -35,35 +54,17 @@ class SplitDict(MutableMapping[bytes, V]):
     def __delitem__(self, key: bytes) -> None:
         del self.parts[key[0]][key]
 
-    def __iter__(self) -> Iterator[bytes]:
-        return chain.from_iterable(self.parts)
 
-    def __len__(self) -> int:
-        return sum(map(len, self.parts))
-
-    def __bool__(self) -> bool:
-        return any(self.parts)
-
-
-class SplitSet(MutableSet[bytes]):
+class SplitSet(_Split[set[bytes]], MutableSet[bytes]):
     """A set of keys whose first byte is as good as random."""
 
-    __slots__ = ("parts",)
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self.parts: list[set[bytes]] = [set() for _ in range(PARTS)]
+        super().__init__(set)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, bytes) and key in self.parts[key[0]]
-
-    def __iter__(self) -> Iterator[bytes]:
-        return chain.from_iterable(self.parts)
-
-    def __len__(self) -> int:
-        return sum(map(len, self.parts))
-
-    def __bool__(self) -> bool:
-        return any(self.parts)
 
     def add(self, key: bytes) -> None:
         """Adds a key."""

@@ -31,16 +31,19 @@ class WindowTable(Generic[V]):
 
     def is_due(self, aged_ms: int) -> bool:
         """Whether `forget` has something to do."""
+        return self._due_minute(aged_ms) is not None
+
+    def _due_minute(self, aged_ms: int) -> int | None:
         oldest = min(self._minutes, default=None)
-        return oldest is not None and oldest < aged_ms // limits.MINUTE_MS
+        return oldest if oldest is not None and oldest < aged_ms // limits.MINUTE_MS else None
 
     def _take_due(self, aged_ms: int, limit: int) -> list[bytes]:
         """Takes up to `limit` hashes off the oldest minute, if it has ended, for `forget` to sweep
         or to file anew.
         """
-        if not self.is_due(aged_ms):
+        oldest = self._due_minute(aged_ms)
+        if oldest is None:
             return []
-        oldest = min(self._minutes)
         hashes = self._minutes[oldest]
         taken = hashes[-limit:]
         del hashes[-limit:]
