@@ -13,9 +13,9 @@ from jobline_server.engine.decide.timers import next_deadline, open_gates
 from jobline_server.engine.effects import QueueWoken
 from jobline_server.engine.gates import MOMENTS_SPARE, UNTIL_NOTICE, Gates
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import Lane, LaneItem
-from jobline_server.engine.queue import Queue
+from jobline_server.engine.lane import Lane
 from jobline_server.engine.values import JobOptions, JobState, Now
+from tests.unit.engine.queue_jobs import QueueJobs, lanes_looked_at
 from tests.unit.engine.world import MONO_MS, World
 
 A = (0, "a", 0)
@@ -145,14 +145,7 @@ def test_pull_does_not_look_at_closed_lanes(monkeypatch):
     for number in range(499):
         close_gate(world.shard, queue, (0, f"n{number}", 0), MONO_MS + 1_000)
     assert pulled(world, 3) == ids[499:]
-    looked: list[Lane] = []
-    head = Lane.head
-
-    def seen(lane: Lane) -> LaneItem | None:
-        looked.append(lane)
-        return head(lane)
-
-    monkeypatch.setattr(Lane, "head", seen)
+    looked = lanes_looked_at(monkeypatch)
     assert pulled(world, 3) == ids[499:]
     assert len(looked) <= 2
     world.advance(1_000)
@@ -166,49 +159,23 @@ def pulled(world: World, limit: int, names: frozenset[str] | None = None) -> lis
     return [item.id for item in chosen.items]
 
 
-class Model:
+class Model(QueueJobs):
     """A queue beside a sorted list of what is ready."""
 
     NAMES = 6
 
     def __init__(self) -> None:
-        self.queue = Queue("q", 1, 0)
-        self.jobs: list[Job] = []
-        self.out: list[Job] = []
+        super().__init__()
         self.closed: dict[tuple[int, str, int], int] = {}
-        self.number = self.now_ms = 0
+        self.now_ms = 0
 
     def put(self, draw: int) -> None:
-        self.number += 1
         name, priority = f"n{draw % self.NAMES}", draw // self.NAMES % 2
-        job = Job(self.number, self.queue, JobOptions(name=name, priority=priority), b"", 0)
-        job.order = self.number
-        self.queue.put(job, 1)
-        self.jobs.append(job)
+        self.queue.put(self.add(JobOptions(name=name, priority=priority)), 1)
 
     def lease(self, draw: int) -> None:
         for job in self.chosen(draw % 4, self.names(draw)):
-            lane = self.queue.lane_of(job)
-            assert lane.head() is job
-            lane.items.popleft()
-            lane.ready -= 1
-            job.state = JobState.ACTIVE
-            self.queue.count_lane(lane, -1)
-            self.jobs.remove(job)
-            self.out.append(job)
-
-    def back(self, draw: int) -> None:
-        if self.out:
-            job = self.out.pop(draw % len(self.out))
-            job.state = JobState.READY
-            self.queue.put_back([job])
-            self.jobs.append(job)
-
-    def cancel(self, draw: int) -> None:
-        if self.jobs:
-            job = self.jobs.pop(draw % len(self.jobs))
-            job.state = JobState.CANCELLED
-            self.queue.leave(job, 1)
+            self.hand_out(job)
 
     def close(self, draw: int) -> None:
         key = draw // self.NAMES % 2, f"n{draw % self.NAMES}", 0
@@ -234,7 +201,7 @@ class Model:
         """The slow way."""
         may_go = [
             job
-            for job in self.jobs
+            for job in self.ready
             if (names is None or job.options.name in names)
             and self.closed.get((job.options.priority, job.options.name, 0), 0) <= self.now_ms
         ]
@@ -272,4 +239,4 @@ def test_what_goes_out_is_what_a_sorted_list_says(steps, merged_max, heaps_max, 
             getattr(model, step)(draw)
             names = model.names(draw)
             assert model.chosen(1_000, names) == model.expected(names)
-            assert model.queue.counts[JobState.READY] == len(model.jobs)
+            assert model.queue.counts[JobState.READY] == len(model.ready)

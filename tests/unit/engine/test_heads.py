@@ -17,6 +17,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane, LaneItem
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobOptions, JobState
+from tests.unit.engine.queue_jobs import QueueJobs, lanes_looked_at
 
 NAMES = 6
 STEPS = st.lists(
@@ -27,47 +28,22 @@ STEPS = st.lists(
 )
 
 
-class Lanes:
+class Lanes(QueueJobs):
     """A queue with a few names, whose lanes are never merged as they are, and what it has out."""
 
     def __init__(self) -> None:
-        self.queue = Queue("q", 1, 0)
-        self.ready: list[Job] = []
-        self.leased: list[Job] = []
-        self.number = self.committed = 0
+        super().__init__()
+        self.committed = 0
 
     def put(self, draw: int) -> None:
-        self.number += 1
-        job = Job(self.number, self.queue, JobOptions(name=f"n{draw % NAMES}"), b"", 0)
-        job.order = job.offset = self.number
+        job = self.add(JobOptions(name=f"n{draw % NAMES}"))
+        job.offset = self.number
         self.queue.put(job, 1)
-        self.ready.append(job)
 
     def lease(self, draw: int) -> None:
         """As many as are drawn of those that come next."""
         for job in self.next()[: draw % 4]:
-            lane = self.queue.lane_of(job)
-            assert isinstance(job, Job)
-            assert lane.head() is job
-            lane.items.popleft()
-            lane.ready -= 1
-            job.state = JobState.ACTIVE
-            self.queue.count_lane(lane, -1)
-            self.ready.remove(job)
-            self.leased.append(job)
-
-    def back(self, draw: int) -> None:
-        if self.leased:
-            job = self.leased.pop(draw % len(self.leased))
-            job.state = JobState.READY
-            self.queue.put_back([job])
-            self.ready.append(job)
-
-    def cancel(self, draw: int) -> None:
-        if self.ready:
-            job = self.ready.pop(draw % len(self.ready))
-            job.state = JobState.CANCELLED
-            self.queue.leave(job, 1)
+            self.hand_out(job)
 
     def commit(self, _draw: int) -> None:
         self.committed = self.number
@@ -119,14 +95,7 @@ def test_hand_out_looks_at_the_lanes_it_takes_from(monkeypatch):
     queue = a_queue(1_000)
     ((heads,),) = queue.fronts(None, None)
     assert isinstance(heads, LaneHeads)
-    looked: list[Lane] = []
-    head = Lane.head
-
-    def seen(lane: Lane) -> LaneItem | None:
-        looked.append(lane)
-        return head(lane)
-
-    monkeypatch.setattr(Lane, "head", seen)
+    looked = lanes_looked_at(monkeypatch)
     items = heads.durable(0)
     assert [next(items).order for _ in range(5)] == [1, 2, 3, 4, 5]
     assert len(looked) <= 6
