@@ -918,9 +918,39 @@ class LeasedJob(_message.Message):
 Global___LeasedJob: _TypeAlias = LeasedJob  # noqa: Y015
 
 @_typing.final
+class HeaderColumn(_message.Message):
+    """Values of one header, one a job: the jobs beside it have this header each with its own value."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Required. Key of the header, one column a key."""
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required. One value a job, in order; it takes the place of the value in the `options` that the jobs
+        share. "": the job has what those `options` say, which may be no such header.
+        """
+
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        values: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeaderColumn: _TypeAlias = HeaderColumn  # noqa: Y015
+
+@_typing.final
 class LeasedRun(_message.Message):
     """A run of plain jobs handed out together, for workers that say `accepts_runs`: job `first_id + i` has
-    `payloads[i]`; all else is shared.
+    `payloads[i]`, `header_columns[…].values[i]` and `job_keys[i]`; all else is shared.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -932,6 +962,8 @@ class LeasedRun(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     LEASE_MS_FIELD_NUMBER: _builtins.int
     PUSHED_AT_FIELD_NUMBER: _builtins.int
+    HEADER_COLUMNS_FIELD_NUMBER: _builtins.int
+    JOB_KEYS_FIELD_NUMBER: _builtins.int
     first_id: _builtins.int
     """Output only. Id of the first job; the others follow without a gap."""
     delivery: _builtins.int
@@ -952,6 +984,16 @@ class LeasedRun(_message.Message):
     def pushed_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When they were pushed."""
 
+    @_builtins.property
+    def header_columns(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeaderColumn]:
+        """Output only. Headers that each job has of its own, which go before those in `options`; as many values
+        as payloads.
+        """
+
+    @_builtins.property
+    def job_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Idempotency keys, "": that job has none; as many as payloads, or none at all."""
+
     def __init__(
         self,
         *,
@@ -962,10 +1004,12 @@ class LeasedRun(_message.Message):
         options: Global___JobOptions | None = ...,
         lease_ms: _builtins.int = ...,
         pushed_at: _timestamp_pb2.Timestamp | None = ...,
+        header_columns: _abc.Iterable[Global___HeaderColumn] | None = ...,
+        job_keys: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "pushed_at", b"pushed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "first_id", b"first_id", "lease_ms", b"lease_ms", "options", b"options", "payloads", b"payloads", "pushed_at", b"pushed_at", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "first_id", b"first_id", "header_columns", b"header_columns", "job_keys", b"job_keys", "lease_ms", b"lease_ms", "options", b"options", "payloads", b"payloads", "pushed_at", b"pushed_at", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

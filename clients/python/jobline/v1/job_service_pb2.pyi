@@ -224,6 +224,8 @@ class PushRequest(_message.Message):
     SPREAD_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     PRODUCER_FIELD_NUMBER: _builtins.int
+    HEADER_COLUMNS_FIELD_NUMBER: _builtins.int
+    JOB_KEYS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Required. 1 … 256 of `A-Za-z0-9._:-`, the first a letter or digit. Names that start with `_` are the
     system's. The queue comes into being at its first push.
@@ -246,7 +248,9 @@ class PushRequest(_message.Message):
 
     @_builtins.property
     def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Optional. Plain jobs that share `options` and `start` and have nothing of their own; ≤ 10,000."""
+        """Optional. Plain jobs that share `options` and `start`; ≤ 10,000. What each has of its own stands in
+        `header_columns` and `job_keys`.
+        """
 
     @_builtins.property
     def delay(self) -> _duration_pb2.Duration:
@@ -267,6 +271,19 @@ class PushRequest(_message.Message):
         `job_key`s.
         """
 
+    @_builtins.property
+    def header_columns(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.HeaderColumn]:
+        """Optional. Headers that each of `payloads` has of its own, such as trace context; ≤ 64 columns, each with
+        as many values as there are payloads. The limits of headers hold for a job's own and those in `options`
+        together. Jobs in `jobs` have their headers in their options. Not served yet: UNIMPLEMENTED.
+        """
+
+    @_builtins.property
+    def job_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Idempotency keys of `payloads`, as `NewJob.job_key`; "": that job has none. As many as there
+        are payloads, or none at all. Not together with `request_id`. Not served yet: UNIMPLEMENTED.
+        """
+
     def __init__(
         self,
         *,
@@ -281,10 +298,12 @@ class PushRequest(_message.Message):
         spread: _duration_pb2.Duration | None = ...,
         request_id: _builtins.str = ...,
         producer: Global___PushProducer | None = ...,
+        header_columns: _abc.Iterable[_job_pb2.HeaderColumn] | None = ...,
+        job_keys: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "atomic", b"atomic", "delay", b"delay", "options", b"options", "producer", b"producer", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "ack_level", b"ack_level", "atomic", b"atomic", "delay", b"delay", "jobs", b"jobs", "options", b"options", "payloads", b"payloads", "producer", b"producer", "queue", b"queue", "request_id", b"request_id", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "ack_level", b"ack_level", "atomic", b"atomic", "delay", b"delay", "header_columns", b"header_columns", "job_keys", b"job_keys", "jobs", b"jobs", "options", b"options", "payloads", b"payloads", "producer", b"producer", "queue", b"queue", "request_id", b"request_id", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__atomic: _TypeAlias = _typing.Literal["atomic"]  # noqa: Y015
     _WhichOneofArgType__atomic: _TypeAlias = _typing.Literal["_atomic", b"_atomic"]  # noqa: Y015

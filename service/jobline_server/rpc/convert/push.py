@@ -51,6 +51,10 @@ class PushReader:
         queue = fields.queue_name(request.queue)
         if request.HasField("spread"):
             raise fields.not_served("spread")
+        if request.header_columns:
+            raise fields.not_served("header_columns")
+        if request.job_keys:
+            raise fields.not_served("job_keys")
         base = request.options.SerializeToString() if request.HasField("options") else b""
         command = Push(
             queue=queue,
