@@ -22,7 +22,7 @@ import uvloop
 
 from benchmarks import bodies
 from jobline.v1 import job_service_pb2
-from jobline_server import memory
+from jobline_server import memory, scheduling
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.transport import TransportName, serve
 
@@ -96,6 +96,7 @@ def handing_out() -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
 async def run(transport: TransportName, parse: bool) -> None:
     """Serves until SIGTERM."""
     memory.tune()
+    scheduling.run_threads_in_batches()
     serving = await serve(
         transport,
         handlers(parse),
@@ -106,6 +107,7 @@ async def run(transport: TransportName, parse: bool) -> None:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     memory.freeze()
+    scheduling.favour_loop()
     sys.stdout.write(json.dumps({"grpc": serving.addresses[0]}) + "\n")
     sys.stdout.flush()
     await stopped.wait()

@@ -20,7 +20,7 @@ from typing import Any
 import uvloop
 from google.protobuf.internal import api_implementation
 
-from jobline_server import memory
+from jobline_server import memory, scheduling
 from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.notify import READY, STOPPING, notify
@@ -60,6 +60,7 @@ def run(settings: Settings, announce: Announce | None = None) -> int:
 async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
     """Starts a server, announces it, waits for a signal or a failure, and stops it."""
     memory.tune()
+    scheduling.run_threads_in_batches()
     try:
         check_protobuf()
         server = Server(settings)
@@ -70,6 +71,7 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         return EXIT_CANNOT_START
     stop_requested = _take_signals(server)
     memory.freeze()
+    scheduling.favour_loop()
     collect_cycles(server.runtime.core)
     _announce(announce, server)
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
