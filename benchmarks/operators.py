@@ -28,8 +28,7 @@ from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
 from jobline_server.serving import collect_cycles
 from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
-from jobline_server.storage.sqlite.store import SqliteStore
+from jobline_server.storage.sqlite.directory import stores_in
 
 JOBS = 1_000_000
 # Jobs that are put back are read and written one by one: a million take minutes.
@@ -147,8 +146,7 @@ async def _runtime(bench: Bench) -> AsyncIterator[Runtime]:
     names = count(1)
     data = bench.fresh_directory()
     runtime = await open_runtime(
-        SqliteStore(data),
-        SqliteEndedJobStore(data),
+        stores_in(data),
         shards=8,
         clock=SystemClock(),
         settings=RuntimeSettings(),

@@ -29,14 +29,14 @@ from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.transport import Serving, choose_transport, serve
 from jobline_server.runtime.clock import Clock, SystemClock
-from jobline_server.runtime.ended.disk_space import Room
+from jobline_server.runtime.ended.disk_space import DiskSpace
 from jobline_server.runtime.ended.retention import EndedRetention
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
+from jobline_server.storage.sqlite.directory import stores_in
 from jobline_server.storage.sqlite.losses import Losses
-from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.storage.sqlite.store import SqliteSettings
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
 from jobline_server.web.metrics import ServerCollector, make_registry
@@ -137,7 +137,7 @@ class Server:
     async def _open_runtime(self) -> None:
         settings = self.settings
         losses = Losses(settings.accept_loss, _report_loss)
-        store = SqliteStore(
+        stores = stores_in(
             settings.data,
             SqliteSettings(
                 ballast_bytes=settings.ballast_bytes,
@@ -145,11 +145,9 @@ class Server:
                 losses=losses,
             ),
         )
-        ended_store = SqliteEndedJobStore(settings.data, losses=losses)
         try:
             self._runtime = await open_runtime(
-                store,
-                ended_store,
+                stores,
                 shards=settings.shards,
                 clock=self.clock,
                 settings=runtime_settings(settings),
@@ -158,8 +156,7 @@ class Server:
             )
         except BaseException:
             # Their threads would keep the process alive.
-            await ended_store.close()
-            await store.close()
+            await stores.close()
             raise
         self._runtime.start()
 
@@ -170,7 +167,7 @@ class Server:
                 CheckpointTask(runtime.checkpoints),
                 RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended)),
                 DeleteIdleQueues(runtime.core),
-                RestoreBallast(Room(runtime.core, runtime.ended.ended_store)),
+                RestoreBallast(DiskSpace(runtime.core)),
                 SendOldStreamsAway(
                     runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
                 ),

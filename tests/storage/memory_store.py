@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from jobline_server.engine.limits import SHARDS_DEFAULT, SHARDS_MAX
-from jobline_server.storage.ended_store import EndedJobStore
 from jobline_server.storage.journal_check import JournalCheck
 from jobline_server.storage.recovery_cases import Decision
 from jobline_server.storage.store import (
@@ -25,7 +24,6 @@ from jobline_server.storage.store import (
     JournalRow,
     ShardImage,
     ShardRow,
-    SpaceReport,
     StoreRefused,
 )
 
@@ -181,24 +179,6 @@ class MemoryStore:
         rows = min(limit_rows - versions, len(cut))
         del file.journal[:rows]
         return min(limit_rows, file.superseded + len(cut) - rows)
-
-    async def join(self, finished: EndedJobStore) -> None:
-        pass
-
-    def space(self) -> SpaceReport:
-        return SpaceReport(1 << 40, low=False, ballast_standing=True)
-
-    def ballast_stands(self) -> bool:
-        return True
-
-    async def give_up_ballast(self, *, last: bool) -> bool:
-        return False
-
-    async def restore_ballast(self) -> bool:
-        return True
-
-    async def shrink(self) -> int:
-        return 0
 
     async def close(self) -> None:
         pass

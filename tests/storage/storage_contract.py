@@ -230,11 +230,3 @@ class StoreContract:
         await store.commit([new.row(b"b")])
         assert await blobs_of(store) == [b"a", b"b"]
         assert await items_of(store) == {}
-
-    # Room.
-
-    async def test_space_is_reported(self) -> None:
-        store = self.store()
-        await opened(store)
-        assert store.space().free_bytes > 0
-        assert await store.restore_ballast() is store.space().ballast_standing

@@ -59,20 +59,20 @@ def fill(disk: Path) -> Path:
 async def test_ballast_carries_acks_over_a_full_disk(small_disk: Path, make: Make) -> None:
     store = make(FULL_DISK, small_disk / "data")
     writer = await opened(store)
-    assert store.space().ballast_standing
-    assert not store.space().low
+    assert store.space.ballast_stands()
+    assert store.space.free_bytes() > FULL_DISK.low_space_bytes
     other = fill(small_disk)
-    assert store.space().low
+    assert store.space.free_bytes() < FULL_DISK.low_space_bytes
     done = 0
-    while store.space().ballast_standing:
+    while store.space.ballast_stands():
         await store.commit([writer.row(b"ack" * 100)])
         done += 1
     for _ in range(20):  # acks go on
         await store.commit([writer.row(b"ack" * 100)])
-    assert not await store.restore_ballast(), "there is no room for it yet"
+    assert not await store.space.restore_ballast(), "there is no room for it yet"
     other.unlink()
-    assert await store.restore_ballast()
-    assert store.space().ballast_standing
+    assert await store.space.restore_ballast()
+    assert store.space.ballast_stands()
     assert await blobs_of(store) == writer.blobs
     await store.close()
     store = make(FULL_DISK, small_disk / "data")
@@ -98,7 +98,7 @@ async def test_same_rows_are_committed_when_there_is_room_again(
     writer = await opened(store)
     other = fill(small_disk)
     row = await commit_until_full(store, writer)
-    assert not store.space().ballast_standing, "it was given up before anything was refused"
+    assert not store.space.ballast_stands(), "it was given up before anything was refused"
     for _ in range(3):
         with pytest.raises(DiskFull):
             await store.commit([row], {0: 77_777})
@@ -124,7 +124,7 @@ async def test_checkpoint_on_a_full_disk_is_refused_and_can_be_repeated(
     rows = [job(key, b"x" * 50_000) for key in range(100)]
     with pytest.raises(DiskFull):
         await store.stage(0, writer.epoch, 1, rows, [])
-    assert store.space().ballast_standing, "a checkpoint can wait; the ballast is for acks"
+    assert store.space.ballast_stands(), "a checkpoint can wait; the ballast is for acks"
     await store.commit([writer.row(b"b")])
     other.unlink()
     await checkpoint(store, writer, rows[:20])
@@ -139,7 +139,7 @@ async def test_start_with_little_room_goes_without_ballast(small_disk: Path, mak
     settings = replace(FULL_DISK, ballast_bytes=6 * MIB, low_space_bytes=3 * MIB)
     store = make(settings, small_disk / "data")
     writer = await opened(store)
-    assert not store.space().ballast_standing
+    assert not store.space.ballast_stands()
     await store.commit([writer.row(b"a")])
     assert (small_disk / "data" / "ballast").stat().st_size == 6 * MIB // LAST_PART, "what fits"
 
@@ -190,9 +190,9 @@ async def test_last_part_of_the_ballast_is_kept_for_what_makes_room(
     assert (small_disk / "data" / "ballast").stat().st_size == 2 * MIB // LAST_PART
     with pytest.raises(DiskFull):
         await store.commit([row])
-    assert await store.give_up_ballast(last=True)
+    assert await store.space.give_up_ballast(last=True)
     await store.commit([row])
-    assert not await store.give_up_ballast(last=True), "there is no more of it"
+    assert not await store.space.give_up_ballast(last=True), "there is no more of it"
 
 
 @pytest.mark.root
@@ -200,16 +200,16 @@ async def test_files_give_back_what_is_free_in_them(small_disk: Path, make: Make
     """Trial B6: a disk that the store's own rows filled has room again once they are deleted."""
     store = make(FULL_DISK, small_disk / "data")
     writer = await opened(store)
-    while store.space().ballast_standing:
+    while store.space.ballast_stands():
         await store.commit([writer.row(b"x" * 100_000)])
     await checkpoint(store, writer, [])
-    full = store.space().free_bytes
+    full = store.space.free_bytes()
     while await store.truncate(0, 10):
         pass
-    while await store.shrink():
+    while await store.space.shrink():
         pass
-    assert store.space().free_bytes > full + 3 * MIB
-    assert await store.restore_ballast()
+    assert store.space.free_bytes() > full + 3 * MIB
+    assert await store.space.restore_ballast()
     await store.commit([writer.row(b"after")])
     assert await blobs_of(store) == [b"after"]
 

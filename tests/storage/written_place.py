@@ -50,11 +50,11 @@ class Place:
     async def end_jobs(self, *ids: int) -> list[int]:
         """Jobs that ended, in the finished file; a checkpoint cut the journal that told of them.
         Returns all that the file has then."""
-        store, finished = self.store(), SqliteEndedJobStore(self.directory)
+        store = self.store()
+        finished = SqliteEndedJobStore(self.directory, beside=store)
         writer = await opened(store)
         await finished.open()
         try:
-            await store.join(finished)
             await finished.write([put(job_id) for job_id in ids])
             await finished.sync()
             await store.commit([writer.row(b"ended")])
@@ -70,11 +70,10 @@ class Place:
     async def ended(self, settings: SqliteSettings = SMALL) -> list[int]:
         """Opens both files, and returns the jobs in the finished file."""
         store = self.store(settings)
-        finished = SqliteEndedJobStore(self.directory, losses=settings.losses)
+        finished = SqliteEndedJobStore(self.directory, beside=store)
         try:
             await store.open(2)
             await finished.open()
-            await store.join(finished)
             return ids_of(await finished.list(EndedQuery()))
         finally:
             await finished.close()

@@ -8,7 +8,7 @@ from jobline_server.background.periodic import Counts
 from jobline_server.engine.values import Now
 from jobline_server.runtime.calls.streams import Streams
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.ended.disk_space import Room
+from jobline_server.runtime.ended.disk_space import DiskSpace
 from jobline_server.runtime.idle_queues import delete_idle_queues
 
 
@@ -43,10 +43,10 @@ class SendOldStreamsAway:
 class RestoreBallast:
     """Refuses pushes while the ballast is gone, and restores it once the disk has room."""
 
-    room: Room
+    space: DiskSpace
     name: str = "space"
     every_seconds: float = 1.0
 
     async def run_once(self, _now: Now) -> Counts:
         """Checks the disk; returns whether it is full."""
-        return {"full": int(await self.room.look())}
+        return {"full": int(await self.space.make_room())}

@@ -27,6 +27,7 @@ from jobline_server.runtime.commits.commits import Commits
 from jobline_server.runtime.durations import Durations
 from jobline_server.runtime.heartbeat import Heartbeat
 from jobline_server.runtime.loops import Loops, Record
+from jobline_server.storage.space import NO_SPACE, Space
 from jobline_server.storage.store import Store
 
 Listener = Callable[[Sequence[CommittedBatch]], None]
@@ -54,13 +55,15 @@ class Core:
         positions: Sequence[JournalPosition],
         clock: Clock,
         load: Load,
+        space: Space = NO_SPACE,
     ) -> None:
         self.store = store
+        self.space = space
         self.shards = shards
         self.clock = clock
         self.load = load
         self.rings: ConsumerRings[Consumer] = ConsumerRings()
-        self.commits = Commits(store, shards, positions, self.on_committed)
+        self.commits = Commits(store, space, shards, positions, self.on_committed)
         self.started_ms = clock.now().wall_ms
         self.durations = Durations()
         self.heartbeat = Heartbeat(clock, self._may_rest)

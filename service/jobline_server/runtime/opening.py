@@ -17,14 +17,14 @@ from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.watch.kept_batches import ReplayedBatches
 from jobline_server.storage.ended_buffer import EndedBuffer
-from jobline_server.storage.ended_store import EndedJobStore, EndedOp
+from jobline_server.storage.ended_store import EndedOp
 from jobline_server.storage.recovery import Recovery, Report, recover_shard
-from jobline_server.storage.store import DiskFull, ShardImage, ShardRow, Store
+from jobline_server.storage.store import DiskFull, ShardImage, ShardRow
+from jobline_server.storage.stores import Stores
 
 
 async def open_runtime(
-    store: Store,
-    ended_store: EndedJobStore,
+    stores: Stores,
     *,
     shards: int,
     clock: Clock,
@@ -36,9 +36,9 @@ async def open_runtime(
     the store has; `report` is told of what was damaged and set apart. Raises `StoreRefused` or
     `DataLoss`.
     """
+    store = stores.store
     number = await store.open(shards)
-    await ended_store.open()
-    await store.join(ended_store)
+    await stores.ended_store.open()
     load = settings.load()
     epoch = first_epoch(clock.now())
     replayed = ReplayedBatches(number)
@@ -50,13 +50,12 @@ async def open_runtime(
         witness = replayed.of_shard(shard)
         recovery = await recover_shard(store, image, load=load, report=report, witness=witness)
         recoveries.append(recovery)
-    opened = await _finish(recoveries, store, ended_store, clock.now())
+    opened = await _finish(recoveries, stores, clock.now())
     now_ms = clock.now().wall_ms
     pairs = zip(images, recoveries, strict=True)
     positions = [_position(image.row, recovery, now_ms) for image, recovery in pairs]
     return Runtime(
-        store,
-        ended_store,
+        stores,
         opened,
         positions,
         clock=clock,
@@ -80,26 +79,24 @@ def _position(row: ShardRow, recovery: Recovery, now_ms: int) -> JournalPosition
     )
 
 
-async def _finish(
-    recoveries: Sequence[Recovery], store: Store, ended_store: EndedJobStore, now: Now
-) -> list[Shard]:
-    shelf = EndedBuffer()
+async def _finish(recoveries: Sequence[Recovery], stores: Stores, now: Now) -> list[Shard]:
+    buffer = EndedBuffer()
     for recovery in recoveries:
-        shelf.add(recovery.take_endings())
+        buffer.add(recovery.take_endings())
     # What is trimmed here was never written, so the counts below do not have it either.
-    ops, _trimmed = shelf.take()
-    await _write(store, ended_store, ops)
-    counts = _by_queue(await ended_store.counts())
+    ops, _trimmed = buffer.take()
+    await _write(stores, ops)
+    counts = _by_queue(await stores.ended_store.counts())
     return [recovery.finish(counts, now) for recovery in recoveries]
 
 
-async def _write(store: Store, ended_store: EndedJobStore, ops: Sequence[EndedOp]) -> None:
+async def _write(stores: Stores, ops: Sequence[EndedOp]) -> None:
     """A start may have all of the reserve: without it there is nobody who could make room."""
     while True:
         try:
-            await ended_store.write(ops)
+            await stores.ended_store.write(ops)
         except DiskFull:
-            if not await store.give_up_ballast(last=True):
+            if not await stores.space.give_up_ballast(last=True):
                 raise
         else:
             return

@@ -38,8 +38,7 @@ from jobline_server.runtime.timer_loop import TimerLoop
 from jobline_server.runtime.watch.feed import Feed
 from jobline_server.runtime.watch.kept_batches import KeptBatch
 from jobline_server.runtime.watch.waits import Waits
-from jobline_server.storage.ended_store import EndedJobStore
-from jobline_server.storage.store import Store
+from jobline_server.storage.stores import Stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,7 @@ class Runtime:
 
     def __init__(  # noqa: PLR0913  # what `open_runtime` has found, once
         self,
-        store: Store,
-        ended_store: EndedJobStore,
+        stores: Stores,
         shards: Sequence[Shard],
         positions: Sequence[JournalPosition],
         *,
@@ -85,8 +83,8 @@ class Runtime:
         new_name: Callable[[], str],
         kept: Iterable[KeptBatch] = (),
     ) -> None:
-        self.core = core = Core(store, shards, positions, clock, load)
-        self.ended = EndedJobs(core, ended_store)
+        self.core = core = Core(stores.store, shards, positions, clock, load, stores.space)
+        self.ended = EndedJobs(core, stores.ended_store)
         self.dispatcher = Dispatcher(core)
         self.settles = Settles(core, self.ended)
         self.returns = Returns(self.settles)
@@ -106,6 +104,7 @@ class Runtime:
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )
         self.timer_loop = TimerLoop(core)
+        self._stores = stores
         self._tasks: list[asyncio.Task[None]] = []
         # Who hears of a commit, in this order: first what keeps, then what tells.
         core.listen("commit_ended_jobs", self.ended.writer.on_committed, Wants.ENDINGS)
@@ -180,7 +179,4 @@ class Runtime:
                 await self.checkpoints.take_last()
         finally:
             self.core.heartbeat.stop()
-            try:
-                await self.ended.ended_store.close()
-            finally:
-                await self.core.store.close()
+            await self._stores.close()

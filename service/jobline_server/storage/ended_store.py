@@ -172,26 +172,11 @@ class DeadGroup:
     newest_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndedMark:
-    """The identity of the store that a finished file belongs to, None for a new one, and how often
-    the file was synced."""
-
-    identity: int | None
-    syncs: int
-
-
 class EndedJobStore(Protocol):
     """The finished file. Reads see all writes that have returned."""
 
     async def open(self) -> None:
         """Makes or opens the file. Raises `StoreRefused`."""
-
-    async def mark(self) -> EndedMark:
-        """Whose the file is, and how often it was synced."""
-
-    async def belong_to(self, identity: int) -> None:
-        """Makes it that of a store, durably."""
 
     async def write(self, ops: Sequence[EndedOp]) -> None:
         """Applies operations in order, without making them durable.
@@ -203,11 +188,6 @@ class EndedJobStore(Protocol):
 
     async def sync(self) -> None:
         """Makes everything durable that was written so far."""
-
-    async def shrink(self) -> int:
-        """Gives a slice of what is free within the file back to the file system; returns its bytes,
-        0 when there is nothing more. Raises as `write`.
-        """
 
     async def get(self, job_id: int) -> EndedRow | None:
         """The row that holds a job, None if none does. Raises `DataLoss` if its checksum is bad."""

@@ -22,8 +22,6 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from jobline_server.storage.ended_store import EndedJobStore
-
 NO_CEILINGS: Mapping[int, int] = MappingProxyType({})
 
 
@@ -108,15 +106,6 @@ class BadRow:
 ItemKey = tuple[ItemKind, int]
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceReport:
-    """Room for more: free bytes of the file system, whether that is little, and the reserve."""
-
-    free_bytes: int
-    low: bool
-    ballast_standing: bool
-
-
 class CommitRefused(Exception):
     """Definite: nothing of this write was stored."""
 
@@ -163,11 +152,6 @@ class Store(Protocol):
         one; any other number that differs from what is there raises `StoreRefused`. It is also
         raised if another process has the store, if its format is not ours, or if it lost what it
         had promised.
-        """
-
-    async def join(self, finished: EndedJobStore) -> None:
-        """Takes the finished file, opened, for its own: from now on each checkpoint notes how far
-        it was synced. Raises `StoreRefused` if it is not the one that the store had.
         """
 
     async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:
@@ -242,23 +226,6 @@ class Store(Protocol):
         Takes at most `limit_rows` rows, fewer if they are large. Returns how many are known to
         remain, counted no further than `limit_rows`; 0 when it is done.
         """
-
-    def space(self) -> SpaceReport:
-        """How much room there is; one system call."""
-
-    def ballast_stands(self) -> bool:
-        """Whether the reserve for acks is whole; without a system call."""
-
-    async def give_up_ballast(self, *, last: bool) -> bool:
-        """Frees the first part of the reserve, or all of it for what makes room again; returns
-        whether that freed anything: then the same write may be tried at once."""
-
-    async def restore_ballast(self) -> bool:
-        """Sets up the ballast again if there is room for it and more; returns whether it stands."""
-
-    async def shrink(self) -> int:
-        """Gives a slice of what is free within the files back to the file system; returns its
-        bytes, 0 when there is nothing more. Raises as `commit`."""
 
     async def close(self) -> None:
         """Closes files and lock; may be called twice, or without `open`."""

@@ -29,8 +29,8 @@ from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
 from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
-from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.storage.sqlite.directory import stores_in
+from jobline_server.storage.sqlite.store import SqliteSettings
 
 QUEUE = "mail"
 
@@ -120,8 +120,7 @@ async def keeping(tmp_path: Path) -> AsyncIterator[Keeping]:
     names = count(1)
     clock = ManualClock()
     runtime = await open_runtime(
-        SqliteStore(tmp_path, SqliteSettings(ballast_bytes=0)),
-        SqliteEndedJobStore(tmp_path),
+        stores_in(tmp_path, SqliteSettings(ballast_bytes=0)),
         shards=1,
         clock=clock,
         settings=RuntimeSettings(),

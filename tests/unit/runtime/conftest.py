@@ -14,8 +14,8 @@ from jobline_server.runtime.clock import Clock, ManualClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
-from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.storage.sqlite.directory import stores_in
+from jobline_server.storage.sqlite.store import SqliteSettings
 from tests.unit.runtime.machine import Machine
 
 
@@ -28,8 +28,7 @@ async def opened(path: Path, clock: Clock, *, shards: int = 1) -> AsyncIterator[
     """A runtime whose loop is not started: commits go when a test says so."""
     names = count(1)
     runtime = await open_runtime(
-        SqliteStore(path, SqliteSettings(ballast_bytes=0)),
-        SqliteEndedJobStore(path),
+        stores_in(path, SqliteSettings(ballast_bytes=0)),
         shards=shards,
         clock=clock,
         settings=RuntimeSettings(),

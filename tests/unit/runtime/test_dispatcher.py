@@ -33,9 +33,6 @@ class SlowDisk:
     async def commit(self, _rows: Sequence[object], _ceilings: Mapping[int, int]) -> None:
         await self.written.wait()
 
-    def ballast_stands(self) -> bool:
-        return True
-
 
 class World:
     """One shard, one queue, somebody who waits at it."""

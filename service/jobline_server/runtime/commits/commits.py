@@ -29,6 +29,7 @@ from jobline_server.runtime.commits.cuts import Cut, rows_of
 from jobline_server.runtime.commits.disk import Disk, make_room
 from jobline_server.runtime.commits.replies import Answer, give, give_up
 from jobline_server.storage.commit_timer import BUFFERED_MS_MAX, WAIT_MS_MAX, CommitTimer
+from jobline_server.storage.space import Space
 from jobline_server.storage.store import DiskFull, JournalRow, Store
 from jobline_server.telemetry.calls import Histogram
 
@@ -46,11 +47,13 @@ class Commits:
     def __init__(
         self,
         store: Store,
+        space: Space,
         shards: Sequence[Shard],
         positions: Sequence[JournalPosition],
         on_committed: Callable[[Sequence[CommittedBatch]], None],
     ) -> None:
         self._store = store
+        self._space = space
         self._shards = shards
         self.positions = positions
         self._on_committed = on_committed
@@ -65,7 +68,7 @@ class Commits:
         """Decides what waits for the cut; see `expect`."""
         self._collecting = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self._disk = Disk(store)
+        self._disk = Disk(space)
         self._writing: list[Sequence[Fact]] = []
         self.waits_for_room = True
         """Whether a write that finds the disk full is tried again; not when the server stops: what
@@ -213,10 +216,10 @@ class Commits:
                 self._collect()
                 # A delete that waits behind this commit needs it out of its way.
                 helps = make_room([*self._writing, *(shard.entries for shard in self._shards)])
-                if not (helps and await self._store.give_up_ballast(last=True)):
+                if not (helps and await self._space.give_up_ballast(last=True)):
                     await asyncio.sleep(FULL_RETRY_SECONDS)
         self._writing.clear()
-        if not self._store.ballast_stands():
+        if not self._space.ballast_stands():
             # This commit took the reserve: what is left of it belongs to acks.
             self.disk_full = True
 

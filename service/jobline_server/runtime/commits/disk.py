@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from jobline_server.engine.entries import Fact, JobsAgedOut, JobsDeleted, QueueChanged, QueueDeleted
-from jobline_server.storage.store import Store
+from jobline_server.storage.space import Space
 from jobline_server.telemetry.log import logger
 
 LOG = logger("runtime")
@@ -19,8 +19,8 @@ MAKES_ROOM = (JobsDeleted, JobsAgedOut, QueueChanged, QueueDeleted)
 class Disk:
     """What is known of the room on a store's disk."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, space: Space) -> None:
+        self._space = space
         self._is_full = False
 
     @property
@@ -37,7 +37,7 @@ class Disk:
             LOG.error(
                 "the disk is full: pushes are refused, acks go on from the reserve; make room on "
                 "it, delete jobs, or keep fewer",
-                free_bytes=self._store.space().free_bytes,
+                free_bytes=self._space.free_bytes(),
             )
         else:
             LOG.warning("the disk has room again: pushes are taken")

@@ -173,7 +173,7 @@ class EndedWriter:
             try:
                 await self._ended_store.write(ops)
             except DiskFull:
-                if not await self._core.store.give_up_ballast(last=False):
+                if not await self._core.space.give_up_ballast(last=False):
                     raise
             else:
                 del self._unwritten[: len(ops)]
@@ -204,7 +204,7 @@ class EndedWriter:
         try:
             await self._ended_store.write(changes)
         except DiskFull:
-            if await self._core.store.give_up_ballast(last=True):
+            if await self._core.space.give_up_ballast(last=True):
                 await self._change(changes)
             elif len(changes) > 1:
                 half = len(changes) // 2

@@ -1,11 +1,12 @@
-"""SQLite: both interfaces of `storage` over files in one directory.
+"""SQLite: the interfaces of `storage` over the files of one directory, which `stores_in` of
+`directory.py` puts together.
 
     jobline.db      shards, journal, items         store.py bootstrap.py loading.py
                                                    journal.py items.py
     finished.db     jobs that ended                ended_store.py ended_ops.py
                                                    ended_queries.py ended_retention.py
     promise         the last acknowledged commits  watermark.py
-    ballast         room to give up                ballast.py
+    ballast         room to give up                ballast.py space.py
     lock            held while a process runs      files.py
 
 `connection.py` is a file with its thread, `failures.py` says what an error of a write means, and

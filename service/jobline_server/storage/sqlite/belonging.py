@@ -9,10 +9,11 @@ one otherwise, and what was in it for something that never was. Functions of a c
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from jobline_server.storage.ended_store import EndedJobStore, EndedMark
 from jobline_server.storage.recovery_cases import (
     FINISHED_MISSING,
     FINISHED_OF_ANOTHER,
@@ -30,6 +31,25 @@ from jobline_server.storage.store import StoreRefused
 _SQL = load("belonging.sql")
 _PRIMARY = 0xFF
 _UNREADABLE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedMark:
+    """The identity of the store that a finished.db belongs to, None for a new one, and how often
+    the file was synced."""
+
+    identity: int | None
+    syncs: int
+
+
+class EndedFile(Protocol):
+    """What the store of a directory asks of the finished.db beside it."""
+
+    async def mark(self) -> EndedMark:
+        """Returns the store it belongs to, and how often it was synced."""
+
+    async def belong_to(self, identity: int) -> None:
+        """Makes it that of a store, durably."""
 
 
 def check_promise(connection: sqlite3.Connection, file: Path, losses: Losses) -> None:
@@ -59,17 +79,17 @@ def belong_to(connection: sqlite3.Connection, identity: int) -> None:
     connection.execute(_SQL["belong_to"], {"identity": identity})
 
 
-async def join(database: Database, finished: EndedJobStore, losses: Losses) -> None:
+async def join(database: Database, ended_file: EndedFile, losses: Losses) -> None:
     """Refuses a finished file that is not the one which the store had, or takes it for good."""
     note = await database.run(lambda raw: raw.execute(_SQL["note"]).fetchone())
     identity, _, ended_syncs = note
-    found = await finished.mark()
+    found = await ended_file.mark()
     case = _case_of(identity, ended_syncs, found)
     if case is not None:
         losses.meet(f"finished.db: {case}")
     if found.identity != identity:
-        await finished.belong_to(identity)
-        found = await finished.mark()
+        await ended_file.belong_to(identity)
+        found = await ended_file.mark()
     if case is not None or ended_syncs is None:
         await database.transact(partial(note_ended, syncs=found.syncs), SQLITE_PAGE_BYTES)
 

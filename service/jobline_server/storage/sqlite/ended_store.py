@@ -19,7 +19,6 @@ from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_store import (
     DeadGroup,
     EndedLookup,
-    EndedMark,
     EndedOp,
     EndedPage,
     EndedQuery,
@@ -37,7 +36,6 @@ from jobline_server.storage.sqlite import (
     ended_retention,
 )
 from jobline_server.storage.sqlite.connection import (
-    SHRUNK_PAGES,
     SQLITE_PAGE_BYTES,
     Database,
     DatabaseSettings,
@@ -45,6 +43,7 @@ from jobline_server.storage.sqlite.connection import (
 from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import make_directory, sync_directory
 from jobline_server.storage.sqlite.losses import Losses
+from jobline_server.storage.sqlite.store import SqliteStore
 from jobline_server.storage.store import DataLoss, StoreRefused
 
 T = TypeVar("T")
@@ -60,16 +59,19 @@ _ROW_BYTES = SQLITE_PAGE_BYTES // 8
 
 
 class SqliteEndedJobStore:
-    """The finished file of a directory. `open` first; the store of the directory holds its lock."""
+    """The finished.db of a directory. `open` first, after the store `beside` it, which holds the
+    lock and the reserve of the directory.
+    """
 
     def __init__(
         self,
         directory: Path,
         settings: DatabaseSettings | None = None,
         *,
-        losses: Losses | None = None,
+        beside: SqliteStore | None = None,
     ) -> None:
-        self._losses = losses or Losses()
+        self._beside = beside
+        self._losses = beside.losses if beside else Losses()
         self._directory = directory
         self._settings = replace(settings or DatabaseSettings(), synchronous="NORMAL")
         self._opened: Database | None = None
@@ -92,13 +94,16 @@ class SqliteEndedJobStore:
             if isinstance(failure, DataLoss):
                 raise StoreRefused(f"{FINISHED_FILE}: {failure}") from failure
             raise
+        if self._beside is not None:
+            self._beside.space.add(self._opened)
+            await self._beside.join(self)
 
-    async def mark(self) -> EndedMark:
-        """See `EndedJobStore.mark`."""
+    async def mark(self) -> belonging.EndedMark:
+        """See `EndedFile.mark`."""
         return await self._database.run(belonging.mark)
 
     async def belong_to(self, identity: int) -> None:
-        """See `EndedJobStore.belong_to`."""
+        """See `EndedFile.belong_to`."""
         work = partial(belonging.belong_to, identity=identity)
         await self._database.transact(work, SQLITE_PAGE_BYTES)
         self._written = True
@@ -130,10 +135,6 @@ class SqliteEndedJobStore:
         except BaseException:
             self._written = True
             raise
-
-    async def shrink(self) -> int:
-        """See `EndedJobStore.shrink`."""
-        return await self._database.shrink(SHRUNK_PAGES) * SQLITE_PAGE_BYTES
 
     async def get(self, job_id: int) -> EndedRow | None:
         """See `EndedJobStore.get`."""
@@ -210,6 +211,8 @@ class SqliteEndedJobStore:
         """See `EndedJobStore.close`. Closing moves all pages, which fsyncs them."""
         if self._opened is not None:
             database, self._opened = self._opened, None
+            if self._beside is not None:
+                self._beside.space.remove(database)
             await database.close()
 
     @property

@@ -11,12 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from jobline_server.storage.ended_store import EndedJobStore
 from jobline_server.storage.sqlite import belonging, bootstrap, items, journal, loading
-from jobline_server.storage.sqlite.ballast import Ballast
 from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
 from jobline_server.storage.sqlite.connection import (
-    SHRUNK_PAGES,
     SQLITE_PAGE_BYTES,
     Database,
     DatabaseSettings,
@@ -30,6 +27,7 @@ from jobline_server.storage.sqlite.files import (
     sync_directory,
 )
 from jobline_server.storage.sqlite.losses import Losses
+from jobline_server.storage.sqlite.space import DirectorySpace
 from jobline_server.storage.sqlite.watermark import WatermarkFile
 from jobline_server.storage.store import (
     NO_CEILINGS,
@@ -40,7 +38,6 @@ from jobline_server.storage.store import (
     ItemRow,
     JournalRow,
     ShardImage,
-    SpaceReport,
     StoreRefused,
 )
 
@@ -71,11 +68,17 @@ class SqliteStore:
     def __init__(self, directory: Path, settings: SqliteSettings | None = None) -> None:
         self._directory = directory
         self._settings = settings or SqliteSettings()
+        self.losses = self._settings.losses
         self._lock = DirectoryLock(directory / "lock")
-        self._ballast = Ballast(directory / "ballast", self._settings.ballast_bytes)
+        self.space = DirectorySpace(
+            directory,
+            ballast_bytes=self._settings.ballast_bytes,
+            low_space_bytes=self._settings.low_space_bytes,
+        )
+        self._ballast = self.space.ballast
         self._opened: Database | None = None
         self._promises: WatermarkFile | None = None
-        self._finished: EndedJobStore | None = None
+        self._ended_file: belonging.EndedFile | None = None
         # Of shards that are open: what the promise says beside the row.
         self._ceilings: dict[int, int] = {}
 
@@ -96,10 +99,11 @@ class SqliteStore:
             # SQLite cannot even open its files on a disk without room.
             raise DiskFull("the disk is full; nothing was written")
         self._opened = await Database.open(file, self._settings.database)
+        self.space.add(self._opened)
         sync_directory(self._directory)
         try:
             found = await self._database.run(partial(bootstrap.prepare, shards=shards))
-            losses = self._settings.losses
+            losses = self.losses
             await self._database.run(partial(bootstrap.check_structure, losses=losses))
             promise = self._directory / "promise"
             missing = partial(belonging.check_promise, file=promise, losses=losses)
@@ -115,19 +119,21 @@ class SqliteStore:
             # Closing deletes the WAL, in which somebody may yet find what is lost.
             keep_copy(file.with_name(file.name + "-wal"), ".refused")
             raise
-        self._ballast.stand(self._settings.low_space_bytes)
+        self.space.stand()
         return found
 
-    async def join(self, finished: EndedJobStore) -> None:
-        """See `Store.join`."""
-        await belonging.join(self._database, finished, self._settings.losses)
-        self._finished = finished
+    async def join(self, ended_file: belonging.EndedFile) -> None:
+        """Takes finished.db, opened, for its own: from now on each checkpoint notes how far it was
+        synced. Raises `StoreRefused` if it is not the one that the store had.
+        """
+        await belonging.join(self._database, ended_file, self.losses)
+        self._ended_file = ended_file
 
     async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:
         """See `Store.open_shard`."""
         apart = 0
-        if (losses := self._settings.losses).accepted:
-            cut = partial(bootstrap.cut_where_it_breaks, shard=shard, losses=losses)
+        if self.losses.accepted:
+            cut = partial(bootstrap.cut_where_it_breaks, shard=shard, losses=self.losses)
             apart = await self._write_anyway(cut)
         row = await self._write_anyway(
             partial(bootstrap.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block)
@@ -205,7 +211,7 @@ class SqliteStore:
         removals: Sequence[ItemKey],
     ) -> None:
         """See `Store.finish_checkpoint`."""
-        syncs = (await self._finished.mark()).syncs if self._finished else None
+        syncs = (await self._ended_file.mark()).syncs if self._ended_file else None
 
         def finish(connection: sqlite3.Connection) -> None:
             if syncs is not None:
@@ -252,32 +258,11 @@ class SqliteStore:
 
         return await self._write_anyway(partial(in_transaction, work=truncate))
 
-    def space(self) -> SpaceReport:
-        """See `Store.space`."""
-        free = free_bytes(self._directory)
-        return SpaceReport(free, free < self._settings.low_space_bytes, self._ballast.standing)
-
-    def ballast_stands(self) -> bool:
-        """See `Store.ballast_stands`."""
-        return self._ballast.standing
-
-    async def give_up_ballast(self, *, last: bool) -> bool:
-        """See `Store.give_up_ballast`. On the thread, as all that is done to the ballast."""
-        return await self._database.run(lambda _: self._ballast.give_up(last=last))
-
-    async def restore_ballast(self) -> bool:
-        """See `Store.restore_ballast`. Allocating may take a while."""
-        spare = self._settings.low_space_bytes
-        return await self._database.run(lambda _: self._ballast.stand(spare))
-
-    async def shrink(self) -> int:
-        """See `Store.shrink`."""
-        return await self._database.shrink(SHRUNK_PAGES) * SQLITE_PAGE_BYTES
-
     async def close(self) -> None:
         """See `Store.close`."""
         if self._opened is not None:
             database, self._opened = self._opened, None
+            self.space.remove(database)
             await database.close()
         if self._promises is not None:
             self._promises.close()

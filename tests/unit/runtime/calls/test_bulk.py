@@ -22,8 +22,8 @@ from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.queries import walks
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, JobFilter, Selection
-from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
-from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.storage.sqlite.directory import stores_in
+from jobline_server.storage.sqlite.store import SqliteSettings
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.commits.test_commits import a_pull
 from tests.unit.runtime.conftest import nothing_is_damaged
@@ -40,8 +40,7 @@ async def busy(tmp_path: Path) -> AsyncIterator[Runtime]:
     """A runtime at work."""
     names = count(1)
     runtime = await open_runtime(
-        SqliteStore(tmp_path, SqliteSettings(ballast_bytes=0)),
-        SqliteEndedJobStore(tmp_path),
+        stores_in(tmp_path, SqliteSettings(ballast_bytes=0)),
         shards=1,
         clock=ManualClock(),
         settings=RuntimeSettings(),
@@ -165,7 +164,7 @@ async def test_ended_jobs_are_read_once_to_be_put_back_and_share_commits(
     await cancel(busy)
     kept = Selection(filter=JobFilter(queue=QUEUE, states=KEPT_STATES))
     work, commits = Work(monkeypatch, [(walks, "kept_of_part")]), busy.core.commits.commits
-    monkeypatch.delattr(SqliteEndedJobStore, "get_many")
+    monkeypatch.delattr(type(busy.ended.ended_store), "get_many")
     assert (await work.of(busy.bulk.retry_jobs(kept, dry_run=False, audit=Audit()))).count == JOBS
     assert (work.total, work.most) == (JOBS, ended_jobs.LOOKUP_JOBS)
     slices = JOBS // walks.SLICE_JOBS

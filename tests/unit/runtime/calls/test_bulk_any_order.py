@@ -26,8 +26,8 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.views import Audit, BulkResult, Selection
-from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
-from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.storage.sqlite.directory import stores_in
+from jobline_server.storage.sqlite.store import SqliteSettings
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.commits.test_commits import a_pull
 from tests.unit.runtime.conftest import nothing_is_damaged
@@ -143,8 +143,7 @@ async def _played(script: Sequence[tuple[Any, ...]]) -> None:
     names = count(1)
     with tempfile.TemporaryDirectory() as directory:
         runtime = await open_runtime(
-            SqliteStore(Path(directory), SqliteSettings(ballast_bytes=0)),
-            SqliteEndedJobStore(Path(directory)),
+            stores_in(Path(directory), SqliteSettings(ballast_bytes=0)),
             shards=1,
             clock=ManualClock(),
             settings=RuntimeSettings(),

@@ -1,0 +1,15 @@
+"""The stores of a directory: jobline.db, finished.db beside it, and the room that both share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
+from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
+from jobline_server.storage.stores import Stores
+
+
+def stores_in(directory: Path, settings: SqliteSettings | None = None) -> Stores:
+    """Returns the stores of a directory, not yet opened: `store` is opened before `ended_store`."""
+    store = SqliteStore(directory, settings)
+    return Stores(store, SqliteEndedJobStore(directory, beside=store), store.space)
