@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -11,6 +12,21 @@ from jobline._enums import LeaseReason, known
 from jobline._options import JobOptions
 from jobline._times import from_timestamp
 from jobline.v1 import job_pb2
+
+
+class RunHeaders:
+    """Headers that the jobs of a run have of their own, in columns. One object for all of them."""
+
+    __slots__ = ("_columns", "_first_id")
+
+    def __init__(self, first_id: int, columns: Iterable[job_pb2.HeaderColumn]) -> None:
+        self._first_id = first_id
+        self._columns = list(columns)
+
+    def of_job(self, job_id: int) -> dict[str, str]:
+        """Returns the headers of one job; those that the run shares are not among them."""
+        index = job_id - self._first_id
+        return {column.key: value for column in self._columns if (value := column.values[index])}
 
 
 class LeasedJob:
@@ -33,6 +49,7 @@ class LeasedJob:
         "payload",
         "queue",
         "reason",
+        "run_headers",
     )
 
     def __init__(  # noqa: PLR0913  # one argument a field of the protocol's message
@@ -61,6 +78,7 @@ class LeasedJob:
         self.checkpoint = checkpoint
         self.job_key = job_key
         self._pushed_at = pushed_at
+        self.run_headers: RunHeaders | None = None
 
     @classmethod
     def from_message(cls, message: job_pb2.LeasedJob) -> Self:
@@ -81,18 +99,30 @@ class LeasedJob:
 
     @classmethod
     def from_run(cls, run: job_pb2.LeasedRun) -> list[Self]:
-        """Returns the jobs of a run, which share everything but id and payload."""
+        """Returns the jobs of a run. They share everything but id, payload, job key, and headers
+        of their own, which are looked up when they are asked for.
+        """
         first, delivery, queue, options = run.first_id, run.delivery, run.queue, run.options
         lease_ms, pushed_at = run.lease_ms, run.pushed_at
-        return [
+        jobs = [
             cls(id_, delivery, queue, options, payload, lease_ms=lease_ms, pushed_at=pushed_at)
             for id_, payload in enumerate(run.payloads, first)
         ]
+        if run.header_columns:
+            headers = RunHeaders(first, run.header_columns)
+            for job in jobs:
+                job.run_headers = headers
+        for job, job_key in zip(jobs, run.job_keys, strict=False):  # none at all, or as many
+            job.job_key = job_key
+        return jobs
 
     @property
     def options(self) -> JobOptions:
         """The options it was pushed with."""
-        return JobOptions.from_message(self.options_message)
+        options = JobOptions.from_message(self.options_message)
+        if self.run_headers is None:
+            return options
+        return options.replaced(headers=self.headers or None)
 
     @property
     def name(self) -> str:
@@ -102,7 +132,10 @@ class LeasedJob:
     @property
     def headers(self) -> dict[str, str]:
         """The headers it was pushed with."""
-        return dict(self.options_message.headers)
+        headers = dict(self.options_message.headers)
+        if self.run_headers is not None:
+            headers.update(self.run_headers.of_job(self.id))
+        return headers
 
     @property
     def content_type(self) -> str:

@@ -61,6 +61,15 @@ class Job:
         )
 
 
+def _of_columns(request: pb.PushRequest, index: int) -> job_pb2.NewJob:
+    """What the columns say of one payload."""
+    new = job_pb2.NewJob(job_key=request.job_keys[index] if request.job_keys else "")
+    for column in request.header_columns:
+        if column.values[index]:
+            new.options.headers[column.key] = column.values[index]
+    return new
+
+
 class Store:
     """All jobs. `changed` is called after anything that somebody may wait for."""
 
@@ -78,7 +87,7 @@ class Store:
         if known is not None:
             return known
         news = [(job.data or job.text.encode(), job) for job in request.jobs]
-        news += [(payload, job_pb2.NewJob()) for payload in request.payloads]
+        news += [(payload, _of_columns(request, at)) for at, payload in enumerate(request.payloads)]
         response = pb.PushResponse(ack_level=request.ack_level or job_pb2.ACK_LEVEL_FSYNCED)
         for index, (payload, new) in enumerate(news):
             options = job_pb2.JobOptions()

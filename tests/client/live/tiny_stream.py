@@ -149,12 +149,13 @@ class StreamPort:
 
 
 def _delivery(jobs: list[Job]) -> pb.StreamResponse:
-    """Neighbours that are plain and alike as a run, the others one by one."""
+    """Neighbours that differ in payload, headers and key alone as a run, the others one by one."""
     first = jobs[0]
+    shared = _shared_options(first)
     alike = all(
         job.id == first.id + index
         and job.queue == first.queue
-        and job.options == first.options
+        and _shared_options(job) == shared
         and job.delivery == first.delivery
         and job.lease_ms == first.lease_ms
         and job.reason == job_pb2.LEASE_REASON_FIRST
@@ -166,8 +167,19 @@ def _delivery(jobs: list[Job]) -> pb.StreamResponse:
         first_id=first.id,
         delivery=first.delivery,
         queue=first.queue,
-        options=first.options,
+        options=shared,
         payloads=[job.payload for job in jobs],
         lease_ms=first.lease_ms,
     )
+    if any(job.job_key for job in jobs):
+        run.job_keys.extend(job.job_key for job in jobs)
+    for key in sorted({key for job in jobs for key in job.options.headers}):
+        run.header_columns.add(key=key, values=[job.options.headers.get(key, "") for job in jobs])
     return pb.StreamResponse(runs=[run])
+
+
+def _shared_options(job: Job) -> job_pb2.JobOptions:
+    options = job_pb2.JobOptions()
+    options.CopyFrom(job.options)
+    options.ClearField("headers")
+    return options
