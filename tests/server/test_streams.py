@@ -144,7 +144,8 @@ async def test_what_a_broken_stream_did_not_take_goes_on_at_once(
     stream = stub.Stream()
     opening = {"queues": [{"queue": "q"}], "accepts_runs": True}
     await stream.write(frame(open=opening, window={"max_in_flight": 1_000}))
-    queue = next(found for shard in server.runtime.core.shards for found in shard.queues.values())
+    slots = server.runtime.core.slots
+    queue = next(found for slot in slots for found in slot.shard.queues.values())
     await until(lambda: queue.counts[JobState.ACTIVE] == 14)
 
     stream.cancel()

@@ -171,7 +171,7 @@ class RetentionTask:
                 yield done
 
     def _queue_of(self, place: Place) -> Queue | None:
-        return self.core.shard_of_queue(place[0]).queues.get(place[0])
+        return self.core.slots.find_queue(place[0])
 
 
 def _may_age(queue: Queue, state: JobState) -> bool:

@@ -51,7 +51,7 @@ class UnhandledNames:
         return {"warned": sum([self._check(name) for name in part])}
 
     def _queue(self, name: str) -> Queue | None:
-        return self.core.shard_of_queue(name).queues.get(name)
+        return self.core.slots.find_queue(name)
 
     def _check(self, name: str) -> int:
         """Warns of new names of a queue; returns how many."""

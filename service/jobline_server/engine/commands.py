@@ -53,6 +53,7 @@ class RefusalKind(Enum):
     SESSION_TAKEN = "SESSION_TAKEN"
     DATA_LOSS = "DATA_LOSS"
     STORAGE_FAILED = "STORAGE_FAILED"
+    SHARD_UNAVAILABLE = "SHARD_UNAVAILABLE"
 
 
 class Refused(Exception):

@@ -46,6 +46,7 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.SESSION_TAKEN: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.DATA_LOSS: grpc.StatusCode.DATA_LOSS,
     RefusalKind.STORAGE_FAILED: grpc.StatusCode.UNAVAILABLE,
+    RefusalKind.SHARD_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
 }
 
 # Refusals because a quota is used up: their details name the quota.

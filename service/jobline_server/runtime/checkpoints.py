@@ -14,10 +14,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from jobline_server.engine.shard import Shard
-from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
+from jobline_server.runtime.slots import JournalPosition, ShardSlot
 from jobline_server.runtime.waiting import is_set_within
 from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint, LastSlice
 from jobline_server.storage.store import DiskFull
@@ -63,9 +62,9 @@ class Checkpoints:
             return False
         if now_ms - place.checkpoint_ms > CHECKPOINT_AGE_MS_MAX:
             return True
-        places = self._core.commits.positions
-        total = sum(one.journal_bytes for one in places)
-        return total > self._journal_bytes_max and place.journal_bytes * len(places) >= total
+        slots = self._core.slots
+        total = slots.journal_bytes()
+        return total > self._journal_bytes_max and place.journal_bytes * len(slots) >= total
 
     def _is_due_for_room(self, now_ms: int) -> bool:
         """Whether the disk is full and checkpoints have not been tried since a while: a journal
@@ -80,7 +79,7 @@ class Checkpoints:
         """Takes the checkpoints of a stop; returns of how many shards. Journals that the next start
         reads in a moment stay: they tell watchers what happened since they lost the server.
         """
-        if sum(place.journal_bytes for place in self._core.commits.positions) <= STOP_JOURNAL_BYTES:
+        if self._core.slots.journal_bytes() <= STOP_JOURNAL_BYTES:
             return 0
         return await self.take_due(everything=True)
 
@@ -92,47 +91,46 @@ class Checkpoints:
         now = self._core.clock.now()
         everything = everything or self._is_due_for_room(now.mono_ms)
         async with self._taking:
-            for shard, place in zip(self._core.shards, self._core.commits.positions, strict=True):
+            for slot in self._core.slots:
+                place = slot.position
                 if self.is_worth_it(place, now.wall_ms) or (everything and place.journal_rows):
                     share = _Share(self._core, self._journal_bytes_max, self._hurried)
-                    await self._take(shard, place, share)
+                    await self._take(slot, share)
                     taken += 1
         return taken
 
-    async def _take(self, shard: Shard, place: JournalPosition, share: _Share) -> None:
+    async def _take(self, slot: ShardSlot, share: _Share) -> None:
         commits = self._core.commits
-        checkpoint = Checkpoint(shard, place.segments)
+        checkpoint = Checkpoint(slot.shard, slot.position.segments)
         try:
-            await self._stage(checkpoint, shard, place, share)
+            await self._stage(checkpoint, slot, share)
             # Most of what ended is durable before commits have to wait for the rest of it.
             await self._ended.writer.sync()
             async with commits.exclusive:
-                await self._finish(checkpoint, shard, place)
-            await self._truncate(shard, share)
+                await self._finish(checkpoint, slot)
+            await self._truncate(slot, share)
         except DiskFull:
             # Acks need the room that is left, and commits go on meanwhile: another time.
             commits.disk_full = True
             checkpoint.abandon()
-            await self._drop_staged(shard)
+            await self._drop_staged(slot)
         except Exception as error:  # noqa: BLE001  # a store that failed once is not written to again
             commits.fail(error)
 
-    async def _stage(
-        self, checkpoint: Checkpoint, shard: Shard, place: JournalPosition, share: _Share
-    ) -> None:
+    async def _stage(self, checkpoint: Checkpoint, slot: ShardSlot, share: _Share) -> None:
         while piece := checkpoint.slice():
             stage = partial(
                 self._core.store.stage,
-                shard.number,
-                shard.epoch,
-                place.generation + 1,
+                slot.number,
+                slot.shard.epoch,
+                slot.position.generation + 1,
                 piece.rows,
                 piece.removals,
             )
             await share.write(stage, passes=checkpoint.passes)
 
-    async def _finish(self, checkpoint: Checkpoint, shard: Shard, place: JournalPosition) -> None:
-        commits, store = self._core.commits, self._core.store
+    async def _finish(self, checkpoint: Checkpoint, slot: ShardSlot) -> None:
+        commits, store, place = self._core.commits, self._core.store, slot.position
         captured: list[LastSlice] = []
         await commits.commit_once(lambda: captured.append(checkpoint.finish()))
         last = captured[0]
@@ -140,8 +138,8 @@ class Checkpoints:
         await self._ended.writer.sync()
         finish = partial(
             store.finish_checkpoint,
-            shard.number,
-            shard.epoch,
+            slot.number,
+            slot.shard.epoch,
             place.generation + 1,
             last.offset,
             chain,
@@ -155,14 +153,14 @@ class Checkpoints:
         place.journal_rows -= rows_before
         place.journal_bytes = 0
 
-    async def _drop_staged(self, shard: Shard) -> None:
+    async def _drop_staged(self, slot: ShardSlot) -> None:
         """What was written in vain is room for the journal. If even that finds none, the next
         checkpoint writes over it."""
         with suppress(DiskFull):
-            await self._core.store.drop_staged(shard.number)
+            await self._core.store.drop_staged(slot.number)
 
-    async def _truncate(self, shard: Shard, share: _Share) -> None:
-        truncate = partial(self._core.store.truncate, shard.number, TRUNCATE_ROWS)
+    async def _truncate(self, slot: ShardSlot, share: _Share) -> None:
+        truncate = partial(self._core.store.truncate, slot.number, TRUNCATE_ROWS)
         try:
             while await share.write(truncate):
                 pass
@@ -180,7 +178,7 @@ class _Share:
         self._core = core
         self._room = room
         self._hurried = hurried
-        self._began = self._journal_bytes()
+        self._began = core.slots.journal_bytes()
 
     async def write(self, write: Callable[[], Awaitable[T]], *, passes: int = 1) -> T:
         """Writes when the store is free, then rests."""
@@ -190,15 +188,12 @@ class _Share:
             took = time.monotonic() - began
         # Without a rest too: commits that waited for the lock go first.
         await asyncio.sleep(0)
-        grown = self._journal_bytes() - self._began
+        grown = self._core.slots.journal_bytes() - self._began
         await self._rest(rest_after(took, grown=grown, room=self._room, passes=passes))
         return outcome
 
     async def _rest(self, seconds: float) -> None:
         await is_set_within(self._hurried, seconds)
-
-    def _journal_bytes(self) -> int:
-        return sum(place.journal_bytes for place in self._core.commits.positions)
 
 
 def rest_after(seconds: float, *, grown: int, room: int, passes: int = 1) -> float:

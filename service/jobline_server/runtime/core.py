@@ -11,22 +11,21 @@ wait for an answer are worse off.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from enum import Enum
-from zlib import crc32
 
 from jobline_server.dispatch.rings import Consumer, ConsumerRings
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
-from jobline_server.engine.values import JobState, Now, shard_of
+from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.clock import Clock
-from jobline_server.runtime.commits.batches import CommittedBatch, JournalPosition
+from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.commits.commits import Commits
 from jobline_server.runtime.durations import Durations
 from jobline_server.runtime.heartbeat import Heartbeat
 from jobline_server.runtime.loops import Loops, Record
+from jobline_server.runtime.slots import ShardSlot, ShardSlots
 from jobline_server.storage.space import NO_SPACE, Space
 from jobline_server.storage.store import Store
 
@@ -51,19 +50,18 @@ class Core:
     def __init__(
         self,
         store: Store,
-        shards: Sequence[Shard],
-        positions: Sequence[JournalPosition],
+        slots: ShardSlots,
         clock: Clock,
         load: Load,
         space: Space = NO_SPACE,
     ) -> None:
         self.store = store
         self.space = space
-        self.shards = shards
+        self.slots = slots
         self.clock = clock
         self.load = load
         self.rings: ConsumerRings[Consumer] = ConsumerRings()
-        self.commits = Commits(store, space, shards, positions, self.on_committed)
+        self.commits = Commits(store, space, slots, self.on_committed)
         self.started_ms = clock.now().wall_ms
         self.durations = Durations()
         self.heartbeat = Heartbeat(clock, self._may_rest)
@@ -74,14 +72,13 @@ class Core:
         self.draining = False
         self.open_streams: Sized = ()
         """Of workers, by session; set by those who keep them."""
-        self.dispatch_ready: Callable[[Shard, Queue], bool] = _nobody
+        self.dispatch_ready: Callable[[ShardSlot, Queue], bool] = _nobody
         """Serves those who wait at a queue; returns whether somebody there wants more of what is
         left. Set by the dispatcher.
         """
         self._listeners: list[tuple[Record, Listener, Wants]] = []
         self._dispatches = self.loops.record("hand_outs")
-        self._woken: dict[Shard, dict[Queue, None]] = {}
-        self._failing: Shard | None = None
+        self._failing: ShardSlot | None = None
 
     def listen(self, name: str, listener: Listener, wants: Wants = Wants.COMMITS) -> None:
         """Has a listener notified of the commits it wants, after those that listen already. One
@@ -98,33 +95,7 @@ class Core:
     def _may_rest(self) -> bool:
         return not self.load.active_jobs and not self.open_streams
 
-    def shard_of_queue(self, queue: str) -> Shard:
-        """The shard that owns a queue, whether it exists or not."""
-        return self.shards[crc32(queue.encode()) % len(self.shards)]
-
-    def shard_of_id(self, job_id: int) -> Shard | None:
-        """The shard that owns an id; None for a number that no shard gave."""
-        number = shard_of(job_id)
-        return self.shards[number] if number < len(self.shards) else None
-
-    def one_shard(self, ids: Sequence[int]) -> Shard | None:
-        """The shard that owns all of these ids, if one does; ids of a shard lie together."""
-        shard = self.shard_of_id(min(ids))
-        return shard if shard is self.shard_of_id(max(ids)) else None
-
-    def by_shard(self, ids: Iterable[int]) -> tuple[dict[int, list[int]], list[int]]:
-        """Indexes of ids by the shard that owns them, and of those that no shard owns."""
-        owned: dict[int, list[int]] = {}
-        foreign: list[int] = []
-        for index, job_id in enumerate(ids):
-            number = shard_of(job_id)
-            if number < len(self.shards):
-                owned.setdefault(number, []).append(index)
-            else:
-                foreign.append(index)
-        return owned, foreign
-
-    def check_accepting(self, shard: Shard, count: int) -> None:
+    def check_accepting(self, slot: ShardSlot, count: int) -> None:
         """Refuses a push that cannot be kept: the disk is full, or the shard's ids are used up."""
         if self.commits.failed.done():
             raise Refused(RefusalKind.STORAGE_FAILED, "the disk failed; the server stops")
@@ -134,55 +105,53 @@ class Core:
                 "the server's disk is full; jobs that are stored go on",
                 retry_after_ms=1_000,
             )
-        if shard.next_sequence + count >= self.commits.positions[shard.number].id_ceiling:
+        if slot.shard.next_sequence + count >= slot.position.id_ceiling:
             raise Refused(RefusalKind.SERVER_FULL, "ids are being set aside", retry_after_ms=100)
 
-    def after_decision(self, shard: Shard) -> None:
+    def after_decision(self, slot: ShardSlot) -> None:
         """Something was decided on a shard: its facts are written soon, and what needs no commit
         happens at once.
         """
-        if shard.entries:
+        if slot.shard.entries:
             self.commits.request_commit()
         else:
-            self.on_committed([self._volatile_batch(shard)])
-        self._hasten_timers(shard)
+            self.on_committed([self._volatile_batch(slot)])
+        self._hasten_timers(slot)
 
-    def leased(self, shard: Shard) -> None:
+    def leased(self, slot: ShardSlot) -> None:
         """Jobs of a shard were handed out: their facts are written soon. Of volatile jobs listeners
         are notified soon, not at once: this is called while they are being notified.
         """
-        if shard.entries:
+        if slot.shard.entries:
             self.commits.request_commit()
-        elif shard.applied:
-            asyncio.get_running_loop().call_soon(self._notify_of_volatile, shard)
-        self._hasten_timers(shard)
+        elif slot.shard.applied:
+            asyncio.get_running_loop().call_soon(self._notify_of_volatile, slot)
+        self._hasten_timers(slot)
 
-    def _hasten_timers(self, shard: Shard) -> None:
+    def _hasten_timers(self, slot: ShardSlot) -> None:
         """Has the timers looked at earlier if a job is due, or a gate opens, before they are."""
+        shard = slot.shard
         due_ms, opens_ms = shard.delayed.first_ms(), shard.gates.first_ms()
         if (due_ms is not None and due_ms < self.next_tick.wall_ms) or (
             opens_ms is not None and opens_ms < self.next_tick.mono_ms
         ):
             self.timers.set()
 
-    def _notify_of_volatile(self, shard: Shard) -> None:
-        if shard.applied and not shard.entries:
-            self._notify([self._volatile_batch(shard)])
+    def _notify_of_volatile(self, slot: ShardSlot) -> None:
+        if slot.shard.applied and not slot.shard.entries:
+            self._notify([self._volatile_batch(slot)])
 
     @staticmethod
-    def _volatile_batch(shard: Shard) -> CommittedBatch:
+    def _volatile_batch(slot: ShardSlot) -> CommittedBatch:
         """What happened to jobs that need no commit."""
-        return CommittedBatch(shard, shard.committed, shard.take_applied(), is_commit=False)
+        shard = slot.shard
+        return CommittedBatch(slot, shard.committed, shard.take_applied(), is_commit=False)
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """A commit is on disk: notifies listeners, then hands out jobs."""
         self._notify(batches)
         for batch in batches:
-            self.serve(batch.shard)
-
-    def wake(self, shard: Shard, queue: Queue) -> None:
-        """A queue may have something to hand out; `serve` looks at queues in this order."""
-        self._woken.setdefault(shard, {})[queue] = None
+            self.serve(batch.slot)
 
     def _notify(self, batches: Sequence[CommittedBatch]) -> None:
         has_endings = has_revoked = False
@@ -190,7 +159,7 @@ class Core:
             has_endings |= bool(batch.endings)
             has_revoked |= bool(batch.revoked)
             if batch.woken:
-                self._woken.setdefault(batch.shard, {}).update(batch.woken)
+                batch.slot.woken.update(batch.woken)
         for record, listener, wants in self._listeners:
             if (wants is _ENDINGS and not has_endings) or (wants is _REVOKED and not has_revoked):
                 continue
@@ -201,12 +170,13 @@ class Core:
             else:
                 record.worked()
 
-    def serve(self, shard: Shard) -> None:
+    def serve(self, slot: ShardSlot) -> None:
         """Hands out what may be handed out at the queues that something happened to. A queue where
         that fails is tried again after the next commit, or when the timers are looked at.
         """
-        failed = False
-        for queue in self._woken.pop(shard, ()):
+        failed, shard = False, slot.shard
+        woken, slot.woken = slot.woken, {}
+        for queue in woken:
             if (
                 not queue.counts[JobState.READY]
                 or queue.paused
@@ -214,21 +184,21 @@ class Core:
             ):
                 continue
             try:
-                wanted = self.dispatch_ready(shard, queue)
+                wanted = self.dispatch_ready(slot, queue)
             except Exception as error:  # noqa: BLE001  # other queues are served all the same
                 self._dispatches.failed(error)
                 failed, wanted = True, False
-                self.wake(shard, queue)
+                slot.woken[queue] = None
             if wanted and shard.has_uncommitted():
                 # What is left may only wait for its commit: the one under way, or the next.
-                self.wake(shard, queue)
+                slot.woken[queue] = None
         if failed:
-            self._failing = shard
-        elif shard is self._failing:
+            self._failing = slot
+        elif slot is self._failing:
             self._failing = None
             self._dispatches.worked()
 
 
-def _nobody(_shard: Shard, _queue: Queue) -> bool:
+def _nobody(_slot: ShardSlot, _queue: Queue) -> bool:
     """Before the dispatcher is there, nobody waits."""
     return False

@@ -16,9 +16,9 @@ from jobline_server.dispatch.rings import Consumer, shares
 from jobline_server.engine import limits
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.slots import ShardSlot
 
 # Looking a member up on its enum is dear before Python 3.12.
 _READY = JobState.READY
@@ -41,8 +41,8 @@ class Dispatcher:
         self._core = core
         self._used = 0
         self._renews = False
-        self._late: dict[Shard, None] = {}
-        """Shards with queues that had to wait for the next iteration of the loop."""
+        self._late: dict[ShardSlot, None] = {}
+        """Slots with queues that had to wait for the next iteration of the loop."""
         core.dispatch_ready = self.serve_queue
 
     def join(self, taker: Consumer) -> None:
@@ -60,7 +60,7 @@ class Dispatcher:
         self._core.rings.wake(taker)
         self._serve_bounded(taker)
 
-    def serve_queue(self, shard: Shard, queue: Queue) -> bool:
+    def serve_queue(self, slot: ShardSlot, queue: Queue) -> bool:
         """Gives what is ready at a queue to those who wait there, in equal parts, as long as
         somebody takes anything. Returns whether something is left that may go out after a commit,
         and somebody has room for it.
@@ -69,12 +69,12 @@ class Dispatcher:
         most, given = 0, 1
         while given and queue.counts[_READY]:
             if self._used >= ITERATION_ITEMS:
-                self._put_off(shard, queue)
+                self._put_off(slot, queue)
                 return False
             given = 0
             most = rings.share_of(queue.name, queue.counts[_READY])
             for taker in rings.round(queue.name) if most else ():
-                given += self.give(shard, queue, taker, most)
+                given += self.give(slot, queue, taker, most)
                 if not queue.counts[_READY] or self._used >= ITERATION_ITEMS:
                     break
         return bool(queue.counts[_READY] and most)
@@ -85,11 +85,11 @@ class Dispatcher:
         caller lets the loop go on, and never before something was given.
         """
         given = 0
-        for shard, queue, most in self._ready_for(taker):
-            given += bool(self.give(shard, queue, taker, most))
+        for slot, queue, most in self._ready_for(taker):
+            given += bool(self.give(slot, queue, taker, most))
             if taker.room()[0] <= 0:
                 return
-            self._wake_uncommitted(shard, queue)
+            self._wake_uncommitted(slot, queue)
             if given == SLICE_HAND_OUTS:
                 given = 0
                 yield
@@ -98,34 +98,35 @@ class Dispatcher:
         """Gives a stream with room what is ready at its queues: it may want much, and waits for
         another iteration of the loop where this one is used up.
         """
-        for shard, queue, most in self._ready_for(taker):
+        for slot, queue, most in self._ready_for(taker):
             if self._used < ITERATION_ITEMS:
-                self.give(shard, queue, taker, most)
+                self.give(slot, queue, taker, most)
                 if taker.room()[0] <= 0:
                     return
             if self._used >= ITERATION_ITEMS:
-                self._put_off(shard, queue)
+                self._put_off(slot, queue)
             else:
-                self._wake_uncommitted(shard, queue)
+                self._wake_uncommitted(slot, queue)
 
-    def _ready_for(self, taker: Consumer) -> Iterator[tuple[Shard, Queue, int]]:
+    def _ready_for(self, taker: Consumer) -> Iterator[tuple[ShardSlot, Queue, int]]:
         """The queues where jobs are ready for a consumer, and how many it may take."""
         room = taker.room()[0]
         if room <= 0:
             return
         for name, most in shares(taker.queues, room):
-            shard = self._core.shard_of_queue(name)
-            queue = shard.queues.get(name)
-            if queue is not None and queue.counts[_READY] and not queue.paused:
-                yield shard, queue, most
+            slot = self._core.slots.find_by_queue(name)
+            queue = slot.shard.queues.get(name) if slot is not None else None
+            if slot is not None and queue is not None and queue.counts[_READY] and not queue.paused:
+                yield slot, queue, most
 
-    def _wake_uncommitted(self, shard: Shard, queue: Queue) -> None:
+    def _wake_uncommitted(self, slot: ShardSlot, queue: Queue) -> None:
         """What only waits for its commit is looked at again after that."""
-        if queue.counts[_READY] and shard.has_uncommitted():
-            self._core.wake(shard, queue)
+        if queue.counts[_READY] and slot.shard.has_uncommitted():
+            slot.woken[queue] = None
 
-    def give(self, shard: Shard, queue: Queue, taker: Consumer, most: int) -> int:
+    def give(self, slot: ShardSlot, queue: Queue, taker: Consumer, most: int) -> int:
         """Leases at most `most` jobs of a queue to a consumer; returns how many."""
+        shard = slot.shard
         jobs, payload_bytes = taker.room()
         holder = taker.holder_on(shard)
         now = self._core.now()
@@ -146,7 +147,7 @@ class Dispatcher:
             self._core.durations.waited(queue.name, leased, now.wall_ms)
             shard.clocks.arm(holder)
             taker.take(leased)
-            self._core.leased(shard)
+            self._core.leased(slot)
         return count
 
     def _use(self, items: int) -> None:
@@ -156,14 +157,14 @@ class Dispatcher:
             self._renews = True
             asyncio.get_running_loop().call_soon(self._renew)
 
-    def _put_off(self, shard: Shard, queue: Queue) -> None:
+    def _put_off(self, slot: ShardSlot, queue: Queue) -> None:
         """A queue is served in the next iteration of the loop."""
-        self._core.wake(shard, queue)
-        self._late[shard] = None
+        slot.woken[queue] = None
+        self._late[slot] = None
 
     def _renew(self) -> None:
         """Another iteration of the loop: what had to wait for it goes on."""
         self._used, self._renews = 0, False
         late, self._late = self._late, {}
-        for shard in late:
-            self._core.serve(shard)
+        for slot in late:
+            self._core.serve(slot)

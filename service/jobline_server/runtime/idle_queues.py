@@ -16,10 +16,10 @@ SLICE_QUEUES = 500
 async def delete_idle_queues(core: Core) -> int:
     """Looks at all queues of all shards; says how many went."""
     deleted = 0
-    for shard in core.shards:
-        for names in _slices(shard):
-            deleted += decide_delete_idle_queues(shard, core.now(), names)
-            core.after_decision(shard)
+    for slot in core.slots:
+        for names in _slices(slot.shard):
+            deleted += decide_delete_idle_queues(slot.shard, core.now(), names)
+            core.after_decision(slot)
             await asyncio.sleep(0)
     return deleted
 

@@ -13,8 +13,8 @@ from jobline_server.engine import limits
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.clock import Clock
-from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.runtime.slots import JournalPosition, ShardSlot, ShardSlots
 from jobline_server.runtime.watch.kept_batches import ReplayedBatches
 from jobline_server.storage.ended_buffer import EndedBuffer
 from jobline_server.storage.ended_store import EndedOp
@@ -52,12 +52,13 @@ async def open_runtime(
         recoveries.append(recovery)
     opened = await _finish(recoveries, stores, clock.now())
     now_ms = clock.now().wall_ms
-    pairs = zip(images, recoveries, strict=True)
-    positions = [_position(image.row, recovery, now_ms) for image, recovery in pairs]
+    slots = [
+        ShardSlot(shard, _position(image.row, recovery, now_ms))
+        for shard, image, recovery in zip(opened, images, recoveries, strict=True)
+    ]
     return Runtime(
         stores,
-        opened,
-        positions,
+        ShardSlots(slots, number),
         clock=clock,
         load=load,
         settings=settings,

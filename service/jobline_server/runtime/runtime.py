@@ -8,12 +8,11 @@ work, `stop` ends it with everything on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from jobline_server.dispatch.frames import Goaway
 from jobline_server.engine import limits
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.calls.pulls import PullCalls
@@ -26,7 +25,6 @@ from jobline_server.runtime.calls.statistics import Statistics
 from jobline_server.runtime.calls.streams import Streams
 from jobline_server.runtime.checkpoints import JOURNAL_BYTES_MAX, Checkpoints
 from jobline_server.runtime.clock import Clock
-from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.core import Core, Wants
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
@@ -34,6 +32,7 @@ from jobline_server.runtime.ended.evictions import Evictions
 from jobline_server.runtime.loops import log_stray_exceptions
 from jobline_server.runtime.queries.explain import JobExplainer
 from jobline_server.runtime.queries.job_queries import JobQueries
+from jobline_server.runtime.slots import ShardSlots
 from jobline_server.runtime.timer_loop import TimerLoop
 from jobline_server.runtime.watch.feed import Feed
 from jobline_server.runtime.watch.kept_batches import KeptBatch
@@ -71,11 +70,10 @@ class RuntimeSettings:
 class Runtime:
     """The parts of the runtime, each a field."""
 
-    def __init__(  # noqa: PLR0913  # what `open_runtime` has found, once
+    def __init__(  # what `open_runtime` has found, once
         self,
         stores: Stores,
-        shards: Sequence[Shard],
-        positions: Sequence[JournalPosition],
+        slots: ShardSlots,
         *,
         clock: Clock,
         load: Load,
@@ -83,7 +81,7 @@ class Runtime:
         new_name: Callable[[], str],
         kept: Iterable[KeptBatch] = (),
     ) -> None:
-        self.core = core = Core(stores.store, shards, positions, clock, load, stores.space)
+        self.core = core = Core(stores.store, slots, clock, load, stores.space)
         self.ended = EndedJobs(core, stores.ended_store)
         self.dispatcher = Dispatcher(core)
         self.settles = Settles(core, self.ended)

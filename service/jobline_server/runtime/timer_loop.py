@@ -57,16 +57,17 @@ class TimerLoop:
         now = core.clock.now()
         failures: list[Exception] = []
         self._more = False
-        for shard in core.shards:
+        for slot in core.slots:
+            shard = slot.shard
             if next_deadline(shard, now) is None and not shard.holds_keys():
                 continue
             try:
                 for queue in open_gates(shard, now):
-                    core.wake(shard, queue)
+                    slot.woken[queue] = None
                 self._more |= tick(shard, now)
             except Exception as error:  # noqa: BLE001  # raised when all shards had their turn
                 failures.append(error)
-            core.after_decision(shard)
+            core.after_decision(slot)
             yield
         if failures:
             raise ExceptionGroup("timers failed", failures)
@@ -74,5 +75,5 @@ class TimerLoop:
     def _until_next(self) -> int:
         """In how many milliseconds to look again."""
         now = self._core.clock.now()
-        waits = (next_deadline(shard, now) for shard in self._core.shards)
+        waits = (next_deadline(slot.shard, now) for slot in self._core.slots)
         return min([TIMER_CHECK_MS, *(wait for wait in waits if wait is not None)])

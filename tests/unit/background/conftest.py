@@ -70,13 +70,13 @@ class Keeping:
     async def die(self, jobs: int = 1, queue: str = QUEUE) -> list[int]:
         """Pushes jobs one by one, leases each, and makes it DEAD."""
         core = self.runtime.core
-        shard, ids = core.shards[0], []
+        slot, ids = core.slots[0], []
         for _ in range(jobs):
             ids.append(await self._push(1, queue, NO_RETENTION))
             await self.runtime.pulls.pull(Pull(((queue, 1),), max_jobs=1, worker="w"))
             at_ms, reason = core.now().wall_ms, EndReason.EXPLICIT_FAIL
-            shard.emit(JobDied(at_ms, ids[-1], reason, None))
-            core.after_decision(shard)
+            slot.shard.emit(JobDied(at_ms, ids[-1], reason, None))
+            core.after_decision(slot)
             await core.commits.wait()
         return ids
 
@@ -102,8 +102,8 @@ class Keeping:
             ended, page_size=10_000, page_token="", include_payloads=False
         )
         counted: Counter[tuple[str, JobState]] = Counter()
-        for shard in self.runtime.core.shards:
-            for queue in shard.queues.values():
+        for slot in self.runtime.core.slots:
+            for queue in slot.shard.queues.values():
                 counted.update({(queue.name, state): n for state, n in queue.kept().items()})
         assert +counted == Counter((view.queue, view.state) for view in listed)
         assert all(n >= 0 for n in counted.values())

@@ -30,7 +30,12 @@ DEFINITE = {
     grpc.StatusCode.OUT_OF_RANGE,
     grpc.StatusCode.UNIMPLEMENTED,
 }
-UNKNOWN_OUTCOME = {RefusalKind.DRAINING, RefusalKind.DATA_LOSS, RefusalKind.STORAGE_FAILED}
+UNKNOWN_OUTCOME = {
+    RefusalKind.DRAINING,
+    RefusalKind.DATA_LOSS,
+    RefusalKind.STORAGE_FAILED,
+    RefusalKind.SHARD_UNAVAILABLE,
+}
 
 
 def details_of(status: Status) -> status_pb2.Status:

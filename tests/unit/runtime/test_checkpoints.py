@@ -26,7 +26,8 @@ async def test_a_checkpoint_that_finds_the_disk_full_is_written_again_unless_it_
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """What could not be cut off goes with the next one."""
-    (shard,), (place,) = runtime.core.shards, runtime.core.commits.positions
+    (slot,) = runtime.core.slots
+    shard, place = slot.shard, slot.position
     work = getattr(runtime.core.store, step)
 
     async def full(*_arguments: object) -> None:

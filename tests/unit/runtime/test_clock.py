@@ -63,7 +63,7 @@ async def worker_and_timers(runtime: Runtime, machine: Machine, milliseconds: in
     timers that are looked at all the time. Returns the ids that it holds in the end.
     """
     options = JobOptions(lease_ms=1_000)
-    queues = {runtime.core.shard_of_queue(name).number: name for name in map(str, range(100))}
+    queues = {runtime.core.slots.of_queue(name).number: name for name in map(str, range(100))}
     for name in queues.values():
         push = Push(name, options, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
         await runtime.pushes.push(push)

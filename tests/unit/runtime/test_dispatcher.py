@@ -18,9 +18,9 @@ from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.runtime import dispatcher
 from jobline_server.runtime.calls.pulls import LongPoll
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.commits.batches import JournalPosition
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.slots import JournalPosition, ShardSlot, ShardSlots
 from jobline_server.storage.segments import KeySegments
 
 
@@ -42,7 +42,9 @@ class World:
         load = Load()
         self.shard = Shard(0, epoch=1, load=load)
         place = JournalPosition(0, limits.ID_BLOCK, 0, 0, 0, KeySegments(0))
-        self.core = Core(cast(Any, self.disk), [self.shard], [place], ManualClock(), load)
+        self.slot = ShardSlot(self.shard, place)
+        slots = ShardSlots([self.slot], 1)
+        self.core = Core(cast(Any, self.disk), slots, ManualClock(), load)
         self.taker = LongPoll(Pull((("mail", 1),), max_jobs=max_jobs))
         self.dispatcher = Dispatcher(self.core)
         self.dispatcher.join(self.taker)
@@ -51,7 +53,7 @@ class World:
         """Decides a push, and leaves it to the next commit."""
         command = Push("mail", JobOptions(), payloads=Payloads.of([payload]))
         decide_push(self.shard, self.core.now(), command)
-        self.core.after_decision(self.shard)
+        self.core.after_decision(self.slot)
 
     def handed_out(self) -> list[bytes]:
         """Payloads in the order in which they came."""

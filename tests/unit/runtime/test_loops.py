@@ -100,7 +100,7 @@ async def test_a_shard_whose_timers_fail_holds_up_no_other(
     clock = ManualClock()
     async with opened(tmp_path, clock, shards=2) as runtime:
         core = runtime.core
-        names = {core.shard_of_queue(name).number: name for name in ("a", "b", "c", "d")}
+        names = {core.slots.of_queue(name).number: name for name in ("a", "b", "c", "d")}
         due_ms = clock.wall_ms + 1_000
         ids = [
             (
@@ -109,13 +109,13 @@ async def test_a_shard_whose_timers_fail_holds_up_no_other(
             for n in (0, 1)
         ]
         clock.advance(2_000)
-        bad = core.shards[0]
+        bad = core.slots[0].shard
         monkeypatch.setattr(
             timer_loop, "tick", lambda s, now: fails() if s is bad else tick(s, now)
         )
         with pytest.raises(ExceptionGroup):
             runtime.timer_loop.run_due()
-        states = [shard.state_of(job_id) for shard, job_id in zip(core.shards, ids, strict=True)]
+        states = [core.slots[n].shard.state_of(job_id) for n, job_id in enumerate(ids)]
         assert states == [JobState.SCHEDULED, JobState.READY]
 
 
@@ -174,9 +174,9 @@ async def test_ended_jobs_that_were_not_kept_at_once_are_kept_later_and_in_order
 async def an_ended_job(runtime: Runtime) -> int:
     """The id of a job whose end was just committed."""
     pushed = await runtime.pushes.push(a_push(level=AckLevel.BUFFERED))
-    shard = runtime.core.shards[0]
-    decide_cancel(shard, runtime.core.now(), [pushed.first_id])
-    runtime.core.after_decision(shard)
+    slot = runtime.core.slots[0]
+    decide_cancel(slot.shard, runtime.core.now(), [pushed.first_id])
+    runtime.core.after_decision(slot)
     await runtime.core.commits.commit_once()
     return pushed.first_id
 

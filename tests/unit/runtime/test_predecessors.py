@@ -45,7 +45,7 @@ async def test_what_was_answered_is_never_dropped_however_often_its_commit_fails
         runtime.core.commits.close()
         await looping
     async with opened(tmp_path, ManualClock()) as again:
-        assert again.core.shards[0].state_of(pushed.first_id) is JobState.READY
+        assert again.core.slots[0].shard.state_of(pushed.first_id) is JobState.READY
 
 
 async def test_who_waits_for_a_job_is_told_when_it_dies(runtime: Runtime) -> None:

@@ -16,7 +16,7 @@ KEY = (0, "", 0)
 
 def closed(runtime: Runtime, ms: int) -> None:
     """The lane of jobs without a name gives nothing for so long."""
-    shard = runtime.core.shards[0]
+    shard = runtime.core.slots[0].shard
     opens_ms = runtime.core.now().mono_ms + ms
     close_gate(shard, shard.queues["mail"], KEY, opens_ms)
 
@@ -56,9 +56,9 @@ async def test_gate_that_opens_before_the_next_look_hastens_it(runtime: Runtime)
     step = asyncio.ensure_future(runtime.timer_loop.step())
     await a_moment()
     core.timers.clear()
-    core.after_decision(core.shards[0])
+    core.after_decision(core.slots[0])
     assert not core.timers.is_set()
     closed(runtime, 5)
-    core.after_decision(core.shards[0])
+    core.after_decision(core.slots[0])
     assert core.timers.is_set()
     await step

@@ -84,6 +84,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_CALL_OVER: _ErrorReason.ValueType  # 42
     """FAILED_PRECONDITION: a delayed copy of a call that its producer has said to be over since."""
+    ERROR_REASON_SHARD_UNAVAILABLE: _ErrorReason.ValueType  # 43
+    """UNAVAILABLE: the shard of the queue or job is not served here, or no longer; the other shards are. The
+    same call later or elsewhere works.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -152,4 +156,8 @@ one.
 """
 ERROR_REASON_CALL_OVER: ErrorReason.ValueType  # 42
 """FAILED_PRECONDITION: a delayed copy of a call that its producer has said to be over since."""
+ERROR_REASON_SHARD_UNAVAILABLE: ErrorReason.ValueType  # 43
+"""UNAVAILABLE: the shard of the queue or job is not served here, or no longer; the other shards are. The
+same call later or elsewhere works.
+"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

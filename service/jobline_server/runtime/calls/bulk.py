@@ -26,7 +26,8 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, LookupResult
-from jobline_server.runtime.queries.walks import SLICE_JOBS, EndedWalk, live_slices, shards_of
+from jobline_server.runtime.queries.walks import SLICE_JOBS, EndedWalk, live_slices, slots_of
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
 
 LIVE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE})
@@ -109,6 +110,7 @@ class Bulk:
         act = self._count if dry_run else self._change
         # In order of id, whatever order they came in: neighbours are found together.
         unique = sorted(set(ids))
+        self._core.slots.check_here(unique)
         for start in range(0, len(unique), SLICE_JOBS):
             await self._core.commits.wait()
             await act(verb, unique[start : start + SLICE_JOBS], result)
@@ -127,37 +129,39 @@ class Bulk:
         result.skipped_ids += [one for one in ids if found[one] not in verb.states]
 
     def _live_state_of(self, job_id: int) -> JobState | None:
-        shard = self._core.shard_of_id(job_id)
-        return None if shard is None else shard.state_of(job_id)
+        slot = self._core.slots.of_id(job_id)
+        return None if slot is None else slot.shard.state_of(job_id)
 
     async def _change(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
-        owned, foreign = self._core.by_shard(ids)
+        self._core.slots.check_here(ids)
+        owners = self._core.slots.owners_of(ids)
         skipped = result.skipped_ids
-        for number, indexes in owned.items():
+        for slot, indexes in owners.here.items():
             left: Sequence[int] = [ids[index] for index in indexes]
-            shard = self._core.shards[number]
+            shard = slot.shard
             if verb.on_live is not None:
                 left = verb.on_live(shard, left, result)
-                self._core.after_decision(shard)
+                self._core.after_decision(slot)
             skipped += [job_id for job_id in left if shard.state_of(job_id) is not None]
             gone = [job_id for job_id in left if shard.state_of(job_id) is None]
             if gone and verb.on_ended is not None:
-                await self._change_ended(verb.on_ended, shard, gone, result)
+                await self._change_ended(verb.on_ended, slot, gone, result)
             elif gone:
                 skipped += gone
                 async for look in self._ended.look_up(gone):
                     self._note_not_found(look, result)
-        skipped += [ids[index] for index in foreign]
-        result.not_found_ids += [ids[index] for index in foreign]
+        nowhere = [ids[index] for index in owners.nowhere]
+        skipped += nowhere
+        result.not_found_ids += nowhere
 
     async def _change_ended(
-        self, change: OnEnded, shard: Shard, ids: Sequence[int], result: BulkResult
+        self, change: OnEnded, slot: ShardSlot, ids: Sequence[int], result: BulkResult
     ) -> None:
         """Holds `changing` from the first look to the commit, which all looks share."""
         async with self._ended.changing:
             async for look in self._ended.look_up(ids):
-                result.skipped_ids += change(shard, look, result)
-                self._core.after_decision(shard)
+                result.skipped_ids += change(slot.shard, look, result)
+                self._core.after_decision(slot)
                 self._note_not_found(look, result)
             await self._core.commits.wait()
 
@@ -184,15 +188,15 @@ class Bulk:
         self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
     ) -> None:
         slices = 0
-        for shard in shards_of(self._core, wanted):
-            async for found in live_slices(shard, wanted):
+        for slot in slots_of(self._core, wanted):
+            async for found in live_slices(slot.shard, wanted):
                 if dry_run:
                     active = sum(state is JobState.ACTIVE for state in found.values())
                     result.requested += active
                     result.count += len(found) - active
                 elif verb.on_live is not None and found:
-                    verb.on_live(shard, list(found), result)
-                    self._core.after_decision(shard)
+                    verb.on_live(slot.shard, list(found), result)
+                    self._core.after_decision(slot)
                     slices += 1
                     if slices % SLICES_A_COMMIT == 0:
                         await self._core.commits.wait()
@@ -208,9 +212,9 @@ class Bulk:
         async with self._ended.changing:
             decided = 0
             async for look in walk.next_looks():
-                shard = self._core.shards[shard_of(look.ids[0])]
-                result.skipped_ids += self._retry(shard, look, result)
-                self._core.after_decision(shard)
+                slot = self._core.slots[shard_of(look.ids[0])]
+                result.skipped_ids += self._retry(slot.shard, look, result)
+                self._core.after_decision(slot)
                 decided += len(look.ids)
                 if decided >= SLICE_JOBS:
                     decided = 0

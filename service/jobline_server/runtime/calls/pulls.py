@@ -166,8 +166,8 @@ class PullCalls:
     def _still_held(self, runs: Iterable[Run]) -> Leased:
         jobs: list[LeasedJob] = []
         for job_id, delivery in leases_of(runs):
-            shard = self._core.shard_of_id(job_id)
-            lease = held(shard, job_id, delivery) if shard is not None else None
+            slot = self._core.slots.find_by_id(job_id)
+            lease = held(slot.shard, job_id, delivery) if slot is not None else None
             if isinstance(lease, Job):
                 jobs.append(leased_job(lease))
             elif isinstance(lease, RunLease):

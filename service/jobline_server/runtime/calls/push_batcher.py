@@ -19,6 +19,7 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.slots import ShardSlot
 
 # A push with more bytes of payloads is decided at once: to put it together with others copies it.
 SMALL_BYTES_MAX = 4 << 10
@@ -86,17 +87,17 @@ class PushBatcher:
             del future, together
 
     async def _push_alone(self, command: Push) -> Pushed:
-        pushed = self._decide(command)
+        slot = self._core.slots.of_queue(command.queue)
+        pushed = self._decide(slot, command)
         if pushed.level is AckLevel.FSYNCED:
-            await self._core.commits.wait()
+            await self._core.commits.wait(slot)
         return pushed
 
-    def _decide(self, command: Push) -> Pushed:
+    def _decide(self, slot: ShardSlot, command: Push) -> Pushed:
         core = self._core
-        shard = core.shard_of_queue(command.queue)
-        core.check_accepting(shard, len(command.rows) + len(command.payloads) + 1)
-        pushed = decide_push(shard, core.now(), command)
-        core.after_decision(shard)
+        core.check_accepting(slot, len(command.rows) + len(command.payloads) + 1)
+        pushed = decide_push(slot.shard, core.now(), command)
+        core.after_decision(slot)
         return pushed
 
     def _decide_arrived(self) -> None:
@@ -125,7 +126,8 @@ class PushBatcher:
             counts = tuple(map(len, (command.payloads for command in commands))) if calls else ()
             together = replace(together, payloads=payloads, calls=calls, call_jobs=counts)
         try:
-            pushed = self._decide(together)
+            slot = self._core.slots.of_queue(together.queue)
+            pushed = self._decide(slot, together)
         except Refused as refused:
             # Without its frames, which hold the callers and their pushes.
             refusal = refused.with_traceback(None)
@@ -134,7 +136,7 @@ class PushBatcher:
                 future.set_exception(error)
             return
         else:
-            self._answer(callers, pushed)
+            self._answer(callers, pushed, slot)
             return
         if len(callers) == 1:
             callers[0][1].set_exception(refusal)
@@ -142,7 +144,7 @@ class PushBatcher:
         for caller in callers:
             self._decide_together([caller])
 
-    def _answer(self, callers: Sequence[Caller], pushed: Pushed) -> None:
+    def _answer(self, callers: Sequence[Caller], pushed: Pushed, slot: ShardSlot) -> None:
         """Each hears of its share of the ids, at once or after the commit."""
         answers: list[tuple[asyncio.Future[Pushed], Pushed]] = []
         first_id = pushed.first_id
@@ -151,7 +153,7 @@ class PushBatcher:
             answers.append((future, Pushed(first_id, count, pushed.level)))
             first_id += count
         if pushed.level is AckLevel.FSYNCED:
-            self._core.commits.resolve_after_commit(answers)
+            self._core.commits.resolve_after_commit(answers, slot)
             return
         for future, share in answers:
             future.set_result(share)

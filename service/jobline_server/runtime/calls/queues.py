@@ -15,13 +15,13 @@ from jobline_server.engine.decide.queues import (
     existing_queue,
 )
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, QueueSettings
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.queries.paging import first_names, page_by_name, queue_bytes
 from jobline_server.runtime.queries.walks import SLICE_JOBS
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
 
 # Priorities that a view lists, and lanes whose heads it looks at to find the oldest job.
@@ -59,51 +59,49 @@ class Queues:
 
     def _names(self, after: str, prefix: str) -> Iterator[list[str]]:
         """Names of queues behind one, some at a time."""
-        for shard in self._core.shards:
-            names = list(shard.queues)
+        for slot in self._core.slots:
+            names = list(slot.shard.queues)
             for at in range(0, len(names), STEP_NAMES):
                 part = names[at : at + STEP_NAMES]
                 yield [name for name in part if name > after and name.startswith(prefix)]
 
     def _shown(self, name: str) -> QueueView | None:
-        shard = self._core.shard_of_queue(name)
-        queue = shard.queues.get(name)
-        return None if queue is None else self._view(shard, queue)
+        queue = self._core.slots.find_queue(name)
+        return None if queue is None else self._view(queue)
 
     def get_queue(self, queue: str) -> QueueView:
         """One queue. Raises `Refused` with QUEUE_NOT_FOUND."""
-        shard = self._core.shard_of_queue(queue)
-        return self._view(shard, existing_queue(shard, queue))
+        return self._view(existing_queue(self._core.slots.of_queue(queue).shard, queue))
 
     async def update_queue(
         self, queue: str, settings: QueueSettings, mask: frozenset[str] | None, audit: Audit
     ) -> QueueView:
         """Changes settings; creates the queue if it is not there."""
-        shard = self._core.shard_of_queue(queue)
-        decide_update_queue(shard, self._core.now(), queue, settings, mask)
+        slot = self._core.slots.of_queue(queue)
+        decide_update_queue(slot.shard, self._core.now(), queue, settings, mask)
         self._ended.places.note_queue(queue)
-        return await self._changed(shard, queue)
+        return await self._changed(slot, queue)
 
     async def pause_queue(self, queue: str, audit: Audit) -> QueueView:
         """Stops handing out."""
-        shard = self._core.shard_of_queue(queue)
-        decide_pause_queue(shard, self._core.now(), queue, audit.principal, audit.reason)
-        return await self._changed(shard, queue)
+        slot = self._core.slots.of_queue(queue)
+        decide_pause_queue(slot.shard, self._core.now(), queue, audit.principal, audit.reason)
+        return await self._changed(slot, queue)
 
     async def resume_queue(self, queue: str, audit: Audit) -> QueueView:
         """Hands out again."""
-        shard = self._core.shard_of_queue(queue)
-        decide_resume_queue(shard, self._core.now(), queue)
-        return await self._changed(shard, queue)
+        slot = self._core.slots.of_queue(queue)
+        decide_resume_queue(slot.shard, self._core.now(), queue)
+        return await self._changed(slot, queue)
 
-    async def _changed(self, shard: Shard, queue: str) -> QueueView:
-        self._core.after_decision(shard)
-        await self._core.commits.wait()
+    async def _changed(self, slot: ShardSlot, queue: str) -> QueueView:
+        self._core.after_decision(slot)
+        await self._core.commits.wait(slot)
         return self.get_queue(queue)
 
     async def drain_queue(self, queue: str, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Deletes what waits."""
-        existing_queue(self._core.shard_of_queue(queue), queue)
+        existing_queue(self._core.slots.of_queue(queue).shard, queue)
         selection = Selection(filter=JobFilter(queue=queue, states=WAITING))
         return await self._bulk.delete_jobs(selection, dry_run=dry_run, audit=audit)
 
@@ -117,7 +115,7 @@ class Queues:
         audit: Audit,
     ) -> BulkResult:
         """Deletes ended jobs in these states; none: all but DEAD ones."""
-        existing_queue(self._core.shard_of_queue(queue), queue)
+        existing_queue(self._core.slots.of_queue(queue).shard, queue)
         before_ms = self._core.now().wall_ms - older_than_ms if older_than_ms else None
         wanted = JobFilter(queue=queue, states=states or CLEANED, ended_before_ms=before_ms)
         selection = Selection(filter=wanted)
@@ -132,8 +130,8 @@ class Queues:
         """
         while (under_way := self._deletes.get(queue)) is not None:
             await under_way.wait()
-        shard = self._core.shard_of_queue(queue)
-        found = existing_queue(shard, queue)
+        slot = self._core.slots.of_queue(queue)
+        found = existing_queue(slot.shard, queue)
         result = BulkResult(operation_id=self._new_operation())
         active = found.counts[JobState.ACTIVE]
         if active and not force:
@@ -149,22 +147,22 @@ class Queues:
                 result.count += await self._bulk.delete_live(queue, with_active=force)
                 if found.live() <= SLICE_JOBS:
                     break
-            result.count += decide_delete_queue(shard, self._core.now(), queue, force=force)
-            self._core.after_decision(shard)
+            result.count += decide_delete_queue(slot.shard, self._core.now(), queue, force=force)
+            self._core.after_decision(slot)
         finally:
             # It is there still if the caller went away, or the disk failed.
             found.deleting = False
             del self._deletes[queue]
             over.set()
-            self._core.wake(shard, found)
-            self._core.serve(shard)
-        await self._core.commits.wait()
+            slot.woken[found] = None
+            self._core.serve(slot)
+        await self._core.commits.wait(slot)
         return result
 
-    def _view(self, shard: Shard, queue: Queue) -> QueueView:
+    def _view(self, queue: Queue) -> QueueView:
         return QueueView(
             name=queue.name,
-            shard=shard.number,
+            shard=self._core.slots.of_queue(queue.name).number,
             settings=queue.settings,
             counts={state: queue.counts[state] for state in JobState},
             unhandled=self._unhandled(queue),

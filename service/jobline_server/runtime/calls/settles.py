@@ -23,6 +23,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import AttemptOutcome, JobState, Now, SettleOutcome
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, Kept
+from jobline_server.runtime.slots import Owners
 
 NOT_FOUND = SettleOutcome.NOT_FOUND
 
@@ -72,34 +73,35 @@ class Settles:
     ) -> NotDone:
         """Settles jobs as done. `in_order`: it is known that they `are_in_order`."""
         core = self._core
-        only = core.one_shard((ids[0], ids[-1]) if in_order else ids)
+        only = core.slots.single_owner((ids[0], ids[-1]) if in_order else ids)
         if only is not None:
-            exceptions = decide_ack(only, core.now(), ids, deliveries, results, in_order=in_order)
+            exceptions = decide_ack(
+                only.shard, core.now(), ids, deliveries, results, in_order=in_order
+            )
             core.after_decision(only)
             return exceptions
-        owned, foreign = core.by_shard(ids)
-        exceptions = [(index, NOT_FOUND) for index in foreign]
-        for number, indexes in owned.items():
-            shard = core.shards[number]
+        owners = core.slots.owners_of(ids)
+        exceptions = _not_here(owners)
+        for slot, indexes in owners.here.items():
             part = decide_ack(
-                shard,
+                slot.shard,
                 core.now(),
                 [ids[index] for index in indexes],
                 [deliveries[index] for index in indexes],
                 results,
             )
             exceptions.extend((indexes[at], outcome) for at, outcome in part)
-            core.after_decision(shard)
+            core.after_decision(slot)
         return sorted(exceptions)
 
     def cost_little(self, ids: list[int], deliveries: list[int]) -> bool:
         """Whether acks `are_in_order` and on a few leases: those are decided by the stretch."""
-        shard = self._core.one_shard((ids[0], ids[-1]))
-        if shard is None or ids[-1] - ids[0] != len(ids) - 1:
+        slot = self._core.slots.single_owner((ids[0], ids[-1]))
+        if slot is None or ids[-1] - ids[0] != len(ids) - 1:
             return False
         next_id = ids[0]
         for _ in range(LEASES_TOGETHER):
-            lease, _ = shard.find_lease(next_id)
+            lease, _ = slot.shard.find_lease(next_id)
             if not isinstance(lease, RunLease):
                 return False
             next_id = lease.lot.first_id + lease.start + lease.count
@@ -110,14 +112,15 @@ class Settles:
     def fail(self, items: Sequence[FailItem]) -> list[FailResult]:
         """Settles jobs as failed."""
         core = self._core
-        owned, _ = core.by_shard(item.id for item in items)
+        owners = core.slots.owners_of(item.id for item in items)
         results = [FailResult(NOT_FOUND)] * len(items)
-        for number, indexes in owned.items():
-            shard = core.shards[number]
-            part = decide_fail(shard, core.now(), [items[index] for index in indexes])
+        for index, outcome in _not_here(owners):
+            results[index] = FailResult(outcome)
+        for slot, indexes in owners.here.items():
+            part = decide_fail(slot.shard, core.now(), [items[index] for index in indexes])
             for index, result in zip(indexes, part, strict=True):
                 results[index] = result
-            core.after_decision(shard)
+            core.after_decision(slot)
         return results
 
     def release(self, items: Sequence[ReleaseItem]) -> NotDone:
@@ -132,13 +135,12 @@ class Settles:
         self, items: Sequence[Item], decide: Callable[[Shard, Now, list[Item]], NotDone]
     ) -> NotDone:
         core = self._core
-        owned, foreign = core.by_shard(item.id for item in items)
-        exceptions = [(index, NOT_FOUND) for index in foreign]
-        for number, indexes in owned.items():
-            shard = core.shards[number]
-            part = decide(shard, core.now(), [items[index] for index in indexes])
+        owners = core.slots.owners_of(item.id for item in items)
+        exceptions = _not_here(owners)
+        for slot, indexes in owners.here.items():
+            part = decide(slot.shard, core.now(), [items[index] for index in indexes])
             exceptions.extend((indexes[at], outcome) for at, outcome in part)
-            core.after_decision(shard)
+            core.after_decision(slot)
         return sorted(exceptions)
 
     async def explain_missing(
@@ -166,6 +168,12 @@ class Settles:
             (index, _explained(ended, *leases[index]) if outcome is NOT_FOUND else outcome)
             for index, outcome in exceptions
         ]
+
+
+def _not_here(owners: Owners) -> NotDone:
+    """Outcomes of what no shard decides that is here: leases of a shard elsewhere are lost."""
+    lost = [(index, SettleOutcome.LEASE_LOST) for index in owners.elsewhere]
+    return [*lost, *((index, NOT_FOUND) for index in owners.nowhere)]
 
 
 def _settled_by(kept: Kept, repeated: Repeated) -> int:

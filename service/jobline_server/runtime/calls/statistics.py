@@ -54,7 +54,8 @@ class Statistics:
             waiting_bytes=core.load.payload_bytes,
             shards=[],
         )
-        for shard, place in zip(core.shards, core.commits.positions, strict=True):
+        for slot in core.slots:
+            shard = slot.shard
             queues = list(shard.queues.values())
             live_jobs = 0
             for at in range(0, len(queues), STEP_QUEUES):
@@ -66,7 +67,7 @@ class Statistics:
                     shard=shard.number,
                     epoch=shard.epoch,
                     offset=shard.committed,
-                    checkpoint_offset=place.checkpoint_offset,
+                    checkpoint_offset=slot.position.checkpoint_offset,
                     live_jobs=live_jobs,
                     queues=len(queues),
                 )
@@ -119,8 +120,8 @@ class Statistics:
     def _lost(self) -> dict[str, list[Holder]]:
         """The holders of each session that holds leases and has no stream."""
         lost: dict[str, list[Holder]] = {}
-        for shard in self._core.shards:
-            for session, holder in shard.clocks.holders.items():
+        for slot in self._core.slots:
+            for session, holder in slot.shard.clocks.holders.items():
                 if holder.leases and session not in self._streams.ports:
                     lost.setdefault(session, []).append(holder)
         return lost

@@ -88,7 +88,7 @@ class Streams:
         """
         if session_id in self.ports:
             return True
-        return any(session_id in shard.clocks.holders for shard in self._core.shards)
+        return any(session_id in slot.shard.clocks.holders for slot in self._core.slots)
 
     def _new_session(self) -> str:
         """A session that nobody can guess, whose name may be shown."""
@@ -100,7 +100,8 @@ class Streams:
         """
         session_id = port.session.session_id
         now = self._core.now()
-        shards = [shard for shard in self._core.shards if session_id in shard.clocks.holders]
+        shards = [slot.shard for slot in self._core.slots]
+        shards = [shard for shard in shards if session_id in shard.clocks.holders]
         if shards:
             port.session.in_flight = shards[0].clocks.holders[session_id].in_flight
         for shard in shards:

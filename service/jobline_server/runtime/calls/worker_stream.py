@@ -285,5 +285,5 @@ class WorkerStream:
         for number, holder in self.holders.items():
             if goodbye:
                 self._returns.start(holder.held(), ReleaseReason.INTERRUPTED)
-            shard = self._core.shards[number]
+            shard = self._core.slots[number].shard
             shard.clocks.disconnect(now, holder, grace_ms=self._grace_ms)

@@ -1,14 +1,11 @@
-"""What a commit takes of a shard, and where the shard's journal stands."""
+"""What a commit takes of a shard."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from jobline_server.engine.effects import Applied, QueueWoken, Revoked
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.shard import Shard
-from jobline_server.storage.segments import KeySegments
+from jobline_server.runtime.slots import ShardSlot
 
 
 class CommittedBatch:
@@ -17,12 +14,13 @@ class CommittedBatch:
     `offset` is that of the last commit.
     """
 
-    __slots__ = ("applied", "endings", "is_commit", "offset", "revoked", "shard", "woken")
+    __slots__ = ("applied", "endings", "is_commit", "offset", "revoked", "shard", "slot", "woken")
 
     def __init__(
-        self, shard: Shard, offset: int, applied: list[Applied], *, is_commit: bool
+        self, slot: ShardSlot, offset: int, applied: list[Applied], *, is_commit: bool
     ) -> None:
-        self.shard = shard
+        self.slot = slot
+        self.shard = slot.shard
         self.offset = offset
         self.applied = applied
         self.is_commit = is_commit
@@ -37,19 +35,3 @@ class CommittedBatch:
                     self.revoked.append(effect)
                 else:
                     self.endings.append(effect)
-
-
-@dataclass(slots=True)
-class JournalPosition:
-    """Where a shard's journal stands, and how far its ids are set aside. The bytes and rows are
-    those since the last checkpoint, which was taken at `checkpoint_ms`.
-    """
-
-    chain: int
-    id_ceiling: int
-    generation: int
-    checkpoint_offset: int
-    checkpoint_ms: int
-    segments: KeySegments
-    journal_bytes: int = 0
-    journal_rows: int = 0

@@ -23,11 +23,11 @@ from collections.abc import Callable, Sequence
 
 from jobline_server.engine import limits
 from jobline_server.engine.entries import Fact
-from jobline_server.engine.shard import Shard
-from jobline_server.runtime.commits.batches import CommittedBatch, JournalPosition
+from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.commits.cuts import Cut, rows_of
 from jobline_server.runtime.commits.disk import Disk, make_room
-from jobline_server.runtime.commits.replies import Answer, give, give_up
+from jobline_server.runtime.commits.replies import give, give_up
+from jobline_server.runtime.slots import Answer, ShardSlot, ShardSlots
 from jobline_server.storage.commit_timer import BUFFERED_MS_MAX, WAIT_MS_MAX, CommitTimer
 from jobline_server.storage.space import Space
 from jobline_server.storage.store import DiskFull, JournalRow, Store
@@ -48,21 +48,20 @@ class Commits:
         self,
         store: Store,
         space: Space,
-        shards: Sequence[Shard],
-        positions: Sequence[JournalPosition],
+        slots: ShardSlots,
         on_committed: Callable[[Sequence[CommittedBatch]], None],
     ) -> None:
         self._store = store
         self._space = space
-        self._shards = shards
-        self.positions = positions
+        self._slots = slots
         self._on_committed = on_committed
         self._timer = CommitTimer()
         self._noted = False
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
-        self._gathering: list[Answer] = []
-        self._flying: list[Answer] | None = None
+        # Of callers that wait for all shards; those of one shard are in its slot.
+        self._waiting: list[Answer] = []
+        self._committing: list[Answer] | None = None
         self._closing = False
         self.collect: Callable[[], None] = lambda: None
         """Decides what waits for the cut; see `expect`."""
@@ -99,32 +98,38 @@ class Commits:
         if self._timer.note_callers(_now_ms()):
             self._wake.set()
 
-    async def wait(self) -> None:
-        """Returns when all that was decided so far is on disk. Raises `Refused` with
-        STORAGE_FAILED if that will never be known.
+    async def wait(self, slot: ShardSlot | None = None) -> None:
+        """Returns when all that was decided so far is on disk, of one shard or of all. Raises
+        `Refused` with STORAGE_FAILED if that will never be known.
         """
-        if self._noted or self._flying is not None:
+        if self._noted or self._committing is not None:
             # One future a call: a call that is cancelled takes nobody along.
             future: asyncio.Future[None] = self._loop.create_future()
-            self.resolve_after_commit([(future, None)])
+            self.resolve_after_commit([(future, None)], slot)
             await future
 
-    def resolve_after_commit(self, answers: Sequence[Answer]) -> None:
+    def resolve_after_commit(
+        self, answers: Sequence[Answer], slot: ShardSlot | None = None
+    ) -> None:
         """Gives callers their answers when `wait` would return."""
-        if self._noted:
-            waiters = self._gathering
+        if slot is None:
+            decided, waiting, committing = self._noted, self._waiting, self._committing
+        else:
+            decided = bool(slot.shard.entries)
+            waiting, committing = slot.waiting, slot.committing
+        if decided:
             # Those who were expected are counted already.
             if not self._collecting and self._timer.note_callers(_now_ms(), len(answers)):
                 self._wake.set()
-        elif self._flying is not None:
-            waiters = self._flying
-        else:
+        elif committing is None:
             give(answers)
             return
+        else:
+            waiting = committing
         if self.failed.done():
             give_up(answers)
         else:
-            waiters += answers
+            waiting += answers
 
     async def run(self) -> None:
         """Commits until `close`, or until a commit fails."""
@@ -165,7 +170,7 @@ class Commits:
         self._collect()
         self._timer.go()
         self._noted = False
-        self._flying, self._gathering = self._gathering, []
+        self._committing, self._waiting = self._waiting, []
         cuts, ceilings = self._cut()
         if captured is not None:
             captured()
@@ -178,28 +183,33 @@ class Commits:
         seconds = time.perf_counter() - started
         self.commit_seconds += (seconds - self.commit_seconds) * 0.05
         self.durations.add(seconds)
-        for shard_number, ceiling in ceilings.items():
-            self.positions[shard_number].id_ceiling = ceiling
+        for number, ceiling in ceilings.items():
+            self._slots[number].position.id_ceiling = ceiling
         for batch in batches:
             batch.shard.committed = batch.offset
         self._timer.landed()
         self._on_committed(batches)
-        answers, self._flying = self._flying, None
+        answers, self._committing = self._committing or [], None
+        for batch in batches:
+            answers += batch.slot.committing or ()
+            batch.slot.committing = None
         give(answers)
 
     def _cut(self) -> tuple[list[Cut], dict[int, int]]:
         cuts: list[Cut] = []
         ceilings: dict[int, int] = {}
-        for shard, position in zip(self._shards, self.positions, strict=True):
+        for slot in self._slots:
+            shard, position = slot.shard, slot.position
             if not shard.entries:
                 continue
+            slot.committing, slot.waiting = slot.waiting, []
             offset = shard.next_offset
             facts = shard.take_entries()
-            batch = CommittedBatch(shard, offset, shard.take_applied(), is_commit=True)
-            cuts.append(Cut(batch, facts, position))
+            batch = CommittedBatch(slot, offset, shard.take_applied(), is_commit=True)
+            cuts.append(Cut(batch, facts))
             self._writing.append(facts)
             if shard.next_sequence + limits.ID_BLOCK // 2 > position.id_ceiling:
-                ceilings[shard.number] = position.id_ceiling + limits.ID_BLOCK
+                ceilings[slot.number] = position.id_ceiling + limits.ID_BLOCK
         return cuts, ceilings
 
     async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
@@ -215,7 +225,7 @@ class Commits:
                 # Who waits for the next cut is refused now, and not when there is room.
                 self._collect()
                 # A delete that waits behind this commit needs it out of its way.
-                helps = make_room([*self._writing, *(shard.entries for shard in self._shards)])
+                helps = make_room([*self._writing, *(slot.shard.entries for slot in self._slots)])
                 if not (helps and await self._space.give_up_ballast(last=True)):
                     await asyncio.sleep(FULL_RETRY_SECONDS)
         self._writing.clear()
@@ -234,7 +244,9 @@ class Commits:
 
     def fail(self, error: Exception) -> None:
         """Nobody is answered from memory that the disk may not have."""
-        give_up([*(self._flying or []), *self._gathering])
+        give_up([*(self._committing or []), *self._waiting])
+        for slot in self._slots:
+            give_up([*(slot.committing or []), *slot.waiting])
         if not self.failed.done():
             self.failed.set_exception(error)
         self._collect()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobline_server.engine.entries import Fact
-from jobline_server.runtime.commits.batches import CommittedBatch, JournalPosition
+from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.store import JournalRow, chain_of
 
@@ -26,7 +26,6 @@ class Cut(NamedTuple):
 
     batch: CommittedBatch
     facts: Sequence[Fact]
-    position: JournalPosition
 
 
 async def rows_of(cuts: Sequence[Cut]) -> list[JournalRow]:
@@ -35,7 +34,7 @@ async def rows_of(cuts: Sequence[Cut]) -> list[JournalRow]:
     """
     rows: list[JournalRow] = []
     began = time.perf_counter()
-    for batch, facts, position in cuts:
+    for batch, facts in cuts:
         parts: list[bytes] = []
         for at in range(0, len(facts), PART_FACTS):
             # The parts are the bytes of the whole: a batch is its entries, one after the other.
@@ -43,7 +42,7 @@ async def rows_of(cuts: Sequence[Cut]) -> list[JournalRow]:
             if time.perf_counter() - began >= SLICE_SECONDS:
                 await asyncio.sleep(0)
                 began = time.perf_counter()
-        blob, shard = b"".join(parts), batch.shard
+        blob, shard, position = b"".join(parts), batch.shard, batch.slot.position
         after = chain_of(blob, position.chain)
         rows.append(
             JournalRow(shard.number, shard.epoch, batch.offset, position.chain, after, blob)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
-from typing import Any
 
 from jobline_server.engine.commands import RefusalKind, Refused
-
-Answer = tuple[asyncio.Future[Any], object]
-"""Who waits for a commit, and what it is told then."""
+from jobline_server.runtime.slots import Answer
 
 
 def storage_failed() -> Refused:

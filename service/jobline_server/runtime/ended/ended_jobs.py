@@ -74,7 +74,7 @@ class EndedJobs:
         """One job, if it has ended and is kept. Raises `Refused` with DATA_LOSS if what is kept of
         it is damaged.
         """
-        if self._core.shard_of_id(job_id) is None:
+        if self._core.slots.of_id(job_id) is None:
             return None
         await self.write()
         waiting = self.writer.find([job_id])
@@ -90,9 +90,9 @@ class EndedJobs:
         What had ended before is seen, however lately.
         """
         in_order = sorted(set(job_ids))
-        known = [job_id for job_id in in_order if self._core.shard_of_id(job_id) is not None]
+        known = [job_id for job_id in in_order if self._core.slots.find_by_id(job_id) is not None]
         if len(known) < len(in_order):
-            # The largest numbers that no shard gave do not even fit into a row.
+            # The largest numbers that no shard gave out do not even fit into a row.
             ours = set(known)
             yield LookupResult(
                 [job_id for job_id in in_order if job_id not in ours], {}, frozenset()
@@ -133,9 +133,9 @@ class EndedJobs:
         return sum(span.count for span in spans)
 
     def _decide(self, decide: Decide, queue: str, state: JobState, runs: Runs) -> None:
-        shard = self._core.shard_of_queue(queue)
-        decide(shard, self._core.now(), queue, state, runs)
-        self._core.after_decision(shard)
+        slot = self._core.slots.of_queue(queue)
+        decide(slot.shard, self._core.now(), queue, state, runs)
+        self._core.after_decision(slot)
 
 
 def _kept(found: EndedLookup) -> dict[int, Kept]:

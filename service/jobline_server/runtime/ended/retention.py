@@ -75,7 +75,7 @@ class EndedRetention:
 
     async def note_all_queues(self) -> None:
         """Notes that something may be due wherever jobs are kept."""
-        queues = [queue for shard in self._core.shards for queue in shard.queues.values()]
+        queues = [queue for slot in self._core.slots for queue in slot.shard.queues.values()]
         async for queue in in_steps(queues):
             self.places.note_queue(queue.name, queue.kept())
 

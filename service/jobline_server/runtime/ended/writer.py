@@ -161,9 +161,9 @@ class EndedWriter:
         """
         ops, trimmed = piece
         for trim in trimmed:
-            shard = self._core.shard_of_queue(trim.queue)
-            decide_delete_ended(shard, self._core.now(), trim.queue, trim.state, trim.runs)
-            self._core.after_decision(shard)
+            slot = self._core.slots.of_queue(trim.queue)
+            decide_delete_ended(slot.shard, self._core.now(), trim.queue, trim.state, trim.runs)
+            self._core.after_decision(slot)
         self._unwritten += ops
 
     async def _put(self) -> None:

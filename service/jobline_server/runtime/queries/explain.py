@@ -33,7 +33,8 @@ class JobExplainer:
         """Returns the state of a job and its obstacles; none if it is about to be handed out.
         Raises `Refused` with JOB_NOT_FOUND.
         """
-        shard = self._core.shard_of_id(job_id)
+        slot = self._core.slots.of_id(job_id)
+        shard = slot.shard if slot is not None else None
         state = shard.state_of(job_id) if shard is not None else None
         if shard is None or state is None:
             view = await self._queries.get_job(job_id)

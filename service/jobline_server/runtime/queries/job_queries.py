@@ -24,7 +24,7 @@ from jobline_server.runtime.queries.walks import (
     is_wanted,
     live_items,
     member_runs,
-    shards_of,
+    slots_of,
 )
 from jobline_server.runtime.views import JobFilter, JobView
 
@@ -49,7 +49,7 @@ class JobQueries:
 
     async def get_job_by_key(self, queue: str, key: str) -> JobView:
         """Returns a job by its idempotency key. Raises `Refused` with JOB_NOT_FOUND."""
-        shard = self._core.shard_of_queue(queue)
+        shard = self._core.slots.of_queue(queue).shard
         aged_ms = shard.age.at(self._core.now())
         record = shard.keys.find(hash_of(JOB_KEY, queue, key.encode()), aged_ms)
         if record is None:
@@ -59,7 +59,8 @@ class JobQueries:
 
     def live(self, job_id: int) -> JobView | None:
         """Returns a live job, or None."""
-        shard = self._core.shard_of_id(job_id)
+        slot = self._core.slots.of_id(job_id)
+        shard = slot.shard if slot is not None else None
         if shard is None or shard.state_of(job_id) is None:
             return None
         owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
@@ -101,10 +102,10 @@ class JobQueries:
     ) -> list[PageBuilder]:
         """Returns, for each shard, the first members of lots and the first single jobs."""
         builders: list[PageBuilder] = []
-        for shard in shards_of(self._core, wanted):
+        for slot in slots_of(self._core, wanted):
             in_lots = PageBuilder(count, with_payloads=with_payloads)
             singles = PageBuilder(count, with_payloads=with_payloads)
-            await _fill(in_lots, singles, shard, wanted, after, self._core.clock)
+            await _fill(in_lots, singles, slot.shard, wanted, after, self._core.clock)
             builders += (in_lots, singles)
             # With many queues, one shard takes an iteration of the loop.
             await asyncio.sleep(0)

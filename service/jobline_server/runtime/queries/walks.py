@@ -26,6 +26,7 @@ from jobline_server.runtime.ended.ended_jobs import (
 )
 from jobline_server.runtime.job_views import has_wanted_options, last_error, matches
 from jobline_server.runtime.queries.ended_lists import ended_query
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.ended_store import EndedPart, EndedSpan
 
@@ -51,9 +52,9 @@ def asks_for_ended(wanted: JobFilter) -> bool:
     )
 
 
-def shards_of(core: Core, wanted: JobFilter) -> list[Shard]:
-    """Returns the shards that may have jobs of a filter."""
-    return [core.shard_of_queue(wanted.queue)] if wanted.queue else list(core.shards)
+def slots_of(core: Core, wanted: JobFilter) -> list[ShardSlot]:
+    """Returns the slots that may have jobs of a filter."""
+    return [core.slots.of_queue(wanted.queue)] if wanted.queue else list(core.slots)
 
 
 def live_items(shard: Shard, wanted: JobFilter, after: int) -> Iterator[list[Item]]:
@@ -151,7 +152,7 @@ class EndedWalk:
             or wanted.ended_after_ms is not None
         )
         self._after: int | None = 0
-        self._end_ids = [shard.next_id() for shard in core.shards]
+        self._end_ids = {slot.number: slot.shard.next_id() for slot in core.slots}
 
     @property
     def is_over(self) -> bool:
@@ -204,9 +205,9 @@ class EndedWalk:
         self._ended.damage.found(page.bad)
         ends = self._end_ids
         self._after = page.resume_after
-        if self._after is not None and self._after >= ends[-1]:
+        if self._after is not None and self._after >= max(ends.values()):
             self._after = None
-        return [part for part in page.parts if part.first_id < ends[shard_of(part.first_id)]]
+        return [part for part in page.parts if part.first_id < ends.get(shard_of(part.first_id), 0)]
 
 
 def _cut_parts(parts: Iterable[EndedPart]) -> Iterator[tuple[range, EndedPart]]:

@@ -43,12 +43,12 @@ class Feed:
 
     def __init__(self, core: Core, kept: Iterable[KeptBatch] = ()) -> None:
         self._core = core
-        self._life = max(shard.epoch for shard in core.shards)
+        self._life = max(slot.shard.epoch for slot in core.slots)
         self._batches: deque[KeptBatch] = deque()
         self._first = 0
         self._bytes = 0
         # By shard: the offset up to which batches were dropped.
-        self._gone = [shard.committed for shard in core.shards]
+        self._gone = core.slots.offsets()
         # Whether a batch that is in no journal was dropped.
         self._volatile_gone = False
         self._held: dict[int, list[Applied]] = {}
@@ -153,7 +153,7 @@ class Feed:
 
     def _begin(self, token: str) -> Position:
         """Returns where a watch begins: now, or at the position of its token."""
-        offsets = [shard.committed for shard in self._core.shards]
+        offsets = self._core.slots.offsets()
         if not token:
             return Position(self._life, self.end, offsets)
         try:

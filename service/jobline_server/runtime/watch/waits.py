@@ -184,8 +184,8 @@ class Waits:
             waiter.add(job_id, ended)
 
     def _is_live(self, job_id: int) -> bool:
-        shard = self._core.shard_of_id(job_id)
-        return shard is not None and shard.state_of(job_id) is not None
+        slot = self._core.slots.of_id(job_id)
+        return slot is not None and slot.shard.state_of(job_id) is not None
 
 
 async def _arrives(waiter: _Waiter, deadline: float) -> bool:

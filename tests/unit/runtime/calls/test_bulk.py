@@ -240,7 +240,7 @@ async def test_a_queue_is_deleted_by_what_it_holds(
     await busy.pushes.push(other)
     leased = await a_pull(busy, "other")
     assert leased.count() == 10
-    shard = busy.core.shard_of_queue("other")
+    shard = busy.core.slots.of_queue("other").shard
     work = Work(monkeypatch)
     done = await work.of(
         busy.queues.delete_queue("other", force=True, dry_run=False, audit=Audit())
@@ -290,7 +290,7 @@ async def test_a_slice_has_fewer_lots_than_jobs(busy: Runtime) -> None:
     """A thousand jobs that are lots, of a hundred thousand queues, were cancelled in 20 ms."""
     for kind, most in (("ones", walks.SLICE_JOBS // walks.PART_JOBS), ("lots", walks.SLICE_JOBS)):
         await push(busy, kind)
-        (shard,) = busy.core.shards
+        shard = busy.core.slots[0].shard
         sizes = [len(found) async for found in walks.live_slices(shard, JobFilter(queue=QUEUE))]
         assert (sum(sizes), max(sizes) <= most) == (JOBS, True)
         await busy.bulk.cancel_jobs(ALL, dry_run=False, audit=Audit())

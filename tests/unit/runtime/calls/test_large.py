@@ -65,7 +65,7 @@ async def test_a_job_that_is_too_large_keeps_nobody_back(runtime: Runtime, *, ro
     first = await pushed(runtime, *payloads, rows=rows)
     again = await pushed(runtime, *payloads, rows=rows)
     assert again[0] == first[-1] + 1
-    queue = runtime.core.shards[0].queues["mail"]
+    queue = runtime.core.slots[0].shard.queues["mail"]
     assert ids_of(await pulled(runtime)) == [
         *(first[i] for i in (0, 2, 3, 6)),
         *(again[i] for i in (0, 2, 3, 6)),

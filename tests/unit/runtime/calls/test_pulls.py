@@ -104,7 +104,7 @@ async def test_jobs_of_a_cancelled_pull_go_to_the_same_pull_that_waited_for_it(
     """It was cancelled when they had come, and before it had been told."""
     first, again = [await waiting(runtime) for _ in range(2)]
     await pushed(runtime, rows=0, plain=2)
-    queue = runtime.core.shards[0].queues["mail"]
+    queue = runtime.core.slots[0].shard.queues["mail"]
     assert (queue.counts[JobState.ACTIVE], first.done()) == (2, False)
     first.cancel()
     await a_moment()
@@ -196,9 +196,9 @@ async def test_leases_that_a_repeat_was_told_stay_when_the_first_reply_is_lost(
     await pushed(runtime, rows=0, plain=2)
     lost, taken = await first, await again
     runtime.pulls.untaken(asked(b"r", max_jobs=2), lost)
-    assert runtime.core.shards[0].queues["mail"].counts[JobState.ACTIVE] == 2
+    assert runtime.core.slots[0].shard.queues["mail"].counts[JobState.ACTIVE] == 2
     runtime.pulls.untaken(asked(b"r", max_jobs=2), taken)
-    assert runtime.core.shards[0].queues["mail"].counts[JobState.ACTIVE] == 0
+    assert runtime.core.slots[0].shard.queues["mail"].counts[JobState.ACTIVE] == 0
 
 
 async def test_a_caller_that_wants_no_reply_any_more_gives_back_what_it_was_leased(
@@ -206,7 +206,7 @@ async def test_a_caller_that_wants_no_reply_any_more_gives_back_what_it_was_leas
 ) -> None:
     """Trial A3: by its request id; a call that still waits ends without jobs."""
     await pushed(runtime, rows=0, plain=2)
-    queue = runtime.core.shards[0].queues["mail"]
+    queue = runtime.core.slots[0].shard.queues["mail"]
     await pulled(runtime, b"r", max_jobs=2)
     runtime.pulls.give_back(asked(b"r", max_jobs=2))
     assert (queue.counts[JobState.ACTIVE], queue.counts[JobState.READY]) == (0, 2)

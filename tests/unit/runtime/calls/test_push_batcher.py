@@ -30,7 +30,7 @@ async def pushed_at_once(runtime: Runtime, *pushes: Push) -> list[Pushed | BaseE
 
 
 def lots(runtime: Runtime) -> list[list[bytes]]:
-    return [list(lot.payloads) for lot in runtime.core.shards[0].lots.lots.values()]
+    return [list(lot.payloads) for lot in runtime.core.slots[0].shard.lots.lots.values()]
 
 
 async def test_small_pushes_of_one_turn_become_one_lot(runtime: Runtime) -> None:

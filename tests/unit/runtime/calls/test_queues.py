@@ -118,7 +118,7 @@ async def test_empty_queues_vanish_in_slices(
     for all of them; one that is pushed to meanwhile stays.
     """
     monkeypatch.setattr(idle_queues, "SLICE_QUEUES", 3)
-    shard = runtime.core.shards[0]
+    shard = runtime.core.slots[0].shard
     for number in range(10):
         known_queue(shard, runtime.core.now(), f"q{number}")
     clock = runtime.core.clock

@@ -24,7 +24,7 @@ async def test_many_jobs_come_back_in_their_order_some_at_a_time(
     pull = Pull((("mail", 1),), max_jobs=10)
     lost = list(leases_of(runs_of(await runtime.pulls.pull(pull))))
     runtime.returns.start(lost)
-    queue = runtime.core.shards[0].queues["mail"]
+    queue = runtime.core.slots[0].shard.queues["mail"]
     assert queue.counts[JobState.ACTIVE] == 10
     await runtime.returns.finish()
     assert queue.counts[JobState.ACTIVE] == 0

@@ -68,7 +68,7 @@ async def test_queues_that_go_while_they_are_listed_are_left_out(
     task = asyncio.ensure_future(runtime.queues.list_queues(page_size=5, page_token="", prefix=""))
     await asyncio.sleep(0)
     for name in ("q01", "q04"):
-        del runtime.core.shard_of_queue(name).queues[name]
+        del runtime.core.slots.of_queue(name).shard.queues[name]
     views, token = await task
     assert ([view.name for view in views], token) == (["q00", "q02", "q03"], "q04")
 
@@ -76,7 +76,7 @@ async def test_queues_that_go_while_they_are_listed_are_left_out(
 async def test_a_walk_over_many_queues_yields_before_it_begins(runtime: Runtime) -> None:
     """Trial C2: to find where the jobs of each lie is work too, of a list as of a deletion."""
     await some_queues(runtime)
-    shard = runtime.core.shards[0]
+    shard = runtime.core.slots[0].shard
     looks = list(items_from(shard, None, 0, STEP))
     found = [item.first_id for look in looks for item in look if isinstance(item, Lot)]
     assert found == sorted(shard.lots.lots)

@@ -24,8 +24,8 @@ from jobline_server.runtime.calls import confirms
 from jobline_server.runtime.calls import worker_stream as port_module
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.commits.replies import Answer
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.slots import Answer
 from tests.unit.runtime.commits.test_commits import a_push
 
 Lease = tuple[int, int]
@@ -107,7 +107,7 @@ async def test_jobs_that_were_in_no_frame_when_the_stream_ends_go_on_at_once(
         again = Open(Worker("w"), port.queues, session=port.session.session_id)
         port = runtime.streams.open_stream(again)
     assert held(port) == sent
-    queue = runtime.core.shards[0].queues["mail"]
+    queue = runtime.core.slots[0].shard.queues["mail"]
     assert (queue.counts[JobState.ACTIVE], queue.counts[JobState.READY]) == (2, 2)
 
 
@@ -213,9 +213,9 @@ async def test_a_first_settle_of_a_lost_lease_is_told_so_though_its_job_was_canc
 
 async def cancel(runtime: Runtime, job_id: int) -> None:
     """By hand; what is active is cancelled when its worker settles it, or loses it."""
-    shard = runtime.core.shards[0]
-    decide_cancel(shard, runtime.core.now(), [job_id])
-    runtime.core.after_decision(shard)
+    slot = runtime.core.slots[0]
+    decide_cancel(slot.shard, runtime.core.now(), [job_id])
+    runtime.core.after_decision(slot)
 
 
 async def test_a_settle_that_cannot_be_answered_ends_the_stream(

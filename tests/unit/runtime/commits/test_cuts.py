@@ -21,12 +21,12 @@ PUSHES = 100
 
 async def pushed(runtime: Runtime, count: int) -> None:
     """So many facts."""
-    before = len(runtime.core.shards[0].entries)
+    before = len(runtime.core.slots[0].shard.entries)
     for _ in range(count):
         task = asyncio.ensure_future(runtime.pushes.push(a_push(b"x", level=AckLevel.BUFFERED)))
         while not task.done():  # noqa: ASYNC110  # a decision is no event
             await asyncio.sleep(0)
-    assert len(runtime.core.shards[0].entries) >= before + count
+    assert len(runtime.core.slots[0].shard.entries) >= before + count
 
 
 async def test_a_commit_is_encoded_in_slices(
@@ -38,7 +38,7 @@ async def test_a_commit_is_encoded_in_slices(
     monkeypatch.setattr(cuts, "SLICE_SECONDS", 0.0)
     async with opened(tmp_path, ManualClock()) as runtime:
         await pushed(runtime, PUSHES)
-        shard = runtime.core.shards[0]
+        shard = runtime.core.slots[0].shard
         rows: list[JournalRow] = []
         facts = list(shard.entries)
         write = runtime.core.store.commit

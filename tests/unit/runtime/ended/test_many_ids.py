@@ -146,7 +146,7 @@ async def test_many_acks_are_decided_in_slices(
     ids, deliveries = await leased(runtime)
     deliveries[3] += 1
     call = asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
-    queue = runtime.core.shards[0].queues["mail"]
+    queue = runtime.core.slots[0].shard.queues["mail"]
     active: list[int] = []
     while not call.done() and (not active or queue.counts[JobState.ACTIVE] > 1):
         await asyncio.sleep(0)

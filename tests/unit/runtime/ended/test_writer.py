@@ -125,7 +125,7 @@ async def test_a_job_that_waits_for_room_is_found(
     )
     while not deleting.done():
         await asyncio.sleep(0)
-        if runtime.core.shards[0].entries:
+        if runtime.core.slots[0].shard.entries:
             await runtime.core.commits.commit_once()
     assert (await deleting).count == 1
     with pytest.raises(Refused, match="no job"):

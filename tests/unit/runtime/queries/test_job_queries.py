@@ -13,6 +13,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.ended_store import EndedLookup
 from tests.unit.runtime.commits.test_commits import a_moment, a_pull
@@ -51,9 +52,9 @@ class Ending:
             await asyncio.wait({task, happens}, return_when=asyncio.FIRST_COMPLETED, timeout=5)
             happens.cancel()
 
-    async def _noted_wait(self) -> None:
+    async def _noted_wait(self, slot: ShardSlot | None = None) -> None:
         self._waits.set()
-        await self._wait()
+        await self._wait(slot)
 
 
 @pytest.fixture

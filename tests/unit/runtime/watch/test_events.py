@@ -15,7 +15,7 @@ from jobline_server.runtime.watch.events import event_runs
 
 def happened(runtime: Runtime) -> list[tuple[int, int]]:
     """Returns (kind, id) of every event since the last call."""
-    shard = runtime.core.shards[0]
+    shard = runtime.core.slots[0].shard
     shard.take_entries()
     return [
         (run.shared.kind, job_id)
@@ -27,7 +27,7 @@ def happened(runtime: Runtime) -> list[tuple[int, int]]:
 
 async def test_every_job_of_a_delayed_lot_is_told_to_be_ready(runtime: Runtime) -> None:
     """But those that were cancelled meanwhile."""
-    shard, now = runtime.core.shards[0], runtime.core.now()
+    shard, now = runtime.core.slots[0].shard, runtime.core.now()
     payloads = Payloads.of([b"1", b"2", b"3", b"4"])
     push = Push("mail", DEFAULT_OPTIONS, payloads=payloads, run_at_ms=now.wall_ms + 5)
     first_id = decide_push(shard, now, push).first_id
@@ -41,7 +41,7 @@ async def test_every_job_of_a_delayed_lot_is_told_to_be_ready(runtime: Runtime) 
 
 async def test_small_pushes_at_the_same_time_are_one_run(runtime: Runtime) -> None:
     """Trial C3: a hundred calls that push a job each are one event run, however they are cut."""
-    shard, now = runtime.core.shards[0], runtime.core.now()
+    shard, now = runtime.core.slots[0].shard, runtime.core.now()
     for queue, name in [("mail", "a"), ("mail", "a"), ("mail", "b"), ("sms", "b"), ("sms", "b")]:
         push = Push(queue, JobOptions(name=name), payloads=Payloads.of([b"1", b"2"]))
         decide_push(shard, now, push)

@@ -138,7 +138,7 @@ async def test_heartbeats_come_whatever_else_happens(
         await anext(watch)
         beat = asyncio.ensure_future(anext(watch))
         while not beat.done():
-            runtime.core.after_decision(runtime.core.shards[0])
+            runtime.core.after_decision(runtime.core.slots[0])
             await push(runtime, 1)
     assert not beat.result().parts
 

@@ -80,4 +80,4 @@ async def test_a_stop_folds_a_long_journal(tmp_path: Path, monkeypatch: pytest.M
         await runtime.pushes.push(Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"])))
         await runtime.stop()
     async with opened(tmp_path, ManualClock()) as runtime:
-        assert [place.journal_rows for place in runtime.core.commits.positions] == [0]
+        assert [slot.position.journal_rows for slot in runtime.core.slots] == [0]
