@@ -39,9 +39,8 @@ class JobService:
         self, request: job_service_pb2.PushRequest, _context: Context
     ) -> job_service_pb2.PushResponse:
         """Stores jobs; replies when the ack level is reached."""
-        runtime = self._runtime
-        command = self._reader.command(request, runtime.core.now().wall_ms)
-        return push_response(request, await runtime.pushes.push(command))
+        command = self._reader.command(request)
+        return push_response(request, await self._runtime.pushes.push(command))
 
     async def Pull(self, request: job_service_pb2.PullRequest, _context: Context) -> bytes:
         """Leases jobs; a pull that may wait counts as a long poll."""

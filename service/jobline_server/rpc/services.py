@@ -48,7 +48,10 @@ def make_services(
 ) -> Services:
     """Returns all services over one runtime."""
     reader = PushReader(
-        OptionsTable(), payload_bytes_max=payload_bytes_max, default_level=default_level
+        OptionsTable(),
+        runtime.core.wall_ms,
+        payload_bytes_max=payload_bytes_max,
+        default_level=default_level,
     )
     served: list[tuple[ServiceDescriptor, object]] = [
         (_service(job_service_pb2), JobService(runtime, reader, guard.admission)),

@@ -92,6 +92,10 @@ class Core:
             self.heartbeat.wake()
         return self.clock.now()
 
+    def wall_ms(self) -> int:
+        """Wall time in milliseconds since 1970."""
+        return self.now().wall_ms
+
     def _may_rest(self) -> bool:
         return not self.load.active_jobs and not self.open_streams
 

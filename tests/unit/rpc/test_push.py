@@ -22,6 +22,10 @@ from tests.pushed_rows import NewJob, jobs_of
 NOW_MS = 1_800_000_000_000
 
 
+def wall_ms() -> int:
+    return NOW_MS
+
+
 def request(**fields: Any) -> Any:
     """A push to queue q."""
     make: Any = job_service_pb2.PushRequest
@@ -30,12 +34,12 @@ def request(**fields: Any) -> Any:
 
 @pytest.fixture
 def reader() -> PushReader:
-    return PushReader(OptionsTable(), payload_bytes_max=10 << 20)
+    return PushReader(OptionsTable(), wall_ms, payload_bytes_max=10 << 20)
 
 
 def test_plain_rows_are_taken_as_payloads(reader: PushReader) -> None:
     """Rows with nothing of their own cost no object each, and go before the payloads."""
-    command = reader.command(request(jobs=[{"text": "a"}, {"data": b"b"}], payloads=[b"c"]), NOW_MS)
+    command = reader.command(request(jobs=[{"text": "a"}, {"data": b"b"}], payloads=[b"c"]))
 
     assert list(command.payloads) == [b"a", b"b", b"c"]
     assert not command.rows
@@ -45,7 +49,7 @@ def test_rows_that_share_their_own_options_are_plain_too(reader: PushReader) -> 
     """It does not matter where options were written."""
     row = {"text": "a", "options": {"name": "n"}}
 
-    command = reader.command(request(jobs=[row, row]), NOW_MS)
+    command = reader.command(request(jobs=[row, row]))
 
     assert command.options == JobOptions(name="n")
     assert list(command.payloads) == [b"a", b"a"]
@@ -60,7 +64,7 @@ def test_a_row_with_something_of_its_own_keeps_all_rows(
     reader: PushReader, different: dict[str, Any]
 ) -> None:
     """Order is the order of the request."""
-    command = reader.command(request(jobs=[{"text": "a"}, {"text": "b"} | different]), NOW_MS)
+    command = reader.command(request(jobs=[{"text": "a"}, {"text": "b"} | different]))
 
     assert command.rows.payloads == [b"a", b"b"]
     assert not command.payloads
@@ -75,13 +79,13 @@ def test_large_options_are_made_once_a_push_and_shared_by_its_rows(
     large = {"headers": {"x": "v" * options_module.KEPT_BYTES_MAX}}
     rows = [{"text": "a", "options": large}] * 3
 
-    alike = reader.command(request(jobs=rows), NOW_MS)
+    alike = reader.command(request(jobs=rows))
     assert (len(alike.payloads), len(alike.rows), made.call_count) == (3, 0, 1)
 
-    keyed = reader.command(request(jobs=[row | {"job_key": "k"} for row in rows]), NOW_MS)
+    keyed = reader.command(request(jobs=[row | {"job_key": "k"} for row in rows]))
     assert len({id(own) for own in keyed.rows.options}) == 1
 
-    shared = reader.command(request(options=large, jobs=[{"text": "a"}], payloads=[b"p"]), NOW_MS)
+    shared = reader.command(request(options=large, jobs=[{"text": "a"}], payloads=[b"p"]))
     assert list(shared.payloads) == [b"a", b"p"]
 
 
@@ -89,7 +93,7 @@ def test_rows_that_say_what_the_push_says_are_plain_too(reader: PushReader) -> N
     """Options are alike by what they mean, however they were written."""
     rows = [{"text": "a"}, {"text": "b", "options": {"name": "n"}}]
 
-    command = reader.command(request(options={"name": "n"}, jobs=rows, payloads=[b"c"]), NOW_MS)
+    command = reader.command(request(options={"name": "n"}, jobs=rows, payloads=[b"c"]))
 
     assert command.options == JobOptions(name="n")
     assert list(command.payloads) == [b"a", b"b", b"c"]
@@ -99,7 +103,7 @@ def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushRe
     """The payloads share the push's options and not the rows'."""
     rows = [{"text": "a", "options": {"name": "n"}}]
 
-    command = reader.command(request(jobs=rows, payloads=[b"p"]), NOW_MS)
+    command = reader.command(request(jobs=rows, payloads=[b"p"]))
 
     assert [own.name for own in command.rows.options] == ["n"]
     assert command.options == JobOptions()
@@ -108,10 +112,10 @@ def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushRe
 
 def test_the_same_options_are_one_object(reader: PushReader) -> None:
     """Over calls, and whether they came with the push or with the job."""
-    first = reader.command(request(options={"name": "n"}, payloads=[b""]), NOW_MS)
+    first = reader.command(request(options={"name": "n"}, payloads=[b""]))
     rows = [{"options": {"name": "n"}, "job_key": "a"}, {"options": {"name": "n"}, "job_key": "b"}]
-    second = reader.command(request(jobs=rows), NOW_MS)
-    third = reader.command(request(options={"name": "n"}, payloads=[b""]), NOW_MS)
+    second = reader.command(request(jobs=rows))
+    third = reader.command(request(options={"name": "n"}, payloads=[b""]))
 
     assert second.rows.options[0] is second.rows.options[1]
     assert first.options is third.options
@@ -130,7 +134,7 @@ def test_a_row_overrides_field_by_field(reader: PushReader) -> None:
     shared = {"name": "n", "priority": 5, "headers": {"a": "1"}}
     row = {"options": {"priority": 0, "headers": {"b": "2"}}, "job_key": "k"}
 
-    command = reader.command(request(options=shared, jobs=[row]), NOW_MS)
+    command = reader.command(request(options=shared, jobs=[row]))
 
     expected = JobOptions(name="n", priority=0, headers=(("a", "1"), ("b", "2")))
     assert command.rows.options == [expected]
@@ -184,10 +188,10 @@ def as_rows(command: Push) -> list[NewJob]:
 @given(st.lists(rows, min_size=1, max_size=6), st.sampled_from([None, {"seconds": 9}]))
 def test_columns_are_what_the_slow_way_reads(sent: list[Any], delay: Any) -> None:
     """Whatever the rows have of their own."""
-    reader = PushReader(OptionsTable(), payload_bytes_max=1_000)
+    reader = PushReader(OptionsTable(), wall_ms, payload_bytes_max=1_000)
     shared_ms = NOW_MS + 9_000 if delay else 0
 
-    command = reader.command(request(jobs=sent, delay=delay), NOW_MS)
+    command = reader.command(request(jobs=sent, delay=delay))
 
     assert as_rows(command) == [slowly(row, shared_ms) for row in sent]
 
@@ -198,7 +202,7 @@ def test_a_repeated_request_has_the_same_digest_and_another_one_has_not(reader: 
     backwards = dict(reversed(headers.items()))
 
     def digest(**fields: Any) -> int:
-        return reader.command(request(request_id="r", **fields), NOW_MS).request_digest
+        return reader.command(request(request_id="r", **fields)).request_digest
 
     once = digest(payloads=[b"a"], options={"headers": headers})
     again = digest(payloads=[b"a"], options={"headers": backwards})
@@ -212,7 +216,7 @@ def test_a_repeated_call_of_a_producer_has_the_same_digest(reader: PushReader) -
 
     def call_of(below: int, **fields: Any) -> Call:
         producer = {"id": b"p" * 16, "sequence": 9, "answered_below": below}
-        (call,) = reader.command(request(producer=producer, **fields), NOW_MS).calls
+        (call,) = reader.command(request(producer=producer, **fields)).calls
         return call
 
     once, again = call_of(1, jobs=[{"job_key": "k"}]), call_of(9, jobs=[{"job_key": "k"}])
@@ -222,20 +226,22 @@ def test_a_repeated_call_of_a_producer_has_the_same_digest(reader: PushReader) -
 
 def test_the_servers_default_level_is_for_pushes_that_ask_for_none() -> None:
     """What is asked for wins."""
-    reader = PushReader(OptionsTable(), payload_bytes_max=1_000, default_level=AckLevel.BUFFERED)
+    reader = PushReader(
+        OptionsTable(), wall_ms, payload_bytes_max=1_000, default_level=AckLevel.BUFFERED
+    )
 
-    assert reader.command(request(payloads=[b""]), NOW_MS).level is AckLevel.BUFFERED
+    assert reader.command(request(payloads=[b""])).level is AckLevel.BUFFERED
     asked = request(payloads=[b""], ack_level=1)
-    assert reader.command(asked, NOW_MS).level is AckLevel.MEMORY
+    assert reader.command(asked).level is AckLevel.MEMORY
 
 
 def test_the_payload_limit_is_the_servers() -> None:
     """A larger limit lets a larger batch through as well."""
-    reader = PushReader(OptionsTable(), payload_bytes_max=20 << 20)
+    reader = PushReader(OptionsTable(), wall_ms, payload_bytes_max=20 << 20)
 
-    assert reader.command(request(payloads=[bytes(20 << 20)]), NOW_MS).payloads
+    assert reader.command(request(payloads=[bytes(20 << 20)])).payloads
     with pytest.raises(Refused, match="at most"):
-        reader.command(request(payloads=[bytes(20 << 20), b"x"]), NOW_MS)
+        reader.command(request(payloads=[bytes(20 << 20), b"x"]))
 
 
 def test_ids_are_told_in_the_order_of_the_push() -> None:

@@ -15,7 +15,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import JobColumns, Push, Pushed, Refused
-from jobline_server.engine.payloads import FIELD, Payloads
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.options import OptionsTable
@@ -28,53 +28,70 @@ _options_of: Callable[[job_pb2.NewJob], job_pb2.JobOptions] = attrgetter("option
 _which_of: Callable[[job_pb2.NewJob, str], str | None] = cast("Any", job_pb2.NewJob).WhichOneof
 _write_options = job_pb2.JobOptions.SerializeToString
 
+_FIELDS = job_service_pb2.PushRequest.DESCRIPTOR.fields_by_name
+_QUEUE = _FIELDS["queue"]
+_OPTIONS = _FIELDS["options"]
+_JOBS = _FIELDS["jobs"]
+_PAYLOADS = _FIELDS["payloads"]
+_ACK_LEVEL = _FIELDS["ack_level"]
+_ATOMIC = _FIELDS["atomic"]
+_DELAY, _RUN_AT = _FIELDS["delay"], _FIELDS["run_at"]
+_REQUEST_ID = _FIELDS["request_id"]
+_PRODUCER = _FIELDS["producer"]
+_NOT_SERVED = tuple(_FIELDS[name] for name in ("spread", "header_columns", "job_keys"))
+
 
 class PushReader:
-    """Makes commands of push requests; holds the table of options and the limits."""
+    """Makes commands of push requests; holds the table of options and the limits. `wall_ms` reads
+    the clock, which is needed only where jobs start later.
+    """
 
-    __slots__ = ("_batch_bytes_max", "_default_level", "_options", "_payload_bytes_max")
+    __slots__ = ("_batch_bytes_max", "_default_level", "_options", "_payload_bytes_max", "_wall_ms")
 
     def __init__(
         self,
         options: OptionsTable,
+        wall_ms: Callable[[], int],
         *,
         payload_bytes_max: int,
         default_level: AckLevel | None = None,
     ) -> None:
         self._options = options
+        self._wall_ms = wall_ms
         self._default_level = default_level
         self._payload_bytes_max = payload_bytes_max
         self._batch_bytes_max = max(PUSH_BYTES_MAX, payload_bytes_max)
 
-    def command(self, request: job_service_pb2.PushRequest, wall_ms: int) -> Push:
-        """Returns the command of a request that came at `wall_ms`; consumes the request."""
-        queue = fields.queue_name(request.queue)
-        if request.HasField("spread"):
-            raise fields.not_served("spread")
-        if request.header_columns:
-            raise fields.not_served("header_columns")
-        if request.job_keys:
-            raise fields.not_served("job_keys")
-        base = request.options.SerializeToString() if request.HasField("options") else b""
+    def command(self, request: job_service_pb2.PushRequest) -> Push:
+        """Returns the command of a request; consumes the request."""
+        # Each access to a field of a message costs as much as all of these look-ups.
+        given: dict[Any, Any] = dict(request.ListFields())
+        queue = fields.queue_name(given.get(_QUEUE, ""))
+        for field in _NOT_SERVED:
+            if field in given:
+                raise fields.not_served(field.name)
+        base = given[_OPTIONS].SerializeToString() if _OPTIONS in given else b""
+        level = given.get(_ACK_LEVEL, 0)
+        has_start = _DELAY in given or _RUN_AT in given
         command = Push(
             queue=queue,
             options=self._options.shared(base),
-            run_at_ms=start_ms(request, wall_ms),
-            level=fields.enum_member(request.ack_level, "ack_level", AckLevel)
-            or self._default_level,
-            atomic=request.atomic if request.HasField("atomic") else True,
+            run_at_ms=start_ms(request, self._wall_ms()) if has_start else 0,
+            level=fields.enum_member(level, "ack_level", AckLevel) or self._default_level,
+            atomic=given.get(_ATOMIC, True),
         )
-        plain = len(request.payloads)
-        fields.at_most(request.payloads, "payloads", limits.PUSH_PAYLOADS_MAX)
-        fields.at_most(request.jobs, "jobs", limits.PUSH_JOBS_MAX)
-        if request.HasField("producer"):
+        plain = len(given.get(_PAYLOADS, ()))
+        if plain > limits.PUSH_PAYLOADS_MAX:
+            raise fields.too_many("payloads", limits.PUSH_PAYLOADS_MAX)
+        if _PRODUCER in given:
             command.calls = (_call_of(request),)
-        elif request.request_id:
+        elif _REQUEST_ID in given:
             _take_request_id(command, request)
-        if request.jobs:
-            self._take_rows(command, request, base, wall_ms)
+        if _JOBS in given:
+            fields.at_most(given[_JOBS], "jobs", limits.PUSH_JOBS_MAX)
+            self._take_rows(command, request, base)
         elif plain:
-            payloads = command.payloads = _block_of(request)
+            payloads = command.payloads = _block_of(request, given)
             self._check_sizes(payloads, payloads.bytes_max, payloads.bytes_of(0, plain), "payloads")
         else:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
@@ -90,9 +107,7 @@ class PushReader:
         if total > self._batch_bytes_max:
             raise fields.too_large(field, f"at most {self._batch_bytes_max} bytes in one push")
 
-    def _take_rows(
-        self, command: Push, request: job_service_pb2.PushRequest, base: bytes, wall_ms: int
-    ) -> None:
+    def _take_rows(self, command: Push, request: job_service_pb2.PushRequest, base: bytes) -> None:
         """Adds the jobs as columns, or as plain payloads where they differ in nothing else."""
         rows = list(request.jobs)
         if any(map(len, map(UnknownFieldSet, rows))):
@@ -117,7 +132,7 @@ class PushReader:
         command.payloads = Payloads.of(plain)
         command.rows = JobColumns(payloads, options, keys if has_keys else [])
         if has_starts or command.run_at_ms:
-            command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, wall_ms)
+            command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
 
 
 def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
@@ -136,16 +151,16 @@ def _go_together(options: list[JobOptions], others: JobOptions | None) -> bool:
     return all(each is first or each == first for each in options)
 
 
-def _block_of(request: job_service_pb2.PushRequest) -> Payloads:
+def _block_of(request: job_service_pb2.PushRequest, given: Iterable[Any]) -> Payloads:
     """Returns the payloads of a request. Clears all other fields, so that the serialised request is
     the block of payloads, and no payload becomes a Python object.
     """
     request.DiscardUnknownFields()
-    for field, _ in request.ListFields():
-        if field.number != FIELD:
-            request.ClearField(field.name)  # type: ignore[arg-type]
-    lengths = map(len, request.payloads)
-    return Payloads(request.SerializeToString(), len(request.payloads), lengths)
+    for field in given:
+        if field is not _PAYLOADS:
+            request.ClearField(field.name)
+    payloads = request.payloads
+    return Payloads(request.SerializeToString(), len(payloads), map(len, payloads))
 
 
 def _check_keys(keys: list[str]) -> None:

@@ -135,7 +135,12 @@ def enum_member(value: int, field: str, kinds: type[E], *, but: Container[int] =
 def at_most(values: Sized, field: str, limit: int) -> None:
     """Refuses a list of more than `limit` entries."""
     if len(values) > limit:
-        raise too_large(field, f"must be at most {limit} entries")
+        raise too_many(field, limit)
+
+
+def too_many(field: str, limit: int) -> Refused:
+    """Returns the refusal of a list of more than `limit` entries."""
+    return too_large(field, f"must be at most {limit} entries")
 
 
 def non_empty(values: Sized, field: str) -> None:
