@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jobline_server.engine import entries, values
+from jobline_server.engine import entries, queue_entries, values
 from jobline_server.engine.payloads import Payloads
 from tests.storage.call_strategies import calls
 from tests.storage.value_strategies import (
@@ -208,14 +208,14 @@ FACTS: dict[type, Any_] = {
     entries.JobsRetried: jobs_retried(),
     entries.JobsAgedOut: of_ended(entries.JobsAgedOut),
     entries.JobsDeleted: of_ended(entries.JobsDeleted),
-    entries.QueueChanged: st.builds(
-        entries.QueueChanged, at_ms=moments, queue=text, settings=settings, created_number=ids
+    queue_entries.QueueChanged: st.builds(
+        queue_entries.QueueChanged, at_ms=moments, queue=text, settings=settings, created_number=ids
     ),
-    entries.QueuePaused: st.builds(
-        entries.QueuePaused, at_ms=moments, queue=text, principal=text, reason=text
+    queue_entries.QueuePaused: st.builds(
+        queue_entries.QueuePaused, at_ms=moments, queue=text, principal=text, reason=text
     ),
-    entries.QueueResumed: st.builds(entries.QueueResumed, at_ms=moments, queue=text),
-    entries.QueueDeleted: st.builds(entries.QueueDeleted, at_ms=moments, queue=text),
+    queue_entries.QueueResumed: st.builds(queue_entries.QueueResumed, at_ms=moments, queue=text),
+    queue_entries.QueueDeleted: st.builds(queue_entries.QueueDeleted, at_ms=moments, queue=text),
 }
 """A strategy for each fact."""
 

@@ -4,6 +4,7 @@ A fact says what happened, in the past tense, and `apply` is the only code that 
 storage writes facts down, recovery applies them again, watchers are told of them. Plain work is
 one fact a batch: `starts[i]`, `counts[i]` name the ids `starts[i] … starts[i] + counts[i] − 1`.
 On disk it is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not written.
+Facts of queues are in `queue_entries`; `Fact` at the end lists all.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ from dataclasses import dataclass, field
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.queue_entries import (
+    QueueChanged,
+    QueueDeleted,
+    QueuePaused,
+    QueueResumed,
+)
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import (
     EndReason,
     JobError,
     JobOptions,
     JobState,
-    QueueSettings,
     ReleaseReason,
 )
 
@@ -222,42 +228,6 @@ class JobsDeleted:
     starts: list[int]
     counts: list[int]
     evicted: bool = False  # its queue keeps no more of them
-
-
-@dataclass(slots=True)
-class QueueChanged:
-    """A queue has these settings now. `created_number` is its number if it is new, else 0."""
-
-    at_ms: int
-    queue: str
-    settings: QueueSettings
-    created_number: int = 0
-
-
-@dataclass(slots=True)
-class QueuePaused:
-    """Nothing of this queue is handed out from now on."""
-
-    at_ms: int
-    queue: str
-    principal: str
-    reason: str
-
-
-@dataclass(slots=True)
-class QueueResumed:
-    """This queue is handed out again."""
-
-    at_ms: int
-    queue: str
-
-
-@dataclass(slots=True)
-class QueueDeleted:
-    """A queue is gone, with all its jobs, live and ended."""
-
-    at_ms: int
-    queue: str
 
 
 Fact = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine import apply
-from jobline_server.engine.entries import QueuePaused
+from jobline_server.engine.queue_entries import QueuePaused
 
 
 def test_functions_are_named_after_their_facts():

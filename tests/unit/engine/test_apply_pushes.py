@@ -10,9 +10,9 @@ from jobline_server.engine.entries import (
     JobsReady,
     JobsRetried,
     LotPushed,
-    QueueChanged,
 )
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.queue_entries import QueueChanged
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (

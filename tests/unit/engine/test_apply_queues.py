@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from jobline_server.engine.endings import QueueGone
-from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.engine.queue_entries import (
+    QueueChanged,
+    QueueDeleted,
+    QueuePaused,
+    QueueResumed,
+)
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, QueueSettings, RevokeReason
 from tests.unit.engine.effects_of import revoked_in, take_endings, take_woken
 from tests.unit.engine.world import WALL_MS

@@ -7,17 +7,18 @@ import typing
 
 import pytest
 
-from jobline_server.engine import entries
+from jobline_server.engine import entries, queue_entries
 
 FACTS = typing.get_args(entries.Fact)
 
 
-def test_every_record_of_the_module_is_a_fact():
+def test_every_record_of_these_modules_is_a_fact():
     """Who knows the list knows the system."""
     defined = {
         one
-        for one in vars(entries).values()
-        if dataclasses.is_dataclass(one) and one.__module__ == entries.__name__
+        for module in (entries, queue_entries)
+        for one in vars(module).values()
+        if dataclasses.is_dataclass(one) and one.__module__ == module.__name__
     }
     assert defined == {*FACTS}
 

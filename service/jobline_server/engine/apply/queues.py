@@ -6,11 +6,16 @@ from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_ke
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.endings import QueueGone
-from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
 from jobline_server.engine.items import items_from
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.queue_entries import (
+    QueueChanged,
+    QueueDeleted,
+    QueuePaused,
+    QueueResumed,
+)
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, after
 from jobline_server.engine.values import JobState, RevokeReason

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.entries import (
-    JobsDeleted,
+from jobline_server.engine.entries import JobsDeleted
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import RunLease
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.queue_entries import (
     QueueChanged,
     QueueDeleted,
     QueuePaused,
     QueueResumed,
 )
-from jobline_server.engine.job import Job
-from jobline_server.engine.lot import RunLease
-from jobline_server.engine.queue import Queue
 from jobline_server.engine.room import RETRY_AFTER_MS
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, Now, QueueSettings
 from jobline_server.engine.view import ShardView

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from jobline_server.engine.entries import Fact, JobsAgedOut, JobsDeleted, QueueChanged, QueueDeleted
+from jobline_server.engine.entries import Fact, JobsAgedOut, JobsDeleted
+from jobline_server.engine.queue_entries import QueueChanged, QueueDeleted
 from jobline_server.storage.space import Space
 from jobline_server.telemetry.log import logger
 

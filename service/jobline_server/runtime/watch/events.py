@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine import entries
+from jobline_server.engine import entries, queue_entries
 from jobline_server.engine.effects import Applied, endings_of
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_endings import ended_runs
@@ -195,22 +195,22 @@ def _aged(
     yield from cut(view, fact.starts, fact.counts)
 
 
-def _queue_changed(origin: EventOrigin, fact: entries.QueueChanged) -> Iterator[EventRun]:
+def _queue_changed(origin: EventOrigin, fact: queue_entries.QueueChanged) -> Iterator[EventRun]:
     created = EventKind.EVENT_KIND_QUEUE_CREATED
     kind = created if fact.created_number else EventKind.EVENT_KIND_QUEUE_CHANGED
     yield EventRun(origin.view(fact.at_ms, kind, fact.queue))
 
 
-def _queue_paused(origin: EventOrigin, fact: entries.QueuePaused) -> Iterator[EventRun]:
+def _queue_paused(origin: EventOrigin, fact: queue_entries.QueuePaused) -> Iterator[EventRun]:
     kind = EventKind.EVENT_KIND_QUEUE_PAUSED
     yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason))
 
 
-def _queue_resumed(origin: EventOrigin, fact: entries.QueueResumed) -> Iterator[EventRun]:
+def _queue_resumed(origin: EventOrigin, fact: queue_entries.QueueResumed) -> Iterator[EventRun]:
     yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_RESUMED, fact.queue))
 
 
-def _queue_deleted(origin: EventOrigin, fact: entries.QueueDeleted) -> Iterator[EventRun]:
+def _queue_deleted(origin: EventOrigin, fact: queue_entries.QueueDeleted) -> Iterator[EventRun]:
     yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_DELETED, fact.queue))
 
 
@@ -232,8 +232,8 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsRetried: _retried,
     entries.JobsAgedOut: _aged,
     entries.JobsDeleted: _aged,
-    entries.QueueChanged: _queue_changed,
-    entries.QueuePaused: _queue_paused,
-    entries.QueueResumed: _queue_resumed,
-    entries.QueueDeleted: _queue_deleted,
+    queue_entries.QueueChanged: _queue_changed,
+    queue_entries.QueuePaused: _queue_paused,
+    queue_entries.QueueResumed: _queue_resumed,
+    queue_entries.QueueDeleted: _queue_deleted,
 }

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from jobline.v1 import entry_pb2
-from jobline_server.engine.entries import QueueChanged, QueueDeleted, QueuePaused, QueueResumed
+from jobline_server.engine.queue_entries import (
+    QueueChanged,
+    QueueDeleted,
+    QueuePaused,
+    QueueResumed,
+)
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.settings import fill_settings, settings_from_message
 
