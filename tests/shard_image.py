@@ -41,6 +41,11 @@ def image_of(shard: Shard) -> dict[str, Any]:
             )
             for producer, record in sorted(shard.producers.records.items())
         },
+        "outboxes": {
+            to_shard: [(sent.number, sent.message) for sent in outbox]
+            for to_shard, outbox in sorted(shard.messages.outboxes.items())
+        },
+        "inboxes": dict(sorted(shard.messages.received.items())),
         "age": (shard.age.last_ms, shard.age.behind_ms),
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
     }

@@ -247,8 +247,9 @@ class CommandRules(RuleBasedStateMachine):
     # Operators.
 
     def _live(self, picked: list[int]) -> list[int]:
-        lots = self.shard.lots.lots
-        ids = [*self.shard.jobs, *(i for f, lot in lots.items() for i in range(f, lot.end_id()))]
+        # The jobs of messages are left alone: in the end each must be there.
+        lots = [lot for lot in self.shard.lots.lots.values() if "from" not in lot.queue.name]
+        ids = [*self.shard.jobs, *(i for lot in lots for i in range(lot.first_id, lot.end_id()))]
         return [ids[-1 - pick] for pick in picked if pick < len(ids)]
 
     @rule(picked=picks, what=st.sampled_from(["promote", "promote", "cancel", "delete"]))

@@ -42,7 +42,8 @@ class World:
     chain: int
     generation: int
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = SHARD) -> None:
+        self.number = number
         self.now = Now(limits.EPOCH_ZERO_MS + 1_000 * limits.DAY_MS, 5_000)
         self.store = MemoryStore()
         self.finished = Reference()
@@ -52,7 +53,9 @@ class World:
         self.checkpoint: Checkpoint | None = None
         self.ended: EndedModel = {}
         self.reports: list[SetApart] = []
-        run(self.store.open(SHARD + 1))
+        self.sent: list[tuple[int, int, bytes]] = []
+        """Messages: offset, destination, payload."""
+        run(self.store.open(self.number + 1))
         self.recover()
 
     def time_passes(self, passed_ms: int) -> None:
@@ -77,7 +80,7 @@ class World:
             return None
         blob = encode_batch(facts)
         before, self.chain = self.chain, chain_of(blob, self.chain)
-        return JournalRow(SHARD, self.shard.epoch, offset, before, self.chain, blob)
+        return JournalRow(self.number, self.shard.epoch, offset, before, self.chain, blob)
 
     def _write_journal(self, row: JournalRow | None) -> None:
         endings = take_endings(self.shard)
@@ -119,7 +122,7 @@ class World:
             self.checkpoint = Checkpoint(self.shard, self.segments)
         piece = self.checkpoint.slice(budget)
         generation = self.generation + 1
-        run(self.store.stage(SHARD, self.shard.epoch, generation, piece.rows, piece.removals))
+        run(self.store.stage(self.number, self.shard.epoch, generation, piece.rows, piece.removals))
         return bool(piece)
 
     def finish_checkpoint(self, *, truncate: bool) -> None:
@@ -132,7 +135,7 @@ class World:
         self.sync_finished()
         self.generation += 1
         finish = self.store.finish_checkpoint(
-            SHARD,
+            self.number,
             self.shard.epoch,
             self.generation,
             last.offset,
@@ -142,7 +145,7 @@ class World:
         )
         run(finish)
         if truncate:
-            run(self.store.truncate(SHARD, 1_000))
+            run(self.store.truncate(self.number, 1_000))
         self.checkpoint = None
 
     def abandon_checkpoint(self) -> None:
@@ -158,6 +161,7 @@ class World:
         """The process is gone. Of what the finished file was not made to keep, a first part is
         there.
         """
+        self.sent = [one for one in self.sent if one[0] <= self.shard.committed]
         self.finished.jobs = dict(self.durable_jobs)
         self.finished.write(self.unsynced[:ops_kept])
         self.durable_jobs = dict(self.finished.jobs)
@@ -171,7 +175,7 @@ class World:
     def recover(self) -> None:
         """What a new process does first."""
         epoch = (self.now.wall_ms - limits.EPOCH_ZERO_MS) // limits.SECOND_MS
-        image = run(self.store.open_shard(SHARD, epoch, limits.ID_BLOCK))
+        image = run(self.store.open_shard(self.number, epoch, limits.ID_BLOCK))
         load = Load()
         recovery: Recovery = run(
             recover_shard(self.store, image, load=load, report=self.reports.append)

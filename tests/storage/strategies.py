@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jobline_server.engine import entries, queue_entries, values
+from jobline_server.engine import entries, message_entries, queue_entries, values
 from jobline_server.engine.payloads import Payloads
 from tests.storage.call_strategies import calls
 from tests.storage.value_strategies import (
@@ -19,11 +19,14 @@ from tests.storage.value_strategies import (
     id_lists,
     ids,
     job_options,
+    message_numbers,
     moments,
     optional,
     payloads,
     records,
     settings,
+    shard_messages,
+    shards,
     text,
 )
 
@@ -216,6 +219,19 @@ FACTS: dict[type, Any_] = {
     ),
     queue_entries.QueueResumed: st.builds(queue_entries.QueueResumed, at_ms=moments, queue=text),
     queue_entries.QueueDeleted: st.builds(queue_entries.QueueDeleted, at_ms=moments, queue=text),
+    message_entries.MessagesSent: st.builds(
+        message_entries.MessagesSent,
+        at_ms=moments,
+        to_shard=shards,
+        first_number=message_numbers,
+        messages=st.lists(shard_messages, max_size=3),
+    ),
+    message_entries.MessagesReceived: st.builds(
+        message_entries.MessagesReceived, at_ms=moments, from_shard=shards, up_to=message_numbers
+    ),
+    message_entries.MessagesAcknowledged: st.builds(
+        message_entries.MessagesAcknowledged, at_ms=moments, to_shard=shards, up_to=message_numbers
+    ),
 }
 """A strategy for each fact."""
 

@@ -2,8 +2,9 @@
 that recovers is the shard that was at its last commit.
 
 Random commands meet random commits, checkpoints in slices with commands between them, writes of the
-finished file, and crashes. After each step all invariants hold; after each crash the recovered
-image equals the one kept aside at the last commit, and every ended job reads back as it ended.
+finished file, messages to and from another shard, and crashes of either. After each step all
+invariants hold; after each crash the recovered image equals the one kept aside at the last commit,
+every ended job reads back as it ended, and in the end each message was applied once.
 
 `JOBLINE_RECOVERY_EXAMPLES=5000 pytest tests/storage/test_recovery_machine.py` looks further, with
 another seed each time.
@@ -24,6 +25,7 @@ from jobline_server.engine.decide.queues import decide_delete_idle_queues, decid
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from jobline_server.engine.values import JobState
 from tests.shard_image import counting_at, image_of
+from tests.storage.message_rules import MessageRules
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
 
 EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))
@@ -32,7 +34,7 @@ EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
 
 
-class RecoveryMachine(CommandRules):
+class RecoveryMachine(CommandRules, MessageRules):
     """One shard under everything that can be done to it."""
 
     # Time, and lines that break.
@@ -110,6 +112,7 @@ class RecoveryMachine(CommandRules):
         self.crash(0, "after the commit")
         self.time_passes(DAY_MS)
         self.invariants_hold()
+        self.check_messages()
         for queue in self.shard.queues.values():
             assert queue.counts[JobState.ACTIVE] == 0, "a lease was never looked at again"
         self.time_passes(DAY_MS)

@@ -122,6 +122,8 @@ class Push:
     says how many jobs each has.
     """
     call_jobs: tuple[int, ...] = ()
+    has_room: bool = False
+    """Whether its jobs need no room found for them, because what they follow from was let in."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,8 @@ A fact says what happened, in the past tense, and `apply` is the only code that 
 storage writes facts down, recovery applies them again, watchers are told of them. Plain work is
 one fact a batch: `starts[i]`, `counts[i]` name the ids `starts[i] … starts[i] + counts[i] − 1`.
 On disk it is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not written.
-Facts of queues are in `queue_entries`; `Fact` at the end lists all.
+Facts of queues are in `queue_entries`, those of messages between shards in `message_entries`;
+`Fact` at the end lists all.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.message_entries import (
+    MessagesAcknowledged,
+    MessagesReceived,
+    MessagesSent,
+)
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.queue_entries import (
@@ -250,4 +256,7 @@ Fact = (
     | QueuePaused
     | QueueResumed
     | QueueDeleted
+    | MessagesSent
+    | MessagesReceived
+    | MessagesAcknowledged
 )

@@ -247,6 +247,27 @@ def calls_add_up(shard: Shard) -> str:
     return "" if found == shard.load.calls else f"load says {shard.load.calls} calls of {found}"
 
 
+def outboxes_add_up(shard: Shard) -> str:
+    """G19: messages wait once each, in the order of their numbers, and are counted as load."""
+    jobs = payload_bytes = messages = 0
+    for to_shard, outbox in shard.messages.outboxes.items():
+        numbers = [sent.number for sent in outbox]
+        if not numbers or numbers != sorted(set(numbers)):
+            return f"messages to shard {to_shard} wait as {numbers}"
+        for sent in outbox:
+            if sent.to_shard != to_shard or shard.messages.waiting.find(sent.key) is not sent:
+                return f"message {sent.number} to shard {to_shard} is not found by its key"
+            jobs += sent.message.jobs()
+            payload_bytes += sent.message.payload_bytes()
+        messages += len(numbers)
+    if messages != len(shard.messages.waiting):
+        return f"{len(shard.messages.waiting)} messages wait, {messages} of them in an outbox"
+    counted = shard.load.outgoing_jobs, shard.load.outgoing_bytes
+    if counted != (jobs, payload_bytes):
+        return f"load says {counted} jobs and bytes to other shards of {(jobs, payload_bytes)}"
+    return ""
+
+
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
     "G6": [keys_point_to_given_ids, calls_add_up],
@@ -254,5 +275,12 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G8": [one_lease_each, sessions_are_known, windows_are_what_is_held],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],
-    "G19": [one_state_each, counters_add_up, lanes_add_up, blocks_add_up, bytes_add_up],
+    "G19": [
+        one_state_each,
+        counters_add_up,
+        lanes_add_up,
+        blocks_add_up,
+        bytes_add_up,
+        outboxes_add_up,
+    ],
 }

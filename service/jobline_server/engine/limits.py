@@ -103,6 +103,13 @@ SHARD_QUEUES_MAX = 25_000
 SERVER_WAITING_MAX = 5_000_000
 SERVER_WAITING_BYTES_MAX = 4 << 30
 
+# Messages between shards. Numbers: `epoch << MESSAGE_NUMBER_BITS | count`, so that they rise from
+# one epoch to the next.
+MESSAGE_NUMBER_BITS = 32
+# What one delivery takes, at least one message: some milliseconds of the loop.
+DELIVERY_MESSAGES_MAX = 256
+DELIVERY_BYTES_MAX = 1 << 20
+
 # Retention of ended jobs.
 STALE_AFTER_MS_DEFAULT = 1 * HOUR_MS
 STALE_AFTER_DEAD_MS_DEFAULT = 7 * DAY_MS

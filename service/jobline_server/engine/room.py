@@ -3,6 +3,7 @@ jobs wait: pushes, and ended jobs that are put back.
 
 Jobs that workers have do not wait, and take no room: what comes back of them always finds some.
 Their payloads are in memory all the same, which is what the limit of bytes is for.
+What is on its way to another shard waits, too.
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ class Room:
                 message = f"queue {queue.name} has {waiting} of {most} waiting jobs"
                 return Refused(RefusalKind.QUEUE_FULL, message, retry_after_ms=RETRY_AFTER_MS)
             self._by_queue[queue.name] = of_queue
-        waiting = load.live_jobs - load.active_jobs
+        waiting = load.live_jobs - load.active_jobs + load.outgoing_jobs
         if waiting + self._jobs + count > load.waiting_max:
             message = f"the server has {waiting} of {load.waiting_max} waiting jobs"
             return Refused(RefusalKind.SERVER_FULL, message, retry_after_ms=RETRY_AFTER_MS)
-        if load.payload_bytes + self._bytes + payload_bytes > load.waiting_bytes_max:
+        held_bytes = load.payload_bytes + load.outgoing_bytes
+        if held_bytes + self._bytes + payload_bytes > load.waiting_bytes_max:
             message = (
-                f"the server holds {load.payload_bytes} of {load.waiting_bytes_max} payload bytes; "
+                f"the server holds {held_bytes} of {load.waiting_bytes_max} payload bytes; "
                 f"these jobs have {payload_bytes} more"
             )
             return Refused(RefusalKind.SERVER_FULL, message, retry_after_ms=RETRY_AFTER_MS)

@@ -20,6 +20,7 @@ from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard_messages import MessageTable
 from jobline_server.engine.split import SplitSet
 from jobline_server.engine.tables import IdSet, IdTable
 from jobline_server.engine.values import JobState, Now, RevokeReason
@@ -43,6 +44,8 @@ class Load:
     keys: int = 0
     requests: int = 0
     calls: int = 0
+    outgoing_jobs: int = 0
+    outgoing_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -84,6 +87,8 @@ class Changes:
     lots: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     jobs: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     producers: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
+    messages: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    inboxes: KindChanges[set[int]] = field(default_factory=lambda: KindChanges(set()))
 
 
 class ShardState:
@@ -102,6 +107,7 @@ class ShardState:
         self.keys = KeyTable()
         self.requests = KeyTable()
         self.producers = ProducerTable(self.changes.producers)
+        self.messages = MessageTable()
         self.age = Age()
         # ----
         self.volatile_producers = ProducerTable(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from jobline_server.engine.clocks import LeaseClocks
@@ -14,6 +14,7 @@ from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.producers import Producer
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard_messages import SentMessage
 from jobline_server.engine.state import Age, Load
 from jobline_server.engine.values import JobState
 
@@ -57,10 +58,32 @@ class Producers(Protocol):
         """Returns a producer that is known, while its window lasts."""
 
 
+class Messages(Protocol):
+    """Messages to other shards that wait, and which ones of others were applied."""
+
+    @property
+    def received(self) -> Mapping[int, int]:
+        """The number of the last message that was applied, by source."""
+
+    def outbox(self, to_shard: int) -> Iterable[SentMessage]:
+        """Returns what waits for a shard, in order."""
+
+    def next_number(self, to_shard: int, epoch: int) -> int:
+        """Returns the number of the next message to a shard."""
+
+
 class ShardView(Protocol):
     """A shard, read-only but for three doors: `emit`, `clocks` with `delayed` and `gates`, and what
     nobody can find any more (`forget_keys`, `note_use`).
     """
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+
+    @property
+    def epoch(self) -> int:
+        """The number of this opening of the shard; it rises with each."""
 
     @property
     def queues(self) -> Mapping[str, Queue]:
@@ -89,6 +112,10 @@ class ShardView(Protocol):
     @property
     def volatile_producers(self) -> Producers:
         """Those whose jobs are never written."""
+
+    @property
+    def messages(self) -> Messages:
+        """Messages between shards."""
 
     @property
     def age(self) -> Age:

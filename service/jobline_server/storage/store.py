@@ -36,6 +36,8 @@ class ItemKind(IntEnum):
     JOB = 3
     KEYS = 4
     PRODUCER = 5
+    MESSAGE = 6
+    INBOX = 7
 
 
 @dataclass(frozen=True, slots=True)

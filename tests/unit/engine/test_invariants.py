@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine import invariants
+from jobline_server.engine.decide.messages import decide_send
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.values import JobOptions, JobState
 
 
@@ -205,3 +208,33 @@ def test_call_of_a_job_that_never_was_is_noticed(world):
     assert invariants.calls_add_up(world.shard) == (
         "a call of a producer points to ids that were never given"
     )
+
+
+@pytest.fixture
+def sent(world):
+    """A message that waits for another shard."""
+    message = PushJobs("q", JobOptions(), Payloads.of([b"1"]))
+    decide_send(world.shard, world.now, 2, [message, message])
+    world.commit()
+    world.check()
+    return next(iter(world.shard.messages.outbox(2)))
+
+
+def test_messages_out_of_order_are_noticed(world, sent):
+    world.shard.messages.outboxes[2].reverse()
+    assert broken(world).startswith("G19: messages to shard 2 wait as [")
+
+
+def test_a_message_that_is_not_found_by_its_key_is_noticed(world, sent):
+    sent.to_shard = 3
+    assert broken(world) == f"G19: message {sent.number} to shard 2 is not found by its key"
+
+
+def test_a_message_in_no_outbox_is_noticed(world, sent):
+    world.shard.messages.outboxes[2].popleft()
+    assert broken(world) == "G19: 2 messages wait, 1 of them in an outbox"
+
+
+def test_messages_that_are_not_counted_are_noticed(world, sent):
+    world.shard.load.outgoing_bytes += 1
+    assert broken(world) == "G19: load says (2, 3) jobs and bytes to other shards of (2, 2)"

@@ -16,6 +16,7 @@ from jobline_server.engine.apply import apply
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard_messages import SentMessage
 from tests.unit.engine.test_model import EngineBesideModel
 
 # The cursor passes holes when somebody looks at a lane's head, and holes go with that: no fact.
@@ -24,6 +25,7 @@ KEPT = {
     Job: {*Job.__slots__[: Job.__slots__.index("holder")]},
     Lot: {*Lot.__slots__[: Lot.__slots__.index("state")]} - SWEPT,
     Queue: {*Queue.__slots__[: Queue.__slots__.index("blocks")]},
+    SentMessage: {"key", "to_shard", "number", "message"},
 }
 # What a verb makes for itself, and changes until it is done.
 OWN = {"Choice", "_Batch", "_Part", "Leased", "LeasedJob"}
@@ -31,7 +33,8 @@ OWN = {"Choice", "_Batch", "_Part", "Leased", "LeasedJob"}
 DOORS = {"clocks", "delayed", "emit", "note_use", "forget_keys"}
 CHANGES = {
     "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "insert",
-    "pop", "popitem", "popleft", "put", "put_back", "remove", "setdefault", "settle", "update",
+    "pop", "popitem", "popleft", "put", "put_back", "remove", "send", "setdefault", "settle",
+    "take", "update", "use_key",
 }  # fmt: skip
 
 

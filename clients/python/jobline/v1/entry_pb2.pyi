@@ -54,6 +54,9 @@ class Entry(_message.Message):
     QUEUE_RESUMED_FIELD_NUMBER: _builtins.int
     QUEUE_DELETED_FIELD_NUMBER: _builtins.int
     KEYS_EXPIRED_FIELD_NUMBER: _builtins.int
+    MESSAGES_SENT_FIELD_NUMBER: _builtins.int
+    MESSAGES_RECEIVED_FIELD_NUMBER: _builtins.int
+    MESSAGES_ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -136,6 +139,18 @@ class Entry(_message.Message):
     def keys_expired(self) -> Global___KeysExpired:
         """Keys passed their window."""
 
+    @_builtins.property
+    def messages_sent(self) -> Global___MessagesSent:
+        """Messages to another shard were sent."""
+
+    @_builtins.property
+    def messages_received(self) -> Global___MessagesReceived:
+        """Messages of another shard were applied."""
+
+    @_builtins.property
+    def messages_acknowledged(self) -> Global___MessagesAcknowledged:
+        """Messages to another shard were applied there."""
+
     def __init__(
         self,
         *,
@@ -160,12 +175,15 @@ class Entry(_message.Message):
         queue_resumed: Global___QueueResumed | None = ...,
         queue_deleted: Global___QueueDeleted | None = ...,
         keys_expired: Global___KeysExpired | None = ...,
+        messages_sent: Global___MessagesSent | None = ...,
+        messages_received: Global___MessagesReceived | None = ...,
+        messages_acknowledged: Global___MessagesAcknowledged | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -1074,3 +1092,87 @@ class KeysExpired(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___KeysExpired: _TypeAlias = KeysExpired  # noqa: Y015
+
+@_typing.final
+class MessagesSent(_message.Message):
+    """Messages to another shard were sent, and wait until it has applied them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TO_SHARD_FIELD_NUMBER: _builtins.int
+    FIRST_NUMBER_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    to_shard: _builtins.int
+    """Output only. The other shard."""
+    first_number: _builtins.int
+    """Output only. Number of the first one; the others follow."""
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.ShardMessage]:
+        """Output only. The messages."""
+
+    def __init__(
+        self,
+        *,
+        to_shard: _builtins.int = ...,
+        first_number: _builtins.int = ...,
+        messages: _abc.Iterable[_store_pb2.ShardMessage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_number", b"first_number", "messages", b"messages", "to_shard", b"to_shard"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessagesSent: _TypeAlias = MessagesSent  # noqa: Y015
+
+@_typing.final
+class MessagesReceived(_message.Message):
+    """Messages of another shard were applied; what they caused is in facts beside this one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FROM_SHARD_FIELD_NUMBER: _builtins.int
+    UP_TO_FIELD_NUMBER: _builtins.int
+    from_shard: _builtins.int
+    """Output only. The other shard."""
+    up_to: _builtins.int
+    """Output only. Number of the last one."""
+    def __init__(
+        self,
+        *,
+        from_shard: _builtins.int = ...,
+        up_to: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_shard", b"from_shard", "up_to", b"up_to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessagesReceived: _TypeAlias = MessagesReceived  # noqa: Y015
+
+@_typing.final
+class MessagesAcknowledged(_message.Message):
+    """Messages to another shard were applied there, and are forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TO_SHARD_FIELD_NUMBER: _builtins.int
+    UP_TO_FIELD_NUMBER: _builtins.int
+    to_shard: _builtins.int
+    """Output only. The other shard."""
+    up_to: _builtins.int
+    """Output only. Number of the last one."""
+    def __init__(
+        self,
+        *,
+        to_shard: _builtins.int = ...,
+        up_to: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["to_shard", b"to_shard", "up_to", b"up_to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MessagesAcknowledged: _TypeAlias = MessagesAcknowledged  # noqa: Y015

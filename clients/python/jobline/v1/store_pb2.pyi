@@ -615,3 +615,121 @@ class StoredShard(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredShard: _TypeAlias = StoredShard  # noqa: Y015
+
+@_typing.final
+class ShardMessage(_message.Message):
+    """What one shard has another one do. Exactly one field is set."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PUSH_JOBS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def push_jobs(self) -> Global___PushJobs:
+        """Jobs are to be pushed."""
+
+    def __init__(
+        self,
+        *,
+        push_jobs: Global___PushJobs | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["push_jobs"]  # noqa: Y015
+    _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
+
+Global___ShardMessage: _TypeAlias = ShardMessage  # noqa: Y015
+
+@_typing.final
+class PushJobs(_message.Message):
+    """Push plain jobs to a queue of the receiving shard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    PAYLOAD_BLOCK_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    options: _builtins.bytes
+    """Output only. What they share: a JobOptions as bytes."""
+    payload_block: _builtins.bytes
+    """Output only. One payload a job: a PayloadBlock as bytes."""
+    count: _builtins.int
+    """Output only. How many jobs."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        options: _builtins.bytes = ...,
+        payload_block: _builtins.bytes = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "options", b"options", "payload_block", b"payload_block", "queue", b"queue"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PushJobs: _TypeAlias = PushJobs  # noqa: Y015
+
+@_typing.final
+class StoredMessage(_message.Message):
+    """A message that was sent to another shard and waits until it was applied there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TO_SHARD_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    to_shard: _builtins.int
+    """Output only. The other shard."""
+    number: _builtins.int
+    """Output only. Its number."""
+    @_builtins.property
+    def message(self) -> Global___ShardMessage:
+        """Output only. What it says."""
+
+    def __init__(
+        self,
+        *,
+        to_shard: _builtins.int = ...,
+        number: _builtins.int = ...,
+        message: Global___ShardMessage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "number", b"number", "to_shard", b"to_shard"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredMessage: _TypeAlias = StoredMessage  # noqa: Y015
+
+@_typing.final
+class StoredInbox(_message.Message):
+    """Up to which number messages of another shard were applied."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FROM_SHARD_FIELD_NUMBER: _builtins.int
+    RECEIVED_FIELD_NUMBER: _builtins.int
+    from_shard: _builtins.int
+    """Output only. The other shard."""
+    received: _builtins.int
+    """Output only. Number of the last one."""
+    def __init__(
+        self,
+        *,
+        from_shard: _builtins.int = ...,
+        received: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_shard", b"from_shard", "received", b"received"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredInbox: _TypeAlias = StoredInbox  # noqa: Y015

@@ -14,7 +14,7 @@ of a checkpoint.
 from __future__ import annotations
 
 from jobline_server.engine import entries
-from jobline_server.engine.apply import deletes, ends, leases, pushes, queues
+from jobline_server.engine.apply import deletes, ends, leases, messages, pushes, queues
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.state import ShardState
 
@@ -24,6 +24,7 @@ APPLY: ApplyTable = {
     **ends.APPLY,
     **deletes.APPLY,
     **queues.APPLY,
+    **messages.APPLY,
 }
 
 

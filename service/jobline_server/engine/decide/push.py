@@ -55,7 +55,7 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     first_id = shard.next_id()
     count = len(rows) + len(command.payloads)
     if count:
-        known_queue(shard, now, command.queue)
+        known_queue(shard, now, command.queue, has_room=command.has_room)
         # A queue that was created just now has taken an id.
         first_id = shard.next_id()
     if rows:
@@ -171,6 +171,8 @@ def _next_job_id(shard: ShardView, queue: str) -> int:
 
 def _check_room(shard: ShardView, queue: Queue | None, command: Push, rows: JobColumns) -> None:
     """Refuses what does not fit. `rows` are those that are new."""
+    if command.has_room:
+        return
     load = shard.load
     size = command.payloads.bytes_of(0, len(command.payloads)) + sum(map(len, rows.payloads))
     refusal = Room(load).refusal(queue, len(rows) + len(command.payloads), size)

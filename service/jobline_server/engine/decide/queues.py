@@ -22,13 +22,13 @@ from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, Now, QueueS
 from jobline_server.engine.view import ShardView
 
 
-def known_queue(shard: ShardView, now: Now, name: str) -> Queue:
+def known_queue(shard: ShardView, now: Now, name: str, *, has_room: bool = False) -> Queue:
     """The queue with this name, created if it is not there. Raises `Refused` with SERVER_FULL where
-    there are too many.
+    there are too many, unless room was found for what is to go there.
     """
     queue = shard.queues.get(name)
     if queue is None:
-        if len(shard.queues) >= limits.SHARD_QUEUES_MAX:
+        if not has_room and len(shard.queues) >= limits.SHARD_QUEUES_MAX:
             most = limits.SHARD_QUEUES_MAX
             message = (
                 f"there is no queue {name}, and its shard has {most} others, the most there may be"

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine import entries, queue_entries
+from jobline_server.engine import entries, message_entries, queue_entries
 from jobline_server.engine.effects import Applied, endings_of
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_endings import ended_runs
@@ -236,4 +236,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     queue_entries.QueuePaused: _queue_paused,
     queue_entries.QueueResumed: _queue_resumed,
     queue_entries.QueueDeleted: _queue_deleted,
+    message_entries.MessagesSent: None,  # what a message causes has events of its own
+    message_entries.MessagesReceived: None,
+    message_entries.MessagesAcknowledged: None,
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jobline.v1 import entry_pb2
 from jobline_server.engine.entries import Fact
-from jobline_server.storage.codec import ends, leases, pushes, queues
+from jobline_server.storage.codec import ends, leases, messages, pushes, queues
 from jobline_server.storage.codec.table import FactTable
 
 
@@ -18,7 +18,13 @@ class UnknownFact(Exception):
     """The journal holds a fact that this version does not know: it was written by a newer one."""
 
 
-FACTS: FactTable = {**pushes.FACTS, **leases.FACTS, **ends.FACTS, **queues.FACTS}
+FACTS: FactTable = {
+    **pushes.FACTS,
+    **leases.FACTS,
+    **ends.FACTS,
+    **queues.FACTS,
+    **messages.FACTS,
+}
 
 # Looked up once a fact, so each is a table of its own.
 _FILL = {fact: row.fill for fact, row in FACTS.items()}

@@ -11,10 +11,20 @@ from jobline_server.storage.kinds.counters import COUNTERS
 from jobline_server.storage.kinds.jobs import JOBS
 from jobline_server.storage.kinds.keys import KEYS
 from jobline_server.storage.kinds.lots import LOTS
+from jobline_server.storage.kinds.messages import INBOXES, MESSAGES
 from jobline_server.storage.kinds.producers import PRODUCERS
 from jobline_server.storage.kinds.queues import QUEUES
 from jobline_server.storage.kinds.table import DurableKind
 
-KINDS: tuple[DurableKind, ...] = (COUNTERS, QUEUES, LOTS, JOBS, KEYS, PRODUCERS)
+KINDS: tuple[DurableKind, ...] = (
+    COUNTERS,
+    QUEUES,
+    LOTS,
+    JOBS,
+    KEYS,
+    PRODUCERS,
+    MESSAGES,
+    INBOXES,
+)
 
 __all__ = ["KINDS"]

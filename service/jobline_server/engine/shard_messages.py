@@ -1,0 +1,142 @@
+"""Messages between shards: what one shard decides and another one does.
+
+A shard's state is its own, so what happens in one and concerns another travels as a message. It is
+a fact of the sender first (`MessagesSent`), waits in its outbox until the receiver has applied it,
+and is then forgotten (`MessagesAcknowledged`). The receiver notes up to which number it has applied
+the messages of a sender (`MessagesReceived`), in the same commit as what they caused. So each is
+applied exactly once, whichever of the two crashes when.
+
+Numbers rise. Within an epoch of the sender they are consecutive; the first of an epoch is above all
+of earlier ones, so no number is used twice, whatever was lost, and a sender need not remember what
+was acknowledged.
+
+What waits in outboxes counts towards the room that pushes find (`Load.outgoing_jobs`,
+`outgoing_bytes`): a receiver that is away for long makes the server full, and producers wait.
+A message itself is never refused, as it follows from work that was let in before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from jobline_server.engine.limits import MESSAGE_NUMBER_BITS
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.tables import IdTable
+from jobline_server.engine.values import JobOptions
+
+
+@dataclass(frozen=True, slots=True)
+class PushJobs:
+    """Push these jobs to a queue of the receiving shard. They find room even in a full queue, as
+    what they follow from was let in.
+    """
+
+    queue: str
+    options: JobOptions
+    payloads: Payloads
+
+    def jobs(self) -> int:
+        """Returns how many jobs it carries."""
+        return len(self.payloads)
+
+    def payload_bytes(self) -> int:
+        """Returns the size of their payloads."""
+        return self.payloads.bytes_of(0, len(self.payloads))
+
+
+# One row per type: `RECEIVE` in `decide/messages.py` and `MESSAGES` in `storage/codec/messages.py`.
+ShardMessage = PushJobs
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBatch:
+    """Messages of one shard to another, numbered `first_number` and on. The sender holds none
+    below `held_from` any more.
+    """
+
+    from_shard: int
+    to_shard: int
+    held_from: int
+    first_number: int
+    messages: tuple[ShardMessage, ...]
+
+    def last_number(self) -> int:
+        """Returns the number of the last message."""
+        return self.first_number + len(self.messages) - 1
+
+    def jobs(self) -> int:
+        """Returns how many jobs the messages carry."""
+        return sum(message.jobs() for message in self.messages)
+
+
+class SentMessage:
+    """A message that waits in an outbox. A checkpoint keeps it under the sequence `key`; `offset`
+    is that of its fact, 0 once it was loaded.
+    """
+
+    __slots__ = ("key", "message", "number", "offset", "stored", "to_shard")
+
+    def __init__(self, key: int, to_shard: int, number: int, message: ShardMessage) -> None:
+        self.key = key
+        self.to_shard = to_shard
+        self.number = number
+        self.message = message
+        # ----
+        self.offset = 0
+        self.stored = False
+
+
+class MessageTable:
+    """What a shard has sent and was not acknowledged, by destination, and up to which number it
+    has applied messages, by source. A shard may send to itself.
+
+    `waiting` has the same messages as the outboxes, by key.
+    """
+
+    __slots__ = ("_last_key", "_last_numbers", "outboxes", "received", "waiting")
+
+    def __init__(self) -> None:
+        self.outboxes: dict[int, deque[SentMessage]] = {}
+        """Messages in order of their numbers, of each destination that has any."""
+        self.received: dict[int, int] = {}
+        # ----
+        self.waiting: IdTable[SentMessage] = IdTable()
+        self._last_key = 0
+        self._last_numbers: dict[int, int] = {}
+
+    def next_number(self, to_shard: int, epoch: int) -> int:
+        """Returns the number of the next message to a shard."""
+        return max(self._last_numbers.get(to_shard, 0), epoch << MESSAGE_NUMBER_BITS) + 1
+
+    def outbox(self, to_shard: int) -> Iterable[SentMessage]:
+        """Returns what waits for a shard, in order."""
+        return self.outboxes.get(to_shard, ())
+
+    def send(self, to_shard: int, number: int, message: ShardMessage) -> SentMessage:
+        """Puts a new message into its outbox, and returns it."""
+        sent = SentMessage(self._last_key + 1, to_shard, number, message)
+        self.add(sent)
+        return sent
+
+    def add(self, sent: SentMessage) -> None:
+        """Puts a message into its outbox, whose numbers are all lower."""
+        self.outboxes.setdefault(sent.to_shard, deque()).append(sent)
+        self.waiting[sent.key] = sent
+        self.use_key(sent.key)
+        self._last_numbers[sent.to_shard] = sent.number
+
+    def use_key(self, key: int) -> None:
+        """Sees to it that a key is not given again."""
+        self._last_key = max(self._last_key, key)
+
+    def take(self, to_shard: int, up_to: int) -> Iterator[SentMessage]:
+        """Takes what is numbered `up_to` or lower out of an outbox, in order."""
+        outbox = self.outboxes.get(to_shard)
+        while outbox and outbox[0].number <= up_to:
+            sent = outbox.popleft()
+            del self.waiting[sent.key]
+            yield sent
+        if not outbox:
+            self.outboxes.pop(to_shard, None)
