@@ -169,7 +169,14 @@ class Admission:
         """Refuses a call where too many are open. `reply_bytes`: the largest reply of a call whose
         reply cannot be dropped.
         """
-        if self.call_bytes > self.limits.call_bytes or self._has_too_many_calls():
+        limits = self.limits
+        if (
+            self.call_bytes <= limits.call_bytes
+            and self.calls + self.unread_calls <= limits.calls
+            and self.reply_bytes + self.unread_bytes <= limits.reply_bytes - reply_bytes
+        ):
+            return
+        if self.call_bytes > limits.call_bytes or self._has_too_many_calls():
             raise too_many("calls")
         if self.is_over_with(reply_bytes):
             raise too_many("replies")
