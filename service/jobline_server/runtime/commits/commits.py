@@ -28,7 +28,7 @@ from jobline_server.runtime.commits.cuts import Cut, rows_of
 from jobline_server.runtime.commits.disk import Disk, make_room
 from jobline_server.runtime.commits.replies import give, give_up
 from jobline_server.runtime.slots import Answer, ShardSlot, ShardSlots
-from jobline_server.storage.commit_timer import BUFFERED_MS_MAX, WAIT_MS_MAX, CommitTimer
+from jobline_server.storage.commit_timer import BUFFERED_MS_MAX, CommitTimer
 from jobline_server.storage.space import Space
 from jobline_server.storage.store import DiskFull, JournalRow, Store
 from jobline_server.telemetry.calls import Histogram
@@ -59,6 +59,8 @@ class Commits:
         self._noted = False
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_ms = 0.0
         # Of callers that wait for all shards; those of one shard are in its slot.
         self._waiting: list[Answer] = []
         self._committing: list[Answer] | None = None
@@ -83,8 +85,9 @@ class Commits:
         """Something was decided that nobody waits for: it is on disk within milliseconds."""
         if not self._noted:
             self._noted = True
-            self._timer.note(_now_ms())
-            self._loop.call_later(BUFFERED_MS_MAX / 1_000, self._wake.set)
+            now_ms = _now_ms()
+            self._timer.note(now_ms)
+            self._wake_by(now_ms, now_ms + BUFFERED_MS_MAX)
 
     @property
     def has_crowd(self) -> bool:
@@ -153,15 +156,30 @@ class Commits:
             if due_ms is None and self._closing:
                 return False
             if due_ms is not None:
-                left_ms = due_ms - _now_ms()
-                if left_ms <= TICK_MS or self._closing:
+                now_ms = _now_ms()
+                if due_ms - now_ms <= TICK_MS or self._closing:
                     return True
-                if left_ms <= WAIT_MS_MAX:
-                    self._loop.call_later(left_ms / 1_000, self._wake.set)
+                self._wake_by(now_ms, due_ms)
             self._wake.clear()
             await self._wake.wait()
-            # Calls that arrived in the same iteration of the loop are decided before the cut.
-            await asyncio.sleep(0)
+            if self._timer.has_crowd:
+                # Calls that arrived in the same iteration of the loop are decided before the cut.
+                await asyncio.sleep(0)
+
+    def _wake_by(self, now_ms: float, at_ms: float) -> None:
+        """Wakes the commit loop at a moment, or before. There is one timer: most commits go long
+        before theirs is due, and each that fires wakes the process.
+        """
+        if self._alarm is not None:
+            if self._alarm_ms <= at_ms:
+                return
+            self._alarm.cancel()
+        self._alarm_ms = at_ms
+        self._alarm = self._loop.call_later((at_ms - now_ms) / 1_000, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._wake.set()
 
     async def commit_once(self, captured: Callable[[], None] | None = None) -> None:
         """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called
