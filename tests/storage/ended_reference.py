@@ -83,6 +83,11 @@ def stale(row: EndedRow, at_ms: int) -> EndedRow:
     return EndedRow(**fields)
 
 
+async def row_of(store: EndedJobStore, job_id: int) -> EndedRow | None:
+    """The row that holds a job."""
+    return (await store.get_many([job_id])).rows.get(job_id)
+
+
 async def everything(finished: EndedJobStore, page_size: int = 1_000) -> dict[int, EndedRow]:
     """All that is kept, by id, through pages."""
     found: dict[int, EndedRow] = {}

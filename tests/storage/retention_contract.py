@@ -1,12 +1,11 @@
-"""What every finished file must answer when retention asks, whatever it is built on; a subclass
-gives it a way to open one.
-"""
+"""The rules of retention, over any ended store; a subclass gives the suite a way to open one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.ended import due
 from jobline_server.storage.ended_store import (
     EndedJobStore,
     EndedPart,
@@ -16,12 +15,12 @@ from jobline_server.storage.ended_store import (
     OwnCount,
     RemoveEnded,
 )
-from tests.storage.ended_reference import COMPLETED, DEAD, STALE, ids_of, put
+from tests.storage.ended_reference import COMPLETED, DEAD, STALE, ids_of, put, row_of
 from tests.storage.ended_store_contract import Opening
 
 
 class RetentionContract:
-    """The suite. A subclass says how to open an empty file."""
+    """The suite. A subclass says how to open an empty store."""
 
     def opening(self) -> Opening:
         raise NotImplementedError
@@ -31,65 +30,65 @@ class RetentionContract:
         rows = [put(1, ended_ms=500), put(2, ended_ms=300), put(3, ended_ms=100, due_ms=200)]
         async with self.opening() as finished:
             await finished.write([*rows, put(4, ended_ms=50, state=DEAD)])
-            assert await finished.oldest_ms("emails", JobState.COMPLETED) == 300
+            assert await due.oldest_ms(finished, "emails", JobState.COMPLETED) == 300
             await finished.write([RemoveEnded(2, 1), MarkStale(1, 1, 600)])
-            assert await finished.oldest_ms("emails", JobState.COMPLETED) is None
+            assert await due.oldest_ms(finished, "emails", JobState.COMPLETED) is None
 
     async def test_newest_are_not_due_for_stale(self) -> None:
         rows = [put(i, ended_ms=1_000 - i) for i in range(10)]
         state = JobState.COMPLETED
         async with self.opening() as finished:
             await finished.write(rows)
-            assert ids_of(await finished.due_for_stale("emails", state, 996, 0, 99)) == [
+            assert ids_of(await past_age(finished, "emails", state, 996, 0, 99)) == [
                 9,
                 8,
                 7,
                 6,
                 5,
             ]
-            assert ids_of(await finished.due_for_stale("emails", state, 996, 7, 99)) == [9, 8, 7]
-            assert ids_of(await finished.due_for_stale("emails", state, 996, 0, 2)) == [9, 8]
-            assert not await finished.due_for_stale("emails", JobState.DEAD, 996, 0, 99)
+            assert ids_of(await past_age(finished, "emails", state, 996, 7, 99)) == [9, 8, 7]
+            assert ids_of(await past_age(finished, "emails", state, 996, 0, 2)) == [9, 8]
+            assert not await past_age(finished, "emails", JobState.DEAD, 996, 0, 99)
 
     async def test_run_is_not_cut_to_keep_the_newest(self) -> None:
         async with self.opening() as finished:
             await finished.write([put(0, 10, ended_ms=1), put(10, 10, ended_ms=2)])
             state = JobState.COMPLETED
-            assert ids_of(await finished.due_for_stale("emails", state, 9, 5, 99)) == [*range(10)]
-            assert not await finished.due_for_stale("emails", state, 9, 11, 99)
+            assert ids_of(await past_age(finished, "emails", state, 9, 5, 99)) == [*range(10)]
+            assert not await past_age(finished, "emails", state, 9, 11, 99)
 
     async def test_stale_jobs_are_due_for_deletion_oldest_first(self) -> None:
         async with self.opening() as finished:
             await finished.write([put(1, 3), put(5, queue="b"), put(6)])
             await finished.write([MarkStale(5, 1, 10), MarkStale(1, 3, 20), MarkStale(6, 1, 30)])
-            spans = await finished.due_for_deletion(30, 99)
-            assert spans == [EndedSpan("b", STALE, 5, 1), EndedSpan("emails", STALE, 1, 3)]
-            assert len(await finished.due_for_deletion(30, 1)) == 1
+            spans = await long_stale(finished, 30, 99)
+            assert runs_of(spans) == [("b", STALE, 5, 1), ("emails", STALE, 1, 3)]
+            assert len(await long_stale(finished, 30, 1)) == 1
 
     async def test_oldest_beyond_a_number_or_a_size_are_evictable(self) -> None:
         rows = [put(i, ended_ms=i, blob=b"x" * 10) for i in range(10)]
         state = JobState.COMPLETED
         async with self.opening() as finished:
             await finished.write(rows)
-            assert not await finished.evictable("emails", state, 10, 100, 99)
-            assert ids_of(await finished.evictable("emails", state, 7, 100, 99)) == [0, 1, 2]
-            assert ids_of(await finished.evictable("emails", state, 10, 75, 99)) == [0, 1, 2]
-            assert ids_of(await finished.evictable("emails", state, 0, 100, 4)) == [0, 1, 2, 3]
+            assert not await too_many(finished, "emails", state, 10, 100, 99)
+            assert ids_of(await too_many(finished, "emails", state, 7, 100, 99)) == [0, 1, 2]
+            assert ids_of(await too_many(finished, "emails", state, 10, 75, 99)) == [0, 1, 2]
+            assert ids_of(await too_many(finished, "emails", state, 0, 100, 4)) == [0, 1, 2, 3]
 
     # What jobs say themselves.
 
     async def test_job_is_due_when_its_own_age_is_over_and_not_before(self) -> None:
         async with self.opening() as finished:
             await finished.write([put(1, due_ms=500), put(2, 3, due_ms=400, queue="b"), put(9)])
-            assert not await finished.due_by_own_age(399, 99)
-            assert await finished.due_by_own_age(400, 99) == [EndedSpan("b", COMPLETED, 2, 3)]
-            assert ids_of(await finished.due_by_own_age(500, 99)) == [2, 3, 4, 1]
-            assert ids_of(await finished.due_by_own_age(500, 1)) == [2, 3, 4]
+            assert not await past_own_age(finished, 399, 99)
+            assert runs_of(await past_own_age(finished, 400, 99)) == [("b", COMPLETED, 2, 3)]
+            assert ids_of(await past_own_age(finished, 500, 99)) == [2, 3, 4, 1]
+            assert ids_of(await past_own_age(finished, 500, 1)) == [2, 3, 4]
 
     async def test_job_that_is_stale_is_not_due_again(self) -> None:
         async with self.opening() as finished:
             await finished.write([put(1, 4, due_ms=1), MarkStale(2, 1, 2), RemoveEnded(4, 1)])
-            assert ids_of(await finished.due_by_own_age(9, 99)) == [1, 3]
+            assert ids_of(await past_own_age(finished, 9, 99)) == [1, 3]
 
     async def test_queues_age_leaves_out_jobs_with_their_own(self) -> None:
         """They are neither due by it nor among its newest."""
@@ -97,21 +96,21 @@ class RetentionContract:
         rows = [put(i, ended_ms=i, due_ms=10**6 if i % 2 else None) for i in range(10)]
         async with self.opening() as finished:
             await finished.write(rows)
-            assert ids_of(await finished.due_for_stale("emails", state, 9, 0, 99)) == [
+            assert ids_of(await past_age(finished, "emails", state, 9, 0, 99)) == [
                 0,
                 2,
                 4,
                 6,
                 8,
             ]
-            assert ids_of(await finished.due_for_stale("emails", state, 9, 3, 99)) == [0, 2]
+            assert ids_of(await past_age(finished, "emails", state, 9, 3, 99)) == [0, 2]
 
     async def test_queues_limits_hold_for_jobs_with_their_own(self) -> None:
         """The oldest go first, whoever says what."""
         rows = [put(9 - i, ended_ms=i, due_ms=10**6 if i % 3 else None) for i in range(10)]
         async with self.opening() as finished:
             await finished.write(rows)
-            spans = await finished.evictable("emails", JobState.COMPLETED, 6, 10**9, 99)
+            spans = await too_many(finished, "emails", JobState.COMPLETED, 6, 10**9, 99)
             assert ids_of(spans) == [9, 8, 7, 6]
 
     async def test_own_counts_are_found_the_largest_first(self) -> None:
@@ -143,25 +142,23 @@ class RetentionContract:
             await finished.write([put(1, ended_ms=1, keep_count=3), *others])
             await finished.write([put(2, ended_ms=2), put(3, ended_ms=3, due_ms=10**6)])
             await finished.write([put(4, ended_ms=4), MarkStale(4, 1, 5)])
-            assert not await finished.beyond_own_count(own, 99)
+            assert not await beyond_own_count(finished, own, 99)
             await finished.write([put(5, ended_ms=5, keep_count=1)])
-            assert await finished.beyond_own_count(own, 99) == [
-                EndedSpan("emails", COMPLETED, 1, 1)
-            ]
+            assert ids_of(await beyond_own_count(finished, own, 99)) == [1]
 
     async def test_of_jobs_that_ended_together_the_higher_id_is_the_later(self) -> None:
         rows = [put(i, keep_count=4) for i in (5, 3, 1, 7, 9, 2)]
         async with self.opening() as finished:
             await finished.write(rows)
             own = OwnCount("emails", COMPLETED, 4)
-            assert ids_of(await finished.beyond_own_count(own, 99)) == [1, 2]
-            assert ids_of(await finished.beyond_own_count(own, 1)) == [1]
+            assert ids_of(await beyond_own_count(finished, own, 99)) == [1, 2]
+            assert ids_of(await beyond_own_count(finished, own, 1)) == [1]
 
     async def test_job_that_counts_none_goes_at_once(self) -> None:
         async with self.opening() as finished:
             await finished.write([put(1, keep_count=0), put(2)])
             own = OwnCount("emails", COMPLETED, 0)
-            assert ids_of(await finished.beyond_own_count(own, 99)) == [1]
+            assert ids_of(await beyond_own_count(finished, own, 99)) == [1]
 
     async def test_own_count_is_right_far_from_either_end(self) -> None:
         """However many others ended before or after."""
@@ -169,29 +166,29 @@ class RetentionContract:
         own = OwnCount("emails", COMPLETED, 50)
         async with self.opening() as finished:
             await finished.write(rows)
-            assert ids_of(await finished.beyond_own_count(own, 99)) == [*range(40, 50)]
+            assert ids_of(await beyond_own_count(finished, own, 99)) == [*range(40, 50)]
             await finished.write([RemoveEnded(0, 30)])
-            assert ids_of(await finished.beyond_own_count(own, 99)) == [*range(40, 50)]
+            assert ids_of(await beyond_own_count(finished, own, 99)) == [*range(40, 50)]
             await finished.write([RemoveEnded(95, 5)])
-            assert ids_of(await finished.beyond_own_count(own, 99)) == [*range(40, 45)]
+            assert ids_of(await beyond_own_count(finished, own, 99)) == [*range(40, 45)]
 
     async def test_run_is_not_cut_to_keep_its_own_count(self) -> None:
         """It goes as a whole once as many as it says ended after the last of it."""
         own = OwnCount("emails", COMPLETED, 3)
         async with self.opening() as finished:
             await finished.write([put(1, 5, ended_ms=1, keep_count=3), put(6, 2, ended_ms=2)])
-            assert not await finished.beyond_own_count(own, 99)
+            assert not await beyond_own_count(finished, own, 99)
             await finished.write([put(8, 9, ended_ms=3)])
-            assert ids_of(await finished.beyond_own_count(own, 99)) == [1, 2, 3, 4, 5]
+            assert ids_of(await beyond_own_count(finished, own, 99)) == [1, 2, 3, 4, 5]
 
     async def test_what_a_run_says_holds_for_each_part_of_it(self) -> None:
         row = put(1, 9, due_ms=5, keep_count=2)
         async with self.opening() as finished:
             await finished.write([row, RemoveEnded(4, 1)])
-            assert await finished.get(3) == await finished.get(5) == row.row
-            assert ids_of(await finished.due_by_own_age(5, 99)) == [1, 2, 3, *range(5, 10)]
+            assert await row_of(finished, 3) == await row_of(finished, 5) == row.row
+            assert ids_of(await past_own_age(finished, 5, 99)) == [1, 2, 3, *range(5, 10)]
             own = OwnCount("emails", COMPLETED, 2)
-            assert ids_of(await finished.beyond_own_count(own, 99)) == [1, 2, 3]
+            assert ids_of(await beyond_own_count(finished, own, 99)) == [1, 2, 3]
 
 
 async def own_counts(finished: EndedJobStore) -> list[OwnCount]:
@@ -214,7 +211,7 @@ async def check_retention(finished: EndedJobStore) -> None:
         (part for part in live if part.row.due_ms is not None and part.row.due_ms <= 100),
         key=lambda part: (part.row.due_ms, part.first_id),
     )
-    assert spans_of(aged) == await finished.due_by_own_age(100, 99)
+    assert spans_of(aged) == runs_of(await past_own_age(finished, 100, 99))
     counts = {
         OwnCount(part.row.queue, part.row.state, part.row.keep_count)
         for part in live
@@ -229,8 +226,45 @@ async def check_retention(finished: EndedJobStore) -> None:
             if part.row.keep_count == own.count
             and sum(newer.count for newer in same[place:]) >= own.count
         ]
-        assert spans_of(beyond) == await finished.beyond_own_count(own, 99)
+        assert spans_of(beyond) == runs_of(await beyond_own_count(finished, own, 99))
 
 
-def spans_of(parts: Iterable[EndedPart]) -> list[EndedSpan]:
-    return [EndedSpan(part.row.queue, part.row.state, part.first_id, part.count) for part in parts]
+Run = tuple[str, int, int, int]
+"""Queue, state, first id and count."""
+
+
+def spans_of(parts: Iterable[EndedPart]) -> list[Run]:
+    return [(part.row.queue, part.row.state, part.first_id, part.count) for part in parts]
+
+
+def runs_of(spans: Iterable[EndedSpan]) -> list[Run]:
+    return [(span.queue, span.state, span.first_id, span.count) for span in spans]
+
+
+# The rules, by position.
+
+
+async def past_age(
+    store: EndedJobStore, queue: str, state: JobState, before_ms: int, newest: int, limit: int
+) -> Sequence[EndedSpan]:
+    return await due.past_age(
+        store, queue, state, ended_before_ms=before_ms, keep_newest=newest, limit=limit
+    )
+
+
+async def past_own_age(store: EndedJobStore, now_ms: int, limit: int) -> Sequence[EndedSpan]:
+    return await due.past_own_age(store, now_ms=now_ms, limit=limit)
+
+
+async def long_stale(store: EndedJobStore, before_ms: int, limit: int) -> Sequence[EndedSpan]:
+    return await due.long_stale(store, stale_before_ms=before_ms, limit=limit)
+
+
+async def too_many(
+    store: EndedJobStore, queue: str, state: JobState, count: int, size: int, limit: int
+) -> Sequence[EndedSpan]:
+    return await due.too_many(store, queue, state, keep_count=count, keep_bytes=size, limit=limit)
+
+
+async def beyond_own_count(store: EndedJobStore, own: OwnCount, limit: int) -> Sequence[EndedSpan]:
+    return await due.beyond_own_count(store, own, limit=limit)

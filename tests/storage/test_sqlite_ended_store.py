@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,21 +17,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_store import (
     EndedJobStore,
     EndedOp,
     EndedQuery,
+    EndedScan,
     MarkStale,
-    OwnCount,
     RemoveEnded,
     RemoveQueue,
+    ScanOrder,
 )
 from jobline_server.storage.sqlite.ended_store import FINISHED_FILE, SqliteEndedJobStore
 from jobline_server.storage.store import DataLoss, StoreRefused
-from tests.storage.ended_reference import COMPLETED, DEAD, STALE, Reference, everything, ids_of, put
+from tests.storage.ended_reference import (
+    COMPLETED,
+    DEAD,
+    STALE,
+    Reference,
+    everything,
+    ids_of,
+    put,
+    row_of,
+)
 from tests.storage.ended_store_contract import FinishedContract, Opening
 from tests.storage.retention_contract import RetentionContract, check_retention
+from tests.storage.scan_contract import ScanContract
 
 
 @asynccontextmanager
@@ -53,6 +64,10 @@ class InDirectory:
 
 
 class TestSqliteFinished(InDirectory, FinishedContract):
+    pass
+
+
+class TestSqliteScans(InDirectory, ScanContract):
     pass
 
 
@@ -96,7 +111,7 @@ async def check_replay(ops: list[EndedOp], arrived: int, page_size: int) -> None
             in_flight = Counter((row.queue, row.state) for row in reference.jobs.values())
             assert await finished.counts() == in_flight
             for job_id in range(40):
-                assert await finished.get(job_id) == reference.jobs.get(job_id)
+                assert await row_of(finished, job_id) == reference.jobs.get(job_id)
             dead = EndedQuery(queue="a", states=frozenset({DEAD, STALE}), limit=99)
             assert ids_of(await finished.list(dead)) == [
                 job_id
@@ -148,8 +163,6 @@ async def test_rotten_row_is_not_served_and_its_neighbours_are(tmp_path: Path, r
     async with opened(tmp_path) as finished:
         look = await finished.get_many([4, 5, 6])
         assert (sorted(look.rows), look.bad) == ([4, 6], [5])
-        with pytest.raises(DataLoss):
-            await finished.get(5)
         page = await finished.list(EndedQuery())
         assert ids_of(page) == [4, 6]
         assert page.bad == [(5, 1)]
@@ -175,6 +188,16 @@ async def test_list_that_fails_leaves_nothing_to_other_threads(
                 await finished.list(query)
             gc.collect()
     assert left == []
+
+
+async def test_list_reaches_what_is_rare_at_once(tmp_path: Path) -> None:
+    """An index holds the jobs of a queue and state: those of other states are not passed."""
+    rare = (2_500, 5_000, 7_499)
+    query = EndedQuery(queue="emails", states=frozenset({DEAD}), limit=2)
+    async with opened(tmp_path) as finished:
+        await finished.write([put(i, state=DEAD if i in rare else COMPLETED) for i in range(7_500)])
+        page = await finished.list(query)
+    assert (ids_of(page), page.resume_after) == ([2_500, 5_000], 5_000)
 
 
 async def test_everything_is_there_after_closing(tmp_path: Path) -> None:
@@ -234,17 +257,16 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
     )
     seen: list[str] = []
     await finished._database.run(lambda raw: raw.set_trace_callback(seen.append))
-    await finished.get(1)
+    await row_of(finished, 1)
     await finished.list(EndedQuery(queue="a"))
     await finished.list(EndedQuery(states=frozenset({DEAD})))
-    await finished.due_for_stale("a", JobState.DEAD, 9, 0, 9)
-    await finished.evictable("a", JobState.DEAD, 0, 0, 9)
-    await finished.due_for_deletion(9, 9)
-    await finished.due_by_own_age(9, 9)
-    await finished.oldest_ms("a", JobState.DEAD)
+    for order in ScanOrder:
+        await finished.scan(EndedScan(order, "a", DEAD, after=(1, 1), until=(9, 9)))
+    ended = EndedScan(ScanOrder.ENDED, "a", DEAD, after=(1, 1))
+    for scan in (ended, replace(ended, by_queue_age=True), replace(ended, keep_count=1)):
+        await finished.scan(scan)
+        await finished.count(scan)
     await finished.next_own_count(None)
-    for count in (1, 3):
-        await finished.beyond_own_count(OwnCount("a", DEAD, count), 9)
     await finished._database.run(lambda raw: raw.set_trace_callback(None))
     statements = [statement for statement in seen if "FROM ended" in statement]
     for statement in statements:
@@ -254,6 +276,8 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
         steps = [str(step[3]) for step in plan]
         bad = ("SCAN ended", "SCAN body", "USE TEMP")
         assert not any(step.startswith(bad) for step in steps), (statement, steps)
-    assert all(f"(ended_ms, first_id) {side}" in str(statements) for side in (">", "<="))
+        # The keys of a scan bound the search, also that of each half of a union.
+        if "_ms, first_id) >" in statement:
+            assert all("_ms>" in step for step in steps if step.startswith("SEARCH")), steps
     assert len(statements) >= 13
     await finished.close()

@@ -25,7 +25,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.retention import EndedRetention, Slice, in_steps
-from jobline_server.runtime.ended.retention_hints import Ended, Place
+from jobline_server.runtime.ended.retention_hints import QueueState, RetentionHint
 
 EVERY_SECONDS = 10.0
 # The pause after a run whose slices were full: jobs may end faster than one slice per ten seconds.
@@ -34,34 +34,34 @@ NO_LIMIT = 1 << 62
 
 
 class Calendar:
-    """Schedules when the oldest jobs of each place (a queue and a state) reach their age."""
+    """Schedules when the oldest jobs of each queue and state reach their age."""
 
     __slots__ = ("_due", "_heap")
 
     def __init__(self) -> None:
-        self._due: dict[Place, int] = {}
-        self._heap: list[tuple[int, Place]] = []
+        self._due: dict[QueueState, int] = {}
+        self._heap: list[tuple[int, QueueState]] = []
 
-    def __contains__(self, place: Place) -> bool:
-        return place in self._due
+    def __contains__(self, queue_state: QueueState) -> bool:
+        return queue_state in self._due
 
-    def schedule(self, place: Place, due_ms: int) -> None:
-        """Sets when a place is due, instead of any time set before."""
-        if self._due.get(place) != due_ms:
-            self._due[place] = due_ms
-            heappush(self._heap, (due_ms, place))
+    def schedule(self, queue_state: QueueState, due_ms: int) -> None:
+        """Sets when a queue and state are due, instead of any time set before."""
+        if self._due.get(queue_state) != due_ms:
+            self._due[queue_state] = due_ms
+            heappush(self._heap, (due_ms, queue_state))
 
-    def cancel(self, place: Place) -> None:
-        """Removes a place until it is scheduled again."""
-        self._due.pop(place, None)
+    def cancel(self, queue_state: QueueState) -> None:
+        """Removes a queue and state until they are scheduled again."""
+        self._due.pop(queue_state, None)
 
-    def pop_due(self, now_ms: int) -> Iterator[Place]:
-        """Removes and yields the places that are due."""
+    def pop_due(self, now_ms: int) -> Iterator[QueueState]:
+        """Removes and yields what is due."""
         while self._heap and self._heap[0][0] <= now_ms:
-            due_ms, place = heappop(self._heap)
-            if self._due.get(place) == due_ms:
-                del self._due[place]
-                yield place
+            due_ms, queue_state = heappop(self._heap)
+            if self._due.get(queue_state) == due_ms:
+                del self._due[queue_state]
+                yield queue_state
 
 
 @dataclass(slots=True)
@@ -69,13 +69,13 @@ class RetentionTask:
     """Ages and evicts ended jobs."""
 
     core: Core
-    ageing: EndedRetention
+    retention: EndedRetention
     name: str = "retention"
     _is_unfinished: bool = field(default=False, init=False)
     _calendar: Calendar | None = field(default=None, init=False)
-    _changed: dict[Place, Ended] = field(default_factory=dict, init=False)
-    _due: dict[Place, None] = field(default_factory=dict, init=False)
-    _counted: set[Place] = field(default_factory=set, init=False)
+    _changed: dict[QueueState, RetentionHint] = field(default_factory=dict, init=False)
+    _due: dict[QueueState, None] = field(default_factory=dict, init=False)
+    _counted: set[QueueState] = field(default_factory=set, init=False)
 
     @property
     def every_seconds(self) -> float:
@@ -93,85 +93,87 @@ class RetentionTask:
 
     async def _slices(self, now: Now) -> AsyncIterator[tuple[str, Slice]]:
         stale_before_ms = now.wall_ms - limits.DELETE_AFTER_MS
-        yield "deleted", await self.ageing.delete_stale(stale_before_ms)
-        yield "staled", await self.ageing.stale_by_own_age(now.wall_ms)
+        yield "deleted", await self.retention.delete_stale(stale_before_ms)
+        yield "staled", await self.retention.stale_by_own_age(now.wall_ms)
         calendar = await self._opened()
-        async for place, ended in in_steps(self.ageing.places.take().items()):
-            self._changed[place] = ended
-            self._plan(calendar, place, ended, now)
-        # A place leaves a list only when it is done: one that fails is checked again.
-        async for place in in_steps(calendar.pop_due(now.wall_ms)):
-            self._due[place] = None
-        async for place in in_steps(list(self._due)):
-            done = await self._stale(calendar, place, now)
-            del self._due[place]
+        async for queue_state, hint in in_steps(self.retention.hints.take().items()):
+            self._changed[queue_state] = hint
+            self._plan(calendar, queue_state, hint, now)
+        # An item leaves a list only when it is done: one that fails is checked again.
+        async for queue_state in in_steps(calendar.pop_due(now.wall_ms)):
+            self._due[queue_state] = None
+        async for queue_state in in_steps(list(self._due)):
+            done = await self._stale(calendar, queue_state, now)
+            del self._due[queue_state]
             if done is not None:
                 yield "staled", done
-        async for place in in_steps(list(self._changed)):
-            if self._changed[place].is_counted:
-                self._counted.add(place)
+        async for queue_state in in_steps(list(self._changed)):
+            if self._changed[queue_state].is_counted:
+                self._counted.add(queue_state)
             is_full = False
-            async for done in self._evictions(place):
+            async for done in self._evictions(queue_state):
                 yield "evicted", done
                 is_full |= done.is_full
             if not is_full:
-                del self._changed[place]
+                del self._changed[queue_state]
 
     async def _opened(self) -> Calendar:
         """Returns the calendar. The first call after a start marks all queues as changed."""
         if self._calendar is None:
-            await self.ageing.note_all_queues()
-            self._counted |= await self.ageing.counted_places()
+            await self.retention.note_all_queues()
+            self._counted |= await self.retention.with_own_counts()
             self._calendar = Calendar()
         return self._calendar
 
-    def _plan(self, calendar: Calendar, place: Place, ended: Ended, now: Now) -> None:
+    def _plan(
+        self, calendar: Calendar, queue_state: QueueState, hint: RetentionHint, now: Now
+    ) -> None:
         """Schedules a check for when the first of the ended jobs reaches its age."""
-        queue = self._queue_of(place)
-        if queue is None or not _may_age(queue, place[1]):
+        queue = self._queue_of(queue_state)
+        if queue is None or not _may_age(queue, queue_state[1]):
             return
-        age_ms, keep_newest = _age(queue, place[1])
-        if ended.first_ms is None or (keep_newest and place not in calendar):
+        age_ms, keep_newest = _age(queue, queue_state[1])
+        if hint.first_ms is None or (keep_newest and queue_state not in calendar):
             # Jobs past their age may have been kept so far because they were among the newest.
-            calendar.schedule(place, now.wall_ms)
-        elif place not in calendar:
-            calendar.schedule(place, ended.first_ms + age_ms + 1)
+            calendar.schedule(queue_state, now.wall_ms)
+        elif queue_state not in calendar:
+            calendar.schedule(queue_state, hint.first_ms + age_ms + 1)
 
-    async def _stale(self, calendar: Calendar, place: Place, now: Now) -> Slice | None:
-        queue, state = self._queue_of(place), place[1]
+    async def _stale(self, calendar: Calendar, queue_state: QueueState, now: Now) -> Slice | None:
+        queue, state = self._queue_of(queue_state), queue_state[1]
         if queue is None or not _may_age(queue, state):
             return None
-        calendar.schedule(place, now.wall_ms)  # so that a check that fails is retried
+        calendar.schedule(queue_state, now.wall_ms)  # so that a check that fails is retried
         age_ms, keep_newest = _age(queue, state)
-        done = await self.ageing.stale_by_age(
+        done = await self.retention.stale_by_age(
             queue.name, state, ended_before_ms=now.wall_ms - age_ms, keep_newest=keep_newest
         )
-        oldest_ms = await self.ageing.oldest_ms(place)
+        oldest_ms = await self.retention.oldest_ms(queue_state)
         if done.is_full:
             return done
-        calendar.cancel(place)
+        calendar.cancel(queue_state)
         if oldest_ms is not None and oldest_ms + age_ms >= now.wall_ms:
-            calendar.schedule(place, oldest_ms + age_ms + 1)
+            calendar.schedule(queue_state, oldest_ms + age_ms + 1)
         # Otherwise the oldest is kept as one of the newest, until more jobs end.
         return done
 
-    async def _evictions(self, place: Place) -> AsyncIterator[Slice]:
-        queue, state = self._queue_of(place), place[1]
+    async def _evictions(self, queue_state: QueueState) -> AsyncIterator[Slice]:
+        queue, state = self._queue_of(queue_state), queue_state[1]
         if queue is None:
             return
         if _may_be_too_many(queue, state):
             keep_count, keep_bytes = _kept(queue, state)
-            yield await self.ageing.evict(
+            yield await self.retention.evict(
                 queue.name, state, keep_count=keep_count, keep_bytes=keep_bytes
             )
-        if place in self._counted:
-            self._counted.discard(place)
-            async for done in self.ageing.evict_by_own_count(place):
-                self._counted.add(place)
+        if queue_state in self._counted:
+            self._counted.discard(queue_state)
+            async for done in self.retention.evict_by_own_count(queue_state):
+                self._counted.add(queue_state)
                 yield done
 
-    def _queue_of(self, place: Place) -> Queue | None:
-        return self.core.slots.find_queue(place[0])
+    def _queue_of(self, queue_state: QueueState) -> Queue | None:
+        return self.core.slots.find_queue(queue_state[0])
 
 
 def _may_age(queue: Queue, state: JobState) -> bool:

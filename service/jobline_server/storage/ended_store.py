@@ -1,27 +1,31 @@
-"""The interface of the finished file: jobs that ended, kept to be looked at and put back by hand.
+"""The interface of the ended store: jobs that ended, kept to be shown and to be retried by hand.
 
-Jobs that ended alike are kept as a *run*: `count` consecutive ids in one row with one blob. Ids
-leave a run when they are put back or deleted, and part of a run may become stale before the rest;
-so what a run still holds is one or more *parts*, and no id is ever in two. Blobs are not split and
-not read here: job `id` of a part is number `id - part.row.first_id` in the blob of its row.
+Jobs that ended alike are written as one *row*: `count` consecutive ids with one blob. Ids leave a
+row when their jobs are retried or deleted, and some may become stale before the others. What is
+left of a row is one or more *parts*, and no id is in two parts. The store neither splits nor reads
+blobs: job `id` of a part is number `id - part.row.first_id` in the blob of its row.
 
-Writes are not durable before `sync`. After a crash the caller writes everything since the last
-`sync` again, in the same order, whether or not it had arrived; so an operation says what an id is
-from now on, and the last one on an id counts: done twice is done once.
+Its verbs are put, mark, remove (`EndedOp`) and scan: by id with contents (`list`), or by time
+without (`scan`). It has no rules: states and reasons are numbers, and which jobs are due to be aged
+or evicted is decided above it, in `runtime/ended/due.py`. It reads no clock; times are wall time in
+milliseconds.
 
-Nothing here knows the engine's rules: states and reasons are numbers, and who may be deleted when
-is the caller's to decide. No clock is read; moments are wall time in milliseconds.
+Writes are durable after `sync`. After a crash the caller writes everything since the last `sync`
+again, in the same order, whether or not it had arrived. An operation says what an id is from then
+on, so to write it twice has the effect of writing it once.
+
+`tests/storage/memory_ended_store.py` is a small implementation; the contracts beside it run on it
+and on SQLite.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from enum import Enum
+from typing import NamedTuple, Protocol
 
-from jobline_server.engine.values import JobState
-
-# A page, and a look at many jobs, holds blobs up to this much, one row at least.
+# The blobs of a page, or of a look-up of many jobs, are this large at most; one row always fits.
 READ_BATCH_BYTES = 16 << 20
 
 
@@ -29,10 +33,10 @@ READ_BATCH_BYTES = 16 << 20
 class EndedRow:
     """Jobs `first_id … first_id + count - 1`, which ended alike, as they were written.
 
-    While they are stale, `state` is STALE, `former_state` what it was, and `stale_ms` since when; a
-    row that is put has neither. `error_type` and `error_message` are there to look for. `due_ms` is
-    when an age of their own makes them stale, and `keep_count` how many newer ones they are kept
-    beside by a count of their own; None leaves it to their queue.
+    While they are stale, `state` is STALE, `former_state` the state before, and `stale_ms` the time
+    of the change; a row that is put has neither. `error_type` and `error_message` can be searched.
+    `due_ms` is when an age of their own ends. By a count of their own they are kept until
+    `keep_count` jobs have ended later. None leaves it to the settings of their queue.
     """
 
     first_id: int
@@ -53,14 +57,14 @@ class EndedRow:
 
 @dataclass(frozen=True, slots=True)
 class PutEnded:
-    """These ids ended. Whatever was kept of any of them is forgotten."""
+    """Writes a row. Whatever was kept of these ids before is removed."""
 
     row: EndedRow
 
 
 @dataclass(frozen=True, slots=True)
 class MarkStale:
-    """What is kept of these ids is stale from now on; ids that already are stay as they are."""
+    """Makes what is kept of these ids stale; ids that are stale already stay as they are."""
 
     first_id: int
     count: int
@@ -69,7 +73,7 @@ class MarkStale:
 
 @dataclass(frozen=True, slots=True)
 class RemoveEnded:
-    """Nothing is kept of these ids: deleted, or put back."""
+    """Removes these ids: their jobs were deleted, or retried."""
 
     first_id: int
     count: int
@@ -77,7 +81,7 @@ class RemoveEnded:
 
 @dataclass(frozen=True, slots=True)
 class RemoveQueue:
-    """Nothing is kept of this queue."""
+    """Removes all that is kept of a queue."""
 
     queue: str
 
@@ -94,23 +98,71 @@ class EndedPart:
     row: EndedRow
 
 
-@dataclass(frozen=True, slots=True)
-class EndedSpan:
-    """Ids of one queue and state, without what they hold."""
+class EndedSpan(NamedTuple):
+    """A part without its row. A scan adds `at_ms`, the time that it goes by, and `bytes`, the share
+    of its row's blob."""
 
     queue: str
     state: int
     first_id: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides `tuple.count`, for which a part has no use
+    at_ms: int = 0
+    bytes: int = 0
 
     def ids(self) -> range:
-        """The ids, one by one."""
+        """Returns the ids."""
         return range(self.first_id, self.first_id + self.count)
+
+    def key(self) -> ScanKey:
+        """Returns its place in the order of the scan that found it."""
+        return self.at_ms, self.first_id
+
+
+ScanKey = tuple[int, int]
+"""A place in the order of a scan: time in milliseconds, first id."""
+BEFORE_ALL: ScanKey = (-1, -1)
+AFTER_ALL: ScanKey = (1 << 62, 1 << 62)
+
+
+class ScanOrder(Enum):
+    """The time that a scan goes by, earliest first; parts of the same time go by id."""
+
+    ENDED = 1
+    """When they ended: the parts of one queue and state. A part ended with the last of its jobs."""
+    DUE = 2
+    """When an age of their own ends: the parts of all queues that have one and are not STALE."""
+    STALE = 3
+    """Since when they are STALE: the STALE parts of all queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedScan:
+    """Up to `limit` parts with `after` < key ≤ `until`. Only for the order ENDED: `queue` and
+    `state`, which that order needs, and one of `by_queue_age` (only parts without an age of their
+    own) and `keep_count` (only parts with this count of their own)."""
+
+    order: ScanOrder
+    queue: str = ""
+    state: int = 0
+    by_queue_age: bool = False
+    keep_count: int | None = None
+    after: ScanKey = BEFORE_ALL
+    until: ScanKey = AFTER_ALL
+    limit: int = 1_000
+
+
+class EndedTotals(NamedTuple):
+    """What is kept in one queue and state: jobs, bytes of their blobs, and those of the jobs that
+    have no age of their own."""
+
+    jobs: int
+    bytes: int
+    jobs_by_queue_age: int
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCount:
-    """A number of newer jobs that some jobs of a queue and state say is enough."""
+    """A count of their own that some jobs of a queue and state have."""
 
     queue: str
     state: int
@@ -119,7 +171,7 @@ class OwnCount:
 
 @dataclass(frozen=True, slots=True)
 class EndedQuery:
-    """Which ids above `after_id`; every condition that is set must hold. `ended_after_ms` is
+    """Selects ids above `after_id` for which every condition that is set holds. `ended_after_ms` is
     included, `ended_before_ms` is not. `limit` counts jobs."""
 
     queue: str = ""
@@ -136,11 +188,11 @@ class EndedQuery:
 
 @dataclass(frozen=True, slots=True)
 class EndedPage:
-    """Parts in order of id, none twice; the last one may be cut to the limit.
+    """Parts by id, none twice; the last one may be cut to the limit.
 
-    `bad` are ids whose row has a bad checksum: kept, counted, not readable. `resume_after` is the
-    `after_id` of the next page, None after the last. A page may be short, or empty, and still have
-    a next one: a call looks at a bounded number of rows.
+    `bad` are runs of ids whose row has a bad checksum: kept and counted, but not readable.
+    `resume_after` is the `after_id` of the next page, None after the last. A page may be short, or
+    empty, and still have a next one: a call reads a bounded number of rows.
     """
 
     parts: list[EndedPart]
@@ -150,8 +202,8 @@ class EndedPage:
 
 @dataclass(frozen=True, slots=True)
 class EndedLookup:
-    """Of the first `looked` jobs that were asked for: the rows of those that are kept, by id, and
-    `bad`, those whose row has a bad checksum.
+    """Of the first `looked` ids that were asked for: the rows of those that are kept, by id, and in
+    `bad` those whose row has a bad checksum.
     """
 
     rows: dict[int, EndedRow]
@@ -173,82 +225,54 @@ class DeadGroup:
 
 
 class EndedJobStore(Protocol):
-    """The finished file. Reads see all writes that have returned."""
+    """A store of ended jobs. Reads see all writes that have returned."""
 
     async def open(self) -> None:
-        """Makes or opens the file. Raises `StoreRefused`."""
+        """Opens the store, or makes it. Raises `StoreRefused`."""
 
     async def write(self, ops: Sequence[EndedOp]) -> None:
         """Applies operations in order, without making them durable.
 
-        In slices, so that a read never waits for all of a long list: a failure may leave a first
-        part of it applied, and it is written again as a whole. Raises `DiskFull`, or
+        In slices, so that a read never waits for all of a long list. A failure may leave the first
+        of them applied; the caller writes the list again as a whole. Raises `DiskFull`, or
         `CommitUnknown`.
         """
 
     async def sync(self) -> None:
         """Makes everything durable that was written so far."""
 
-    async def get(self, job_id: int) -> EndedRow | None:
-        """The row that holds a job, None if none does. Raises `DataLoss` if its checksum is bad."""
-
     async def get_many(self, job_ids: Sequence[int]) -> EndedLookup:
-        """The rows that hold these jobs, which may come in any order and more than once; ids in
-        order are found fastest. A call looks at a bounded number of rows, and at one id at least:
-        ask again for those behind `looked`.
+        """Returns the rows that hold these jobs, given in any order, also repeatedly; ids in order
+        are found fastest. A call reads a bounded number of rows, and looks up one id at least: call
+        it again for those behind `looked`.
         """
 
     async def list(self, query: EndedQuery) -> EndedPage:
-        """A page of ended jobs by id."""
+        """Returns a page of ended jobs by id."""
 
-    async def counts(self) -> dict[tuple[str, int], int]:
-        """How many jobs are kept, by queue and state."""
-
-    async def dead_statistics(self, queue: str = "") -> Sequence[DeadGroup]:
-        """What the dead jobs of one queue, or of all, have in common; most first."""
-
-    async def due_for_stale(
-        self, queue: str, state: JobState, ended_before_ms: int, keep_newest: int, limit: int
-    ) -> Sequence[EndedSpan]:
-        """Jobs without an age of their own that ended before a moment, oldest first, without the
-        newest `keep_newest` such jobs of the queue.
-
-        At most `limit` parts; a part is not cut, so a few more than `keep_newest` may stay.
+    async def scan(self, scan: EndedScan) -> Sequence[EndedSpan]:
+        """Returns parts in the order of a scan. An index holds that order: the cost depends on the
+        parts that are returned, not on those that are kept.
         """
 
-    async def oldest_ms(self, queue: str, state: JobState) -> int | None:
-        """When the oldest job of a queue and state ended that has no age of its own."""
-
-    async def due_by_own_age(self, now_ms: int, limit: int) -> Sequence[EndedSpan]:
-        """Jobs of all queues whose own age is over now, longest first, at most `limit` parts."""
-
-    async def due_for_deletion(self, stale_before_ms: int, limit: int) -> Sequence[EndedSpan]:
-        """Jobs that became stale before a moment, oldest first, at most `limit` parts."""
-
-    async def evictable(
-        self, queue: str, state: JobState, keep_count: int, keep_bytes: int, limit: int
-    ) -> Sequence[EndedSpan]:
-        """The oldest jobs of a queue beyond a number or a size of blobs, whatever they say
-        themselves, at most `limit` parts.
-
-        A part is not cut: at least `keep_count` jobs stay, unless their blobs alone exceed
-        `keep_bytes`.
+    async def count(self, scan: EndedScan) -> int:
+        """Returns the number of jobs in the parts of a scan. Counts `limit` parts at most, so a
+        result below `limit` is exact.
         """
 
     async def next_own_count(self, before: OwnCount | None) -> OwnCount | None:
-        """The last count of jobs' own before another (None: of all), by queue, state and count;
-        None before the first.
-
-        The largest count of a queue and state comes first, because what is deleted for it is never
-        among the newer ones that a smaller count asks for.
+        """Returns the last count of jobs' own before another (None: of all), by queue, state and
+        count, among jobs that are not STALE; None if there is none.
         """
 
-    async def beyond_own_count(self, own: OwnCount, limit: int) -> Sequence[EndedSpan]:
-        """Jobs with a count of their own, oldest first, at most `limit` parts: those that at least
-        so many kept jobs of their queue and state ended after, ties by id.
+    async def totals(self, queue: str, state: int) -> EndedTotals:
+        """Returns what is kept in a queue and state, without a scan."""
 
-        A part is not cut: it ended with the last of its jobs.
-        """
+    async def counts(self) -> dict[tuple[str, int], int]:
+        """Returns how many jobs are kept, by queue and state."""
+
+    async def dead_statistics(self, queue: str = "") -> Sequence[DeadGroup]:
+        """Returns the groups of dead jobs of one queue, or of all; the largest first."""
 
     async def close(self) -> None:
-        """Makes everything durable and closes the file; may be called twice, or without `open`."""
+        """Makes everything durable and closes the store; may be called twice, or without `open`."""

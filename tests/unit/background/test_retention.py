@@ -11,7 +11,9 @@ from jobline_server.background import retention
 from jobline_server.engine import limits
 from jobline_server.engine.limits import DAY_MS, HOUR_MS, MINUTE_MS
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.ended import due
 from jobline_server.runtime.ended import retention as ended_retention
+from jobline_server.storage.ended_store import EndedScan, ScanOrder
 from tests.unit.background.conftest import Keeping
 from tests.unit.runtime.watching import now_of, seen_since
 
@@ -95,12 +97,12 @@ async def test_file_is_not_asked_about_queues_where_nothing_can_be_due(
 ) -> None:
     """Most queues hold fewer completed jobs than stay anyway."""
 
-    async def asked(*_: object) -> None:
+    async def asked(*_: object, **__: object) -> None:
         raise AssertionError
 
     await keeping.complete(3)
-    monkeypatch.setattr(keeping.runtime.ended.ended_store, "due_for_stale", asked)
-    monkeypatch.setattr(keeping.runtime.ended.ended_store, "evictable", asked)
+    monkeypatch.setattr(due, "past_age", asked)
+    monkeypatch.setattr(due, "too_many", asked)
     assert await keeping.after(DAY_MS) == {}
 
 
@@ -193,14 +195,14 @@ class Asked:
     def __init__(self, keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
         ended_store = keeping.runtime.ended.ended_store
-        names = ("due_for_stale", "oldest_ms", "evictable", "next_own_count", "beyond_own_count")
-        for name in names:
+        for name in ("scan", "count", "totals", "next_own_count"):
             monkeypatch.setattr(ended_store, name, self._counted(getattr(ended_store, name)))
 
     def _counted(self, ask: Callable[..., Any]) -> Callable[..., Any]:
-        async def asked(*arguments: object, **named: object) -> Any:
-            self.count += 1
-            return await ask(*arguments, **named)
+        async def asked(*arguments: Any) -> Any:
+            of = arguments[0]
+            self.count += not isinstance(of, EndedScan) or of.order is ScanOrder.ENDED
+            return await ask(*arguments)
 
         return asked
 
@@ -245,20 +247,19 @@ async def test_check_that_failed_is_retried(
 ) -> None:
     """Trial C5: the changes are not lost."""
 
-    async def failing(*_: object) -> None:
+    async def failing(*_: object, **__: object) -> None:
         raise OSError
 
-    ended_store = keeping.runtime.ended.ended_store
     await keeping.after(0)
     await keeping.sets(count=1)
     await keeping.cancel(3)
     with monkeypatch.context() as patch:
-        patch.setattr(ended_store, "evictable", failing)
+        patch.setattr(due, "too_many", failing)
         with pytest.raises(OSError):  # noqa: PT011  # the very one from above
             await keeping.after(0)
     assert await keeping.after(0) == {"evicted": 2}
     with monkeypatch.context() as patch:
-        patch.setattr(ended_store, "due_for_stale", failing)
+        patch.setattr(due, "past_age", failing)
         with pytest.raises(OSError):  # noqa: PT011  # the very one from above
             await keeping.after(2 * HOUR_MS)
     assert await keeping.after(0) == {"staled": 1}

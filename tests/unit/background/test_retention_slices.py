@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine.limits import HOUR_MS
-from jobline_server.runtime.ended import retention
+from jobline_server.runtime.ended import due, retention
 from tests.unit.background.conftest import Keeping
 from tests.unit.rounds import rounds_of
 
@@ -14,7 +14,7 @@ async def test_run_over_many_queues_yields(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C5: checking a hundred thousand queues blocked the loop for 0.8 s."""
-    monkeypatch.setattr(retention, "STEP_PLACES", 5)
+    monkeypatch.setattr(retention, "STEP_ITEMS", 5)
     for number in range(20):
         await keeping.cancel(queue=f"queue-{number}")
     await keeping.after(0)
@@ -30,14 +30,14 @@ async def test_places_behind_one_whose_query_fails_stay_due(
 ) -> None:
     """A failed query for the first delayed all others until more jobs ended there."""
 
-    async def failing(*_: object) -> None:
+    async def failing(*_: object, **__: object) -> None:
         raise OSError
 
     for queue in ("one", "two", "three"):
         await keeping.cancel(queue=queue)
     await keeping.after(0)
     with monkeypatch.context() as patch:
-        patch.setattr(keeping.runtime.ended.ended_store, "due_for_stale", failing)
+        patch.setattr(due, "past_age", failing)
         with pytest.raises(OSError):  # noqa: PT011  # the very one from above
             await keeping.after(2 * HOUR_MS)
     assert await keeping.after(1) == {"staled": 3}

@@ -208,14 +208,15 @@ class Bulk:
             result.count += await self._ended.delete(await walk.next_spans())
 
     async def _retry_page(self, walk: EndedWalk, result: BulkResult) -> None:
-        """A commit is shared by some looks: each alone would cost as much as what it puts back."""
+        """Retries the jobs of a page. Several look-ups share a commit, which costs as much as the
+        retries of one."""
         async with self._ended.changing:
             decided = 0
-            async for look in walk.next_looks():
-                slot = self._core.slots[shard_of(look.ids[0])]
-                result.skipped_ids += self._retry(slot.shard, look, result)
+            async for found in walk.next_records():
+                slot = self._core.slots[shard_of(found.ids[0])]
+                result.skipped_ids += self._retry(slot.shard, found, result)
                 self._core.after_decision(slot)
-                decided += len(look.ids)
+                decided += len(found.ids)
                 if decided >= SLICE_JOBS:
                     decided = 0
                     await self._core.commits.wait()

@@ -79,7 +79,7 @@ class Queues:
         """Changes settings; creates the queue if it is not there."""
         slot = self._core.slots.of_queue(queue)
         decide_update_queue(slot.shard, self._core.now(), queue, settings, mask)
-        self._ended.places.note_queue(queue)
+        self._ended.hints.note_queue(queue)
         return await self._changed(slot, queue)
 
     async def pause_queue(self, queue: str, audit: Audit) -> QueueView:

@@ -1,1 +1,8 @@
-"""Ended jobs: their way into the ended store, how long they stay, and who may change them."""
+"""Ended jobs: written to the ended store after their commit, found there, aged and evicted.
+
+- `writer.py` writes them, once a second, and `ended_jobs.py` finds and changes them;
+- `due.py` has the rules of retention, `retention.py` applies them in slices, and
+  `retention_hints.py` notes where something may be due;
+- `damage.py` and `evictions.py` count and log what operators should know;
+- `disk_space.py` makes room on a full disk.
+"""

@@ -1,5 +1,5 @@
 """Evictions: dead letters that are deleted because their queue keeps no more of them. Nobody chose
-these jobs, so it is said, in the log and as a number in the metrics.
+these jobs, so they are logged and counted in the metrics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jobline_server.telemetry.log import logger
 
 LOG = logger("runtime")
 
-# A queue whose jobs keep dying loses them by the second: a line a queue in this time.
+# A queue whose jobs keep dying loses some every second: at most one line per queue in this time.
 LOG_EVERY_MS = 60_000
 
 
@@ -22,11 +22,11 @@ class Evictions:
 
     def __init__(self) -> None:
         self.count = 0
-        # By queue: when it was in the log, and how many since.
+        # By queue: when it was logged, and how many were evicted since.
         self._logged: dict[str, tuple[int, int]] = {}
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
-        """Counts those of committed batches."""
+        """Counts and logs the evictions of committed batches."""
         for batch in batches:
             for fact, _, _ in batch.applied:
                 if isinstance(fact, JobsDeleted) and fact.evicted and fact.state is JobState.DEAD:
@@ -34,9 +34,9 @@ class Evictions:
 
     def _evicted(self, queue: str, count: int, at_ms: int) -> None:
         self.count += count
-        logged_ms, unsaid = self._logged.get(queue, (0, 0))
+        logged_ms, unlogged = self._logged.get(queue, (0, 0))
         if at_ms - logged_ms < LOG_EVERY_MS:
-            self._logged[queue] = logged_ms, unsaid + count
+            self._logged[queue] = logged_ms, unlogged + count
             return
-        LOG.warning("dead letters evicted", queue=queue, count=unsaid + count)
+        LOG.warning("dead letters evicted", queue=queue, count=unlogged + count)
         self._logged[queue] = at_ms, 0

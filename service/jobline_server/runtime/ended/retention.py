@@ -1,7 +1,7 @@
-"""Ageing: ended jobs that are due become STALE or are deleted, a slice at a time.
+"""Retention: ages, deletes and evicts ended jobs that are due, a slice at a time.
 
-How long jobs stay and how many is the caller's to say; what jobs say themselves stands with them
-in the finished file. A slice is looked for and changed while nobody else changes ended jobs.
+The caller decides how long jobs stay and how many; what jobs have of their own is in the ended
+store. A slice is found and changed while nothing else changes ended jobs.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from typing import NamedTuple, TypeVar
 from jobline_server.engine.decide.admin import decide_evict
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended import due
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
-from jobline_server.runtime.ended.retention_hints import Place
+from jobline_server.runtime.ended.retention_hints import QueueState
 from jobline_server.storage.ended_store import EndedSpan, OwnCount
 
-# Parts of runs that one slice takes.
+# The most parts in a slice.
 SLICE_PARTS = 1_000
-# Queues and places of a step, of which the file is asked nothing: each takes some microseconds.
-STEP_PLACES = 1_000
-# More than any job says of itself.
+# Items handled per iteration of the loop without a query: each takes some microseconds.
+STEP_ITEMS = 1_000
+# More than any count that jobs have of their own, and less.
 ABOVE_COUNTS = 1 << 40
+BELOW_COUNTS = -1
 
 T = TypeVar("T")
 
-LookupResult = Callable[[int], Awaitable[Sequence[EndedSpan]]]
-"""Finds what is due, so many parts at most."""
+Find = Callable[[], Awaitable[Sequence[EndedSpan]]]
 Change = Callable[[Sequence[EndedSpan]], Awaitable[int]]
 
 
@@ -40,83 +41,101 @@ class Slice(NamedTuple):
 
 
 class EndedRetention:
-    """Slices of ended jobs, looked for and changed."""
+    """Finds and changes slices of ended jobs."""
 
     def __init__(self, core: Core, ended: EndedJobs) -> None:
         self._core = core
         self._ended = ended
         self._ended_store = ended.ended_store
-        self.places = ended.places
+        self.hints = ended.hints
 
     async def stale_by_age(
         self, queue: str, state: JobState, *, ended_before_ms: int, keep_newest: int
     ) -> Slice:
-        """Jobs without an age of their own become STALE, all but the newest."""
-        ended_store = self._ended_store
-        look = partial(ended_store.due_for_stale, queue, state, ended_before_ms, keep_newest)
-        return await self._slice(look, self._ended.make_stale)
+        """Makes jobs without an age of their own STALE, all but the newest."""
+        find = partial(
+            due.past_age,
+            self._ended_store,
+            queue,
+            state,
+            ended_before_ms=ended_before_ms,
+            keep_newest=keep_newest,
+            limit=SLICE_PARTS,
+        )
+        return await self._slice(find, self._ended.make_stale)
 
     async def stale_by_own_age(self, now_ms: int) -> Slice:
-        """Jobs whose own age is over become STALE, of all queues."""
-        look = partial(self._ended_store.due_by_own_age, now_ms)
-        return await self._slice(look, self._ended.make_stale)
+        """Makes jobs of all queues STALE whose own age has ended."""
+        find = partial(due.past_own_age, self._ended_store, now_ms=now_ms, limit=SLICE_PARTS)
+        return await self._slice(find, self._ended.make_stale)
 
     async def delete_stale(self, stale_before_ms: int) -> Slice:
-        """What has been STALE for long enough is deleted, of all queues."""
-        look = partial(self._ended_store.due_for_deletion, stale_before_ms)
-        return await self._slice(look, self._ended.delete)
+        """Deletes jobs of all queues that became STALE before a time."""
+        find = partial(
+            due.long_stale, self._ended_store, stale_before_ms=stale_before_ms, limit=SLICE_PARTS
+        )
+        return await self._slice(find, self._ended.delete)
 
     async def evict(
         self, queue: str, state: JobState, *, keep_count: int, keep_bytes: int
     ) -> Slice:
-        """The oldest jobs of a queue are deleted that are too many, or too large together."""
-        look = partial(self._ended_store.evictable, queue, state, keep_count, keep_bytes)
-        return await self._slice(look, self._evict)
+        """Evicts the oldest jobs of a queue that are too many, or too large together."""
+        find = partial(
+            due.too_many,
+            self._ended_store,
+            queue,
+            state,
+            keep_count=keep_count,
+            keep_bytes=keep_bytes,
+            limit=SLICE_PARTS,
+        )
+        return await self._slice(find, self._evict)
 
     async def note_all_queues(self) -> None:
         """Notes that something may be due wherever jobs are kept."""
         queues = [queue for slot in self._core.slots for queue in slot.shard.queues.values()]
         async for queue in in_steps(queues):
-            self.places.note_queue(queue.name, queue.kept())
+            self.hints.note_queue(queue.name, queue.kept())
 
-    async def oldest_ms(self, place: Place) -> int | None:
-        """When the oldest job of a place ended that has no age of its own."""
-        return await self._ended_store.oldest_ms(*place)
+    async def oldest_ms(self, queue_state: QueueState) -> int | None:
+        """Returns when the oldest job ended that has no age of its own."""
+        return await due.oldest_ms(self._ended_store, *queue_state)
 
-    async def counted_places(self) -> set[Place]:
-        """Where jobs have counts of their own."""
-        places: set[Place] = set()
+    async def with_own_counts(self) -> set[QueueState]:
+        """Returns the queues and states in which jobs have counts of their own."""
+        found: set[QueueState] = set()
         own = None
         while (own := await self._ended_store.next_own_count(own)) is not None:
-            places.add((own.queue, JobState(own.state)))
-            # The next one of another place: nobody counts less than nothing.
-            own = OwnCount(own.queue, own.state, -1)
-        return places
+            found.add((own.queue, JobState(own.state)))
+            own = OwnCount(own.queue, own.state, BELOW_COUNTS)
+        return found
 
-    async def evict_by_own_count(self, place: Place) -> AsyncIterator[Slice]:
-        """Evicts jobs of a place whose own count is reached: that many kept ones ended later.
-        Yields a slice a count.
+    async def evict_by_own_count(self, queue_state: QueueState) -> AsyncIterator[Slice]:
+        """Evicts jobs whose own count is reached: that many kept ones ended later. Yields a slice
+        per count, the largest first: what it evicts is never among the newer jobs of a smaller one.
         """
-        own = await self._ended_store.next_own_count(OwnCount(*place, ABOVE_COUNTS))
-        while own is not None and (own.queue, own.state) == place:
-            look = partial(self._ended_store.beyond_own_count, own)
-            yield await self._slice(look, self._evict)
+        own = await self._ended_store.next_own_count(OwnCount(*queue_state, ABOVE_COUNTS))
+        while own is not None and (own.queue, own.state) == queue_state:
+            find = partial(due.beyond_own_count, self._ended_store, own, limit=SLICE_PARTS)
+            yield await self._slice(find, self._evict)
             own = await self._ended_store.next_own_count(own)
 
     async def _evict(self, spans: Sequence[EndedSpan]) -> int:
         return await self._ended.delete(spans, decide_evict)
 
-    async def _slice(self, look: LookupResult, change: Change) -> Slice:
-        """What was changed before is in the file before the look, so nothing is found twice."""
+    async def _slice(self, find: Find, change: Change) -> Slice:
+        """Finds and changes a slice. Earlier changes are written first, so that nothing is found
+        twice.
+        """
         async with self._ended.changing:
             await self._ended.write()
-            spans = await look(SLICE_PARTS)
+            spans = await find()
             return Slice(await change(spans), is_full=len(spans) >= SLICE_PARTS)
 
 
 async def in_steps(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items, with the loop free each time that some were worked off."""
+    """Yields the items, and yields to the loop after every `STEP_ITEMS` of them."""
     for number, item in enumerate(items, start=1):
         yield item
-        if number % STEP_PLACES == 0:
+        if number % STEP_ITEMS == 0:
             await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""Places: the queues and states in which jobs have ended since retention looked there last.
+"""Retention hints: the queues and states in which jobs have ended since retention last checked.
 
-Retention asks the finished file about a place when something may be due there: when that moment has
-come, or when jobs ended there. Which places those are is noted here as ended jobs are written, so
-that nobody walks over all queues to find out.
+Retention queries the ended store about a queue and state when something may be due there: when the
+time has come, or when jobs ended there. The writer notes these as it writes ended jobs, so that
+retention walks over no other queues.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from jobline_server.engine.values import ENDED_STATES, JobState
 from jobline_server.storage.ended_store import EndedOp, PutEnded
 
-Place = tuple[str, JobState]
+QueueState = tuple[str, JobState]
+"""The jobs of a queue that ended in one state."""
 
 
 @dataclass(slots=True)
-class Ended:
-    """What ended in one place: when the first of those without an age of their own did, None if
-    that is for the file to say; and whether any has a count of its own.
+class RetentionHint:
+    """When the first of the jobs without an age of their own ended, None if only the ended store
+    knows; and whether any job has a count of its own.
     """
 
     first_ms: int | None
@@ -27,33 +28,33 @@ class Ended:
 
 
 class RetentionHints:
-    """What ended where."""
+    """The hints since the last `take`."""
 
     def __init__(self) -> None:
-        self._ended: dict[Place, Ended] = {}
+        self._hints: dict[QueueState, RetentionHint] = {}
 
     def note(self, ops: Iterable[EndedOp]) -> None:
-        """Jobs are written to the finished file."""
-        ended = self._ended
+        """Notes jobs that are written to the ended store."""
+        hints = self._hints
         for op in ops:
             if isinstance(op, PutEnded):
                 row = op.row
-                place = row.queue, JobState(row.state)
-                known = ended.get(place)
+                queue_state = row.queue, JobState(row.state)
+                known = hints.get(queue_state)
                 if known is None:
-                    ended[place] = Ended(row.ended_ms, row.keep_count is not None)
+                    hints[queue_state] = RetentionHint(row.ended_ms, row.keep_count is not None)
                 elif row.keep_count is not None:
                     known.is_counted = True
 
     def note_queue(self, queue: str, states: Iterable[JobState] = ENDED_STATES) -> None:
-        """A queue keeps its jobs in these states for another time or in another number, or is not
-        known yet: the file says when something is due.
+        """Notes that a queue has new settings, or that nothing is known of its jobs in these states
+        yet: only the ended store knows when something is due.
         """
         for state in states:
-            known = self._ended.setdefault((queue, state), Ended(None, False))
+            known = self._hints.setdefault((queue, state), RetentionHint(None, False))
             known.first_ms = None
 
-    def take(self) -> dict[Place, Ended]:
-        """Hands over what was noted."""
-        ended, self._ended = self._ended, {}
-        return ended
+    def take(self) -> dict[QueueState, RetentionHint]:
+        """Removes and returns the hints."""
+        hints, self._hints = self._hints, {}
+        return hints

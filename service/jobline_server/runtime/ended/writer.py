@@ -1,14 +1,14 @@
-"""The way of ended jobs to the finished file.
+"""Writes ended jobs to the ended store.
 
-Endings of committed batches gather in the buffer and are written once a second, without fsync: the
-journal still tells of them until a checkpoint, which calls `sync` first. Whoever reads has the
-buffer written before, so nothing that ended is overlooked.
+Endings of committed batches collect in the buffer and are written once a second, without fsync: the
+journal has them until a checkpoint, which calls `sync` first. Before a read the buffer is written,
+so that no job is missed.
 
-While the disk is full what ended waits here, in order; only a checkpoint tries to write it, for
-whom it is room in the journal. Changes of what the file holds already (deleted, put
-back, stale) do not wait: they are what makes room, and nobody may decide on a record that was
-deleted. They are done at once and again in their place, which does no harm: an operation says what
-an id is from then on.
+While the disk is full endings wait here, in order, and only a checkpoint tries to write them: it
+makes room in the journal. Changes to jobs that the store has already (deleted, retried, stale) do
+not wait: they free room, and no caller may decide on a job that was deleted. They are written at
+once, and again when their turn comes, which does no harm: an operation says what an id is from then
+on.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from jobline_server.storage.ended_store import (
 )
 from jobline_server.storage.store import DiskFull
 
-# Of the jobs that a queue completes meanwhile only those are written that it keeps: at a million a
-# second a tenth. Written four times a second, a drain takes half as long again.
+# Of the jobs that a queue completes in this time only those that it keeps are written: at a million
+# per second a tenth. With four writes per second a drain takes half as long again.
 WRITE_SECONDS = 1.0
-# Operations that are off the list once they are written: a failure repeats no more than these.
+# Operations per write: the most that are repeated after a failure.
 WRITE_OPS = 500
 
 
 class EndedWriter:
-    """The shelf, and what waits between it and the finished file."""
+    """The buffer, and operations taken from it that are not written yet."""
 
     def __init__(self, core: Core, ended_store: EndedJobStore) -> None:
         self._core = core
@@ -53,13 +53,13 @@ class EndedWriter:
         self._buffer = EndedBuffer()
         self._pieces: Iterator[Taken] = iter(())
         self._unwritten: list[EndedOp] = []
-        # So many of the first of them had their changes done while there was no room for them all.
+        # How many of the first of these had their changes written while there was no room for all.
         self._changed = 0
         self._writing = asyncio.Lock()
         self._stopping = asyncio.Event()
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
-        """Takes what ended onto the buffer, behind what it did not take before."""
+        """Adds endings to the buffer, behind those that it failed to take before."""
         try:
             self._buffer.add(ending for batch in batches for ending in batch.endings)
         except Exception as error:
@@ -68,28 +68,26 @@ class EndedWriter:
             raise
 
     async def step(self) -> bool:
-        """Waits a second and writes; returns whether to go on, which `stop` ends."""
+        """Waits a second and writes; returns whether to continue, which `stop` ends."""
         if not await is_set_within(self._stopping, WRITE_SECONDS):
             await self.write()
         return not self._stopping.is_set()
 
     def stop(self) -> None:
-        """Ends the loop after the write that is under way."""
+        """Ends the loop after the write in progress."""
         self._stopping.set()
 
     async def write(self) -> None:
-        """Writes what is in the buffer, before it returns; on a full disk, its changes: `find` has
-        the rest. A caller that is cancelled stops waiting, but not the write.
+        """Writes what is in the buffer; on a full disk only its changes, and `find` has the rest. A
+        caller that is cancelled stops waiting, but the write goes on.
         """
         writing = asyncio.ensure_future(self._write_what_fits())
-        # A caller who left asks for no result; what failed is known to `commits`.
+        # A cancelled caller takes no result; `commits` knows of failures.
         writing.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.shield(writing)
 
     async def sync(self) -> None:
-        """Makes everything that has ended so far durable in the finished file. Raises
-        `DiskFull`.
-        """
+        """Makes everything that has ended so far durable in the ended store. Raises `DiskFull`."""
         async with self._writing:
             if self._core.commits.disk_full:
                 await self._change_at_once()
@@ -97,8 +95,8 @@ class EndedWriter:
         await self._ended_store.sync()
 
     def find(self, job_ids: Sequence[int]) -> dict[int, EndedRow | None]:
-        """Those of some jobs, in order of id, that wait for room: the row that will be kept of
-        each, None if none will. Call `write` before, and look into the file after.
+        """Returns those of some jobs, in order of id, that wait for room, with the row that will be
+        kept of each, None if none will. Call `write` before, and query the ended store after.
         """
         found: dict[int, EndedRow | None] = {}
         for op in self._unwritten:
@@ -125,10 +123,10 @@ class EndedWriter:
                 await self._change_at_once()
 
     async def _write(self) -> None:
-        """One try, in pieces of some milliseconds. What a full disk kept out in an earlier try is
-        nowhere else: it goes before what came later.
+        """Tries once to write everything, in pieces of some milliseconds. What an earlier try could
+        not write comes first.
         """
-        # While the buffer takes nothing, nobody may believe that all is written.
+        # Raises while the buffer takes no endings: then not all is written.
         self._buffer.add(())
         with self._failing():
             await self._put()
@@ -138,8 +136,8 @@ class EndedWriter:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """After any failure but a full disk nobody knows what reached the file, and only a start
-        reads the journal again: the process stops.
+        """Stops the process after any failure but a full disk: what was written is unknown, and
+        only a start reads the journal again.
         """
         try:
             yield
@@ -156,8 +154,8 @@ class EndedWriter:
             await asyncio.sleep(0)
 
     def _take(self, piece: Taken) -> None:
-        """Completed jobs that are more than their queue keeps never reach the file: the engine is
-        told that they are deleted.
+        """Takes a piece of the buffer. Completed jobs beyond what their queue keeps are not
+        written: they are deleted by a fact.
         """
         ops, trimmed = piece
         for trim in trimmed:
@@ -180,8 +178,8 @@ class EndedWriter:
                 self._changed = max(self._changed - len(ops), 0)
 
     async def _change_at_once(self) -> None:
-        """Takes all that is left in the buffer, and does the changes among it. Those that find no
-        room are tried with the last of the reserve, and fewer at a time: deletes make room.
+        """Takes all that is left in the buffer, and writes the changes among it. Changes that find
+        no room are retried with all of the reserve, and then fewer at a time: deletes make room.
         """
         self._buffer.add(())
         with self._failing(), suppress(DiskFull):

@@ -137,8 +137,8 @@ def _parts(item: Item, wanted: JobFilter) -> Iterator[range]:
 
 class EndedWalk:
     """Walks over ended jobs that pass a filter, a page at a time: `next_spans` returns their ids,
-    `next_looks` also their records. A caller that changes them must hold `EndedJobs.changing` until
-    the change is committed.
+    `next_records` also their records. A caller that changes them must hold `EndedJobs.changing`
+    until the change is committed.
     """
 
     def __init__(self, core: Core, ended: EndedJobs, wanted: JobFilter) -> None:
@@ -168,11 +168,11 @@ class EndedWalk:
             ]
         return [
             EndedSpan(kept.record.queue, kept.state, job_id, 1)
-            async for found in self.next_looks()
+            async for found in self.next_records()
             for job_id, kept in found.kept.items()
         ]
 
-    async def next_looks(self) -> AsyncIterator[LookupResult]:
+    async def next_records(self) -> AsyncIterator[LookupResult]:
         """Yields the next page with the records of its jobs, up to `LOOKUP_JOBS` jobs of one shard
         at a time. The records are those read for the page.
         """

@@ -4,7 +4,7 @@
     jobline.db      shards, journal, items         store.py bootstrap.py loading.py
                                                    journal.py items.py
     finished.db     jobs that ended                ended_store.py ended_ops.py
-                                                   ended_queries.py ended_retention.py
+                                                   ended_queries.py ended_scans.py
     promise         the last acknowledged commits  watermark.py
     ballast         room to give up                ballast.py space.py
     lock            held while a process runs      files.py

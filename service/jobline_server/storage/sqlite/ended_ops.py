@@ -1,6 +1,6 @@
-"""What is done to ended jobs: put, made stale, removed. Functions of a connection, on its thread.
+"""Writes ended jobs: puts rows, marks and removes ids. Functions of a connection, on its thread.
 
-Ids are kept as parts of runs, and no two parts share an id. Everything is done to whole parts:
+The table has a row per part, and no two parts share an id. Every operation acts on whole parts:
 where a span of ids begins or ends within a part, the part is cut in two first, and both refer to
 one blob. That is rare; all else is done for many ids in one statement.
 """
@@ -33,7 +33,7 @@ Span = tuple[int, int]
 
 
 def checksum_of(row: EndedRow) -> int:
-    """Covers all that a run is written with; not its state, which changes."""
+    """Returns the checksum of all that a row is written with; not of its state, which changes."""
     columns = "\0".join(
         (
             f"{row.first_id} {row.count} {row.ended_ms} {row.reason} {row.due_ms} {row.keep_count}",
@@ -47,7 +47,7 @@ def checksum_of(row: EndedRow) -> int:
 
 
 def apply(connection: sqlite3.Connection, ops: Sequence[EndedOp]) -> None:
-    """Applies operations in order, neighbours of a kind together. Part of a transaction."""
+    """Applies operations in order, consecutive ones of a kind together. Part of a transaction."""
     for (kind, at_ms), group in groupby(ops, key=_kind_of):
         same = list(group)
         if kind is PutEnded:
@@ -76,7 +76,8 @@ def _kind_of(op: EndedOp) -> tuple[type, int]:
 
 
 def _spans_of(ops: Sequence[EndedOp]) -> list[Span]:
-    """Neighbours as one: a part that goes as a whole need not be cut, which copies its blob."""
+    """Returns the spans of operations, joined: a part that is changed as a whole is not cut, which
+    would copy its blob."""
     spans: list[Span] = []
     for op in sorted(
         (op for op in ops if isinstance(op, MarkStale | RemoveEnded)), key=lambda op: op.first_id
@@ -90,8 +91,8 @@ def _spans_of(ops: Sequence[EndedOp]) -> list[Span]:
 
 
 def _put_all(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> None:
-    """Puts runs as if all their ids were new, which they are unless jobs ended twice or operations
-    are done again; only where that fails, the ids are removed first."""
+    """Inserts rows as if all their ids were new: they are, unless jobs ended twice or operations
+    are repeated. Only where that fails, the ids are removed first."""
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         chunk = rows[start : start + ROWS_PER_STATEMENT]
         if _inserted(connection, chunk):
@@ -105,7 +106,7 @@ def _put_all(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> None:
 
 
 def _inserted(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> bool:
-    """Whether all rows went in; if not, none did."""
+    """Inserts rows; returns False, with none inserted, if an id is there already."""
     values = [
         (
             row.first_id,
@@ -144,7 +145,7 @@ def _remove(connection: sqlite3.Connection, spans: Sequence[Span]) -> None:
 
 
 def _cut_at_ends(connection: sqlite3.Connection, spans: Sequence[Span]) -> None:
-    """Afterwards each part lies wholly within or without each span."""
+    """Cuts parts so that each lies wholly inside or outside each span."""
     ends = sorted({end for span in spans for end in span})
     for at in _straddled(connection, ends):
         _cut(connection, at)
@@ -158,7 +159,7 @@ def _straddled(connection: sqlite3.Connection, ends: Sequence[int]) -> Iterator[
 
 
 def _cut(connection: sqlite3.Connection, at: int) -> None:
-    """Cuts the part around an id in two, the second of which begins with it."""
+    """Cuts the part around an id in two; the second begins with it."""
     first_id, count, size = connection.execute(_SQL["part_before"], {"at": at}).fetchone()
     left_count = at - first_id
     left_size = size * left_count // count

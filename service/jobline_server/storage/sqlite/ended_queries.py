@@ -1,8 +1,8 @@
-"""Looking at ended jobs, in bounded pieces. Functions of a connection, run on its thread.
+"""Reads ended jobs in bounded slices. Functions of a connection, run on its thread.
 
-A list is walked by id over one index at a time: that of the queue and state, or that of the state,
-or the table itself. A walk passes at most `WALK_PARTS` parts a call, however few of them fit the
-query, and says where the next call goes on.
+A list walks by id over the indices that hold its queue and states, merged: those by queue and
+state, those by state, or the table itself. A call passes at most `WALK_PARTS` parts of each,
+however few of them match the query, and returns where the next call continues.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from jobline_server.storage.ended_store import (
 )
 from jobline_server.storage.sqlite.ended_ops import checksum_of
 from jobline_server.storage.sqlite.statements import load
-from jobline_server.storage.store import DataLoss
 
 WALK_PARTS = 2_000
 _EVERY_ID = (1 << 63) - 1
@@ -37,20 +36,20 @@ _SQL = load("finished_queries.sql")
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One index to walk, and the condition under which SQLite may use it."""
+    """An index to walk, and the condition under which SQLite may use it."""
 
     index: str
     condition: str
     state: int = 0
 
     def statement(self, name: str) -> str:
-        """A statement over this source."""
+        """Returns a statement over this source."""
         return _SQL[name].format(index=self.index, source=self.condition)
 
 
 @dataclass(slots=True)
 class _Page:
-    """A page as it is filled."""
+    """A page that is being filled."""
 
     room_jobs: int
     room_bytes: int = READ_BATCH_BYTES
@@ -59,7 +58,7 @@ class _Page:
     last_id: int = -1
 
     def add(self, found: Sequence[Any], after_id: int) -> bool:
-        """Takes the ids of a part above `after_id`; False when nothing more fits."""
+        """Adds the ids of a part above `after_id`; returns False when nothing more fits."""
         first_id = max(found[0], after_id + 1)
         left = found[0] + found[1] - first_id
         count = min(left, self.room_jobs)
@@ -74,19 +73,8 @@ class _Page:
         return self.room_jobs > 0 and self.room_bytes > 0
 
 
-def find(connection: sqlite3.Connection, job_id: int) -> EndedRow | None:
-    """The row that holds a job. Raises `DataLoss` if it is not as it was written."""
-    found = connection.execute(_SQL["part_of"], {"job_id": job_id}).fetchone()
-    if found is None or job_id >= found[0] + found[1]:
-        return None
-    row = _row(found)
-    if row is None:
-        raise DataLoss(f"what is kept of ended job {job_id} is damaged")
-    return row
-
-
 def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLookup:
-    """The rows that hold these jobs. Neighbours that share a row cost one look."""
+    """Returns the rows that hold these jobs. Consecutive ids of one row are one look-up."""
     rows: dict[int, EndedRow] = {}
     bad: list[int] = []
     row: EndedRow | None = None
@@ -98,7 +86,7 @@ def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLo
             looks += 1
             found = connection.execute(_SQL["part_of"], {"job_id": job_id}).fetchone()
             if found is None or job_id >= found[0] + found[1]:
-                continue  # what is known of the last row stays true of its ids
+                continue  # the row before may still hold the ids behind this one
             first_id, end_id = found[0], found[0] + found[1]
             row = _row(found)
             size += len(row.blob) if row is not None else 0
@@ -110,17 +98,17 @@ def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLo
 
 
 def page(connection: sqlite3.Connection, query: EndedQuery) -> EndedPage:
-    """A page of a list."""
+    """Returns a page of a list."""
     sources = _sources_of(query)
     values = _values_of(query, _start_of(connection, query.after_id))
     ends = (_end_of(connection, source, values) for source in sources)
-    # Beyond the nearest end one source has not been looked at, so nothing beyond it is shown.
+    # Beyond the nearest of these ends one source is unread, so the page ends there.
     end = min((found for found in ends if found is not None), default=None)
     values["end"] = _EVERY_ID if end is None else end[0]
     filled = _Page(room_jobs=query.limit)
     with ExitStack() as opened:
-        # Closed here, whatever happens: SQLite lets no other thread do it, and an error keeps this
-        # frame until that is collected, on whatever thread.
+        # Closed here, also after an error: SQLite lets no other thread do it, and an error keeps
+        # this frame until it is collected, on any thread.
         walks = [opened.enter_context(closing(_walk(connection, one, values))) for one in sources]
         for found in merge(*walks, key=itemgetter(0)):
             if not filled.add(found, query.after_id):
@@ -129,19 +117,19 @@ def page(connection: sqlite3.Connection, query: EndedQuery) -> EndedPage:
 
 
 def counts(connection: sqlite3.Connection) -> dict[tuple[str, int], int]:
-    """Jobs by queue and state."""
+    """Returns how many jobs are kept, by queue and state."""
     found = connection.execute(_SQL["counts"]).fetchall()
     return {(queue, state): jobs for queue, state, jobs in found}
 
 
 def dead_statistics(connection: sqlite3.Connection, queue: str) -> list[DeadGroup]:
-    """What dead jobs have in common."""
+    """Returns the groups of dead jobs, the largest first."""
     found = connection.execute(_SQL["dead_statistics"], {"queue": queue}).fetchall()
     return [DeadGroup(*group) for group in found]
 
 
 def _row(found: Sequence[Any]) -> EndedRow | None:
-    """A row out of the columns of `part_of` and `walk`; None if its checksum is bad."""
+    """Returns a row from the columns of `part_of` and `walk`; None if its checksum is bad."""
     _, _, queue, state, former_state, stale_ms, ended_ms, reason = found[:8]
     run_first, run_count, checksum, due_ms, keep_count = found[8:13]
     name, error_type, error_message, blob = found[13:]
@@ -165,7 +153,7 @@ def _row(found: Sequence[Any]) -> EndedRow | None:
 
 
 def _sources_of(query: EndedQuery) -> list[_Source]:
-    """The fewest indices that hold all that is asked for. Conditions of partial indices are
+    """Returns the fewest indices that hold all jobs of a query. Conditions of partial indices are
     repeated literally: SQLite proves nothing about parameters
     (https://sqlite.org/partialindex.html)."""
     states = sorted(query.states & KEPT_STATES) if query.states else sorted(KEPT_STATES)
@@ -196,7 +184,7 @@ def _values_of(query: EndedQuery, start: int) -> dict[str, Any]:
 
 
 def _start_of(connection: sqlite3.Connection, after_id: int) -> int:
-    """Where the walk begins: the part that holds the next id may begin before it."""
+    """Returns the first id of the walk: the part that holds the next id may begin before it."""
     found = connection.execute(_SQL["begin_of"], {"job_id": after_id + 1}).fetchone()
     return found[0] if found and found[1] > after_id else after_id + 1
 
@@ -204,7 +192,8 @@ def _start_of(connection: sqlite3.Connection, after_id: int) -> int:
 def _end_of(
     connection: sqlite3.Connection, source: _Source, values: dict[str, Any]
 ) -> tuple[int, int] | None:
-    """The last part of a source that this call may look at, and its last id; None: all of them."""
+    """Returns the last part of a source that this call may read, and its last id; None if it may
+    read all of them."""
     bounds = {**values, "state": source.state, "parts": WALK_PARTS}
     found = connection.execute(source.statement("window_end"), bounds).fetchone()
     return None if found is None else (int(found[0]), int(found[1]))

@@ -1,9 +1,8 @@
 """`SqliteEndedJobStore`: the `EndedJobStore` interface over finished.db, on a thread of its own, so
-that looking at old jobs never waits for a commit.
+that reads of ended jobs never wait for a commit.
 
-It runs with `synchronous=NORMAL`: a write is in the WAL and not fsynced, and a power cut may take
-the newest writes, never the middle of one. `sync` commits once with FULL, which fsyncs the whole
-WAL.
+It runs with `synchronous=NORMAL`: a write is in the WAL and not fsynced. A power cut may lose the
+newest writes, but no part of one. `sync` commits once with FULL, which fsyncs the whole WAL.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_store import (
     DeadGroup,
     EndedLookup,
     EndedOp,
     EndedPage,
     EndedQuery,
-    EndedRow,
+    EndedScan,
     EndedSpan,
+    EndedTotals,
     OwnCount,
     PutEnded,
     RemoveQueue,
@@ -33,7 +32,7 @@ from jobline_server.storage.sqlite import (
     bootstrap,
     ended_ops,
     ended_queries,
-    ended_retention,
+    ended_scans,
 )
 from jobline_server.storage.sqlite.connection import (
     SQLITE_PAGE_BYTES,
@@ -52,7 +51,7 @@ FINISHED_FILE = "finished.db"
 FORMAT = bootstrap.Format(  # "JBLF"
     0x4A424C46, 2, "finished_schema.sql", {1: "finished_upgrade_2.sql"}
 )
-# One transaction: a read waits for no more than this.
+# The most that one transaction writes: reads wait for it.
 _SLICE_OPS = 500
 _SLICE_BYTES = 8 << 20
 _ROW_BYTES = SQLITE_PAGE_BYTES // 8
@@ -136,10 +135,6 @@ class SqliteEndedJobStore:
             self._written = True
             raise
 
-    async def get(self, job_id: int) -> EndedRow | None:
-        """See `EndedJobStore.get`."""
-        return await self._database.run(partial(ended_queries.find, job_id=job_id))
-
     async def get_many(self, job_ids: Sequence[int]) -> EndedLookup:
         """See `EndedJobStore.get_many`."""
         return await self._database.run(partial(ended_queries.find_many, job_ids=job_ids))
@@ -156,59 +151,24 @@ class SqliteEndedJobStore:
         """See `EndedJobStore.dead_statistics`."""
         return await self._database.run(partial(ended_queries.dead_statistics, queue=queue))
 
-    async def due_for_stale(
-        self, queue: str, state: JobState, ended_before_ms: int, keep_newest: int, limit: int
-    ) -> Sequence[EndedSpan]:
-        """See `EndedJobStore.due_for_stale`."""
-        look = partial(
-            ended_retention.surplus,
-            queue=queue,
-            state=int(state),
-            ended_before_ms=ended_before_ms,
-            keep_count=keep_newest,
-            limit=limit,
-        )
-        return await self._database.run(look)
+    async def scan(self, scan: EndedScan) -> Sequence[EndedSpan]:
+        """See `EndedJobStore.scan`."""
+        return await self._database.run(partial(ended_scans.scan, scan=scan))
 
-    async def oldest_ms(self, queue: str, state: JobState) -> int | None:
-        """See `EndedJobStore.oldest_ms`."""
-        look = partial(ended_retention.oldest_ms, queue=queue, state=int(state))
-        return await self._database.run(look)
-
-    async def due_by_own_age(self, now_ms: int, limit: int) -> Sequence[EndedSpan]:
-        """See `EndedJobStore.due_by_own_age`."""
-        return await self._database.run(partial(ended_retention.due, now_ms=now_ms, limit=limit))
-
-    async def due_for_deletion(self, stale_before_ms: int, limit: int) -> Sequence[EndedSpan]:
-        """See `EndedJobStore.due_for_deletion`."""
-        look = partial(ended_retention.stalest, stale_before_ms=stale_before_ms, limit=limit)
-        return await self._database.run(look)
-
-    async def evictable(
-        self, queue: str, state: JobState, keep_count: int, keep_bytes: int, limit: int
-    ) -> Sequence[EndedSpan]:
-        """See `EndedJobStore.evictable`."""
-        look = partial(
-            ended_retention.evictable,
-            queue=queue,
-            state=int(state),
-            keep_count=keep_count,
-            keep_bytes=keep_bytes,
-            limit=limit,
-        )
-        return await self._database.run(look)
+    async def count(self, scan: EndedScan) -> int:
+        """See `EndedJobStore.count`."""
+        return await self._database.run(partial(ended_scans.count, scan=scan))
 
     async def next_own_count(self, before: OwnCount | None) -> OwnCount | None:
         """See `EndedJobStore.next_own_count`."""
-        return await self._database.run(partial(ended_retention.next_own_count, before=before))
+        return await self._database.run(partial(ended_scans.next_own_count, before=before))
 
-    async def beyond_own_count(self, own: OwnCount, limit: int) -> Sequence[EndedSpan]:
-        """See `EndedJobStore.beyond_own_count`."""
-        look = partial(ended_retention.beyond_own_count, own=own, limit=limit)
-        return await self._database.run(look)
+    async def totals(self, queue: str, state: int) -> EndedTotals:
+        """See `EndedJobStore.totals`."""
+        return await self._database.run(partial(ended_scans.totals, queue=queue, state=state))
 
     async def close(self) -> None:
-        """See `EndedJobStore.close`. Closing moves all pages, which fsyncs them."""
+        """See `EndedJobStore.close`. SQLite checkpoints the WAL as it closes, with an fsync."""
         if self._opened is not None:
             database, self._opened = self._opened, None
             if self._beside is not None:
@@ -218,7 +178,7 @@ class SqliteEndedJobStore:
     @property
     def _database(self) -> Database:
         if self._opened is None:
-            raise RuntimeError("the finished file is not open")
+            raise RuntimeError("the ended store is not open")
         return self._opened
 
 
@@ -239,7 +199,7 @@ def _commit_with_fsync(connection: sqlite3.Connection) -> None:
 
 
 def _slices(ops: Sequence[EndedOp]) -> Iterator[Sequence[EndedOp]]:
-    """Pieces of bounded number and size, in order; a `RemoveQueue` is one of its own."""
+    """Yields slices of bounded number and size, in order; a `RemoveQueue` is a slice of its own."""
     start, size = 0, 0
     for index, op in enumerate(ops):
         alone = isinstance(op, RemoveQueue)

@@ -15,7 +15,6 @@ from jobline_server.runtime.calls import settle_calls
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
 from jobline_server.storage.ended_store import EndedLookup
-from jobline_server.storage.store import DataLoss
 from tests.unit.runtime.commits.test_commits import a_pull
 
 JOBS = 5
@@ -27,16 +26,9 @@ class Queries:
     def __init__(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
         self.damaged = 0
-        self._ended_store = ended_store = runtime.ended.ended_store
-        self._get, self._get_many = ended_store.get, ended_store.get_many
-        monkeypatch.setattr(ended_store, "get", self.get)
+        ended_store = runtime.ended.ended_store
+        self._get_many = ended_store.get_many
         monkeypatch.setattr(ended_store, "get_many", self.get_many)
-
-    async def get(self, job_id: int) -> object:
-        self.count += 1
-        if job_id == self.damaged:
-            raise DataLoss("a bad checksum")
-        return await self._get(job_id)
 
     async def get_many(self, job_ids: Sequence[int]) -> EndedLookup:
         self.count += 1
