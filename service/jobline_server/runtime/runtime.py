@@ -21,6 +21,7 @@ from jobline_server.runtime.calls.queues import Queues
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.calls.settle_calls import SettleCalls
 from jobline_server.runtime.calls.settles import Settles
+from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.calls.statistics import Statistics
 from jobline_server.runtime.calls.streams import Streams
 from jobline_server.runtime.checkpoints import JOURNAL_BYTES_MAX, Checkpoints
@@ -85,11 +86,12 @@ class Runtime:
         self.ended = EndedJobs(core, stores.ended_store)
         self.dispatcher = Dispatcher(core)
         self.settles = Settles(core, self.ended)
+        self.settling = Settling(self.settles)
         self.returns = Returns(self.settles)
         self.streams = Streams(
             core,
             self.dispatcher,
-            self.settles,
+            self.settling,
             self.returns,
             heartbeat_ms=settings.heartbeat_ms,
             grace_ms=settings.grace_ms,
@@ -113,7 +115,7 @@ class Runtime:
         core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
         self.pushes = PushBatcher(core)
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
-        self.settle_calls = SettleCalls(core, self.settles)
+        self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)
         self.explainer = JobExplainer(core, self.jobs)
         self.bulk = Bulk(core, self.ended, new_name)

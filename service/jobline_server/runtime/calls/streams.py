@@ -11,7 +11,7 @@ from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.values import RevokeReason
 from jobline_server.runtime.calls.returns import Returns
-from jobline_server.runtime.calls.settles import Settles
+from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
@@ -36,7 +36,7 @@ class Streams:
         self,
         core: Core,
         dispatcher: Dispatcher,
-        settles: Settles,
+        settling: Settling,
         returns: Returns,
         *,
         heartbeat_ms: int,
@@ -45,7 +45,7 @@ class Streams:
     ) -> None:
         self._core = core
         self._dispatcher = dispatcher
-        self._settles = settles
+        self._settling = settling
         self._returns = returns
         self._heartbeat_ms = heartbeat_ms
         self._grace_ms = grace_ms
@@ -70,7 +70,7 @@ class Streams:
         port = WorkerStream(
             self._core,
             self._dispatcher,
-            self._settles,
+            self._settling,
             self._returns,
             session,
             grace_ms=self._grace_ms,

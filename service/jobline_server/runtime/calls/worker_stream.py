@@ -24,7 +24,8 @@ from jobline_server.engine.values import ReleaseReason, RevokeReason, SettleOutc
 from jobline_server.runtime.calls.confirms import Confirms
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.calls.returns import Returns
-from jobline_server.runtime.calls.settles import ITEMS_AT_ONCE, Settles
+from jobline_server.runtime.calls.settles import ITEMS_AT_ONCE
+from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.waiting import is_set_within
@@ -42,7 +43,7 @@ class WorkerStream:
         self,
         core: Core,
         dispatcher: Dispatcher,
-        settles: Settles,
+        settling: Settling,
         returns: Returns,
         session: Session,
         *,
@@ -51,7 +52,7 @@ class WorkerStream:
     ) -> None:
         self._core = core
         self._dispatcher = dispatcher
-        self._settles = settles
+        self._settling = settling
         self._returns = returns
         self.session = session
         self.holders: dict[int, Holder] = {}
@@ -67,7 +68,7 @@ class WorkerStream:
         self._has_room = asyncio.Event()
         # Nothing here may hold the port itself: a stream that broke is to be gone at once, and not
         # when the garbage collector comes by.
-        self._confirms = Confirms(core, settles, session, ready=self._wake.set)
+        self._confirms = Confirms(core, settling, session, ready=self._wake.set)
 
     # As a taker.
 
@@ -189,7 +190,7 @@ class WorkerStream:
             if self.session.phase is Phase.ENDED:
                 return
             items = extends[start : start + ITEMS_AT_ONCE]
-            for index, outcome in self._settles.extend(items):
+            for index, outcome in self._settling.settles.extend(items):
                 item = items[index]
                 cancelled = outcome is SettleOutcome.CANCELLED
                 # A cancelled job is still held: its worker stops, and settles it.

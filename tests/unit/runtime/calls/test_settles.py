@@ -8,7 +8,7 @@ from jobline_server.dispatch.frames import Settle, Window, WorkerFrame
 from jobline_server.engine.commands import FailItem, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel, JobError, JobOptions
-from jobline_server.runtime.calls import confirms
+from jobline_server.runtime.calls import settling as settling_module
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.calls.test_worker_stream import a_stream, held
 
@@ -16,8 +16,8 @@ from tests.unit.runtime.calls.test_worker_stream import a_stream, held
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten acks each, and an iteration of the loop after each."""
-    monkeypatch.setattr(confirms, "ACKS_AT_ONCE", 10)
-    monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(settling_module, "ACKS_AT_ONCE", 10)
+    monkeypatch.setattr(settling_module, "SLICE_SECONDS", 0.0)
 
 
 async def test_acks_in_order_are_decided_as_one(runtime: Runtime) -> None:
@@ -68,7 +68,7 @@ async def test_fails_are_decided_in_smaller_slices_than_acks(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C2: one of a thousand took 19 ms, and others of as many came right after."""
-    monkeypatch.setattr(confirms, "ITEMS_AT_ONCE", 5)
+    monkeypatch.setattr(settling_module, "ITEMS_AT_ONCE", 5)
     port, leases = await a_stream(runtime, jobs=10)
     fails = [FailItem(*lease, JobError()) for lease in leases]
     frame = WorkerFrame(settles=[Settle(1, fails=fails[:8])])

@@ -20,7 +20,7 @@ from jobline_server.engine.values import (
     JobState,
     SettleOutcome,
 )
-from jobline_server.runtime.calls import confirms
+from jobline_server.runtime.calls import settling as settling_module
 from jobline_server.runtime.calls import worker_stream as port_module
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
@@ -239,10 +239,10 @@ async def test_many_items_of_a_frame_are_taken_in_slices(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Trial C2: the loop goes on in between, and the answer is one."""
-    for module in (confirms, port_module):
+    for module in (settling_module, port_module):
         monkeypatch.setattr(module, "ITEMS_AT_ONCE", 10)
-    monkeypatch.setattr(confirms, "ACKS_AT_ONCE", 10)
-    monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(settling_module, "ACKS_AT_ONCE", 10)
+    monkeypatch.setattr(settling_module, "SLICE_SECONDS", 0.0)
     port, leases = await a_stream(runtime, jobs=25)
     leases[20] = leases[20][0], 1
     leases[:2] = leases[1::-1]
@@ -272,8 +272,8 @@ async def test_a_stream_that_ends_between_two_slices_settles_no_more(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C2: its leases may be another stream's; the worker settles the rest again there."""
-    monkeypatch.setattr(confirms, "ITEMS_AT_ONCE", 10)
-    monkeypatch.setattr(confirms, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(settling_module, "ITEMS_AT_ONCE", 10)
+    monkeypatch.setattr(settling_module, "SLICE_SECONDS", 0.0)
     port, leases = await a_stream(runtime, jobs=25)
     settle = Settle(1, fails=[FailItem(*lease, JobError()) for lease in leases])
     slices = port.receive_slices(WorkerFrame(settles=[settle]))

@@ -11,7 +11,7 @@ import pytest
 from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState, SettleOutcome
-from jobline_server.runtime.calls import settle_calls
+from jobline_server.runtime.calls import settling as settling_module
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
 from jobline_server.storage.ended_store import EndedLookup
@@ -134,7 +134,8 @@ async def test_many_acks_are_decided_in_slices(
     """Trial C2: ten thousand small pushes that are acked in one call are not one step of the loop;
     the answer is one, each outcome at its place.
     """
-    monkeypatch.setattr(settle_calls, "ACKS_AT_ONCE", 2)
+    monkeypatch.setattr(settling_module, "ACKS_AT_ONCE", 2)
+    monkeypatch.setattr(settling_module, "SLICE_SECONDS", 0.0)
     ids, deliveries = await leased(runtime)
     deliveries[3] += 1
     call = asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
