@@ -108,7 +108,7 @@ class Loops:
                 goes_on = await step()
             except Exception as error:  # noqa: BLE001  # the next one may do better
                 record.failed(error)
-                pause = _pause_after(record.failures_in_a_row)
+                pause = pause_after(record.failures_in_a_row)
                 if await is_set_within(self._stopping, pause):
                     return
                 continue
@@ -124,7 +124,8 @@ class Loops:
         self.changed()
 
 
-def _pause_after(failures: int) -> float:
+def pause_after(failures: int) -> float:
+    """Returns how long to wait after so many failures in a row, in seconds."""
     return min(RETRY_SECONDS_MIN * 2.0 ** min(failures - 1, 16), RETRY_SECONDS_MAX)
 
 

@@ -31,6 +31,8 @@ from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.ended.evictions import Evictions
 from jobline_server.runtime.loops import log_stray_exceptions
+from jobline_server.runtime.messages.courier import Courier
+from jobline_server.runtime.messages.links import LocalLink
 from jobline_server.runtime.queries.explain import JobExplainer
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.slots import ShardSlots
@@ -104,15 +106,10 @@ class Runtime:
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )
         self.timer_loop = TimerLoop(core)
+        self.courier = Courier(core, LocalLink(core))
         self._stores = stores
         self._tasks: list[asyncio.Task[None]] = []
-        # Who hears of a commit, in this order: first what keeps, then what tells.
-        core.listen("commit_ended_jobs", self.ended.writer.on_committed, Wants.ENDINGS)
-        core.listen("commit_waits", self.waits.on_committed)
-        core.listen("commit_evictions", self.evictions.on_committed, Wants.ENDINGS)
-        core.listen("commit_watchers", self.feed.on_committed)
-        core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS)
-        core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
+        self._listen()
         self.pushes = PushBatcher(core)
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
@@ -121,6 +118,17 @@ class Runtime:
         self.bulk = Bulk(core, self.ended, new_name)
         self.queues = Queues(core, self.ended, self.bulk, new_name)
         self.statistics = Statistics(core, self.streams, self.ended)
+
+    def _listen(self) -> None:
+        """Has the parts notified of commits: first those that keep what happened."""
+        core = self.core
+        core.listen("commit_ended_jobs", self.ended.writer.on_committed, Wants.ENDINGS)
+        core.listen("commit_waits", self.waits.on_committed)
+        core.listen("commit_evictions", self.evictions.on_committed, Wants.ENDINGS)
+        core.listen("commit_watchers", self.feed.on_committed)
+        core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS)
+        core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
+        core.listen("commit_messages", self.courier.on_committed)
 
     @property
     def failed(self) -> asyncio.Future[None]:
@@ -143,6 +151,7 @@ class Runtime:
             loops.keep("ended_jobs", self.ended.writer.step),
         )
         self._tasks = [loop.create_task(one) for one in work]
+        self.courier.start()
 
     async def drain(self, *, seconds: float) -> None:
         """Asks workers to go, and waits for them, at most this long; then ends their streams."""
@@ -173,6 +182,7 @@ class Runtime:
             self.ended.writer.stop()
             await asyncio.gather(keeping_time, keeping_ended, return_exceptions=True)
             await self.returns.finish()
+            await self.courier.stop()
             self.core.commits.close()
             await committing
             if not self.failed.done():

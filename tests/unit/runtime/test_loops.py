@@ -68,7 +68,7 @@ async def test_a_loop_is_tried_again_and_five_failures_in_a_row_are_heard_of(
 
 async def test_pauses_between_tries_grow_up_to_a_limit() -> None:
     """Trial A4: what fails at once does not fill the log, and is not forgotten for hours."""
-    pauses = [loops._pause_after(failures) for failures in (1, 2, 3, 100)]
+    pauses = [loops.pause_after(failures) for failures in (1, 2, 3, 100)]
     assert pauses == [0.1, 0.2, 0.4, loops.RETRY_SECONDS_MAX]
 
 
