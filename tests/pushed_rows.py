@@ -12,12 +12,15 @@ from jobline_server.engine.values import JobOptions
 
 
 class NewJob(NamedTuple):
-    """One row. `run_at_ms` 0 means at once."""
+    """One row, or one of the plain payloads: those have a size of what stands beside them.
+    `run_at_ms` 0 means at once.
+    """
 
     payload: bytes
     options: JobOptions
     job_key: str = ""
     run_at_ms: int = 0
+    beside_bytes: int | None = None
 
 
 def rows_of(jobs: Iterable[NewJob]) -> JobColumns:

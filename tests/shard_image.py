@@ -105,7 +105,11 @@ def _job(job: Job) -> tuple[Any, ...]:
 def _lot(lot: Lot) -> tuple[Any, ...]:
     held = {index for lease in lot.leases for index in lease.open_indexes()}
     kept = {
-        index: lot.payloads[index]
+        index: (
+            lot.payloads[index],
+            lot.payloads.options_of(index, lot.options),
+            lot.payloads.job_key_of(index),
+        )
         for index in range(len(lot.payloads))
         if index in held or lot.is_waiting(index)
     }

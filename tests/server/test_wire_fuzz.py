@@ -56,6 +56,8 @@ VALID: dict[str, dict[str, Any]] = {
         "options": {"name": "n", "headers": {"a": "b"}, "lease": "5s", "priority": -3},
         "jobs": [{"text": "t", "jobKey": "k", "delay": "1s", "options": {"maxAttempts": 2}}],
         "payloads": ["YQ==", "Yg=="],
+        "headerColumns": [{"key": "a", "values": ["own", ""]}, {"key": "c", "values": ["é", "d"]}],
+        "jobKeys": ["l", ""],
         "ackLevel": 3,
     },
     "JobService/Pull": {"queues": [{"queue": "fuzz", "weight": 2}], "maxJobs": 3, "worker": "w"},

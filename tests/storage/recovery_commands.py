@@ -40,7 +40,6 @@ from jobline_server.engine.decide.queues import (
 )
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.holder import Holder
-from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (
@@ -54,6 +53,7 @@ from jobline_server.engine.values import (
     QueueSettings,
     Retention,
 )
+from tests.pushed_payloads import with_columns
 from tests.pushed_rows import NewJob, rows_of, with_call
 from tests.storage.recovery_world import World
 
@@ -77,6 +77,7 @@ levels = st.sampled_from([None, None, None, AckLevel.BUFFERED, AckLevel.MEMORY])
 picks = st.lists(st.integers(0, 30), min_size=1, max_size=6)
 sessions = st.sampled_from(["", "one", "two"])
 request_ids = st.sampled_from([b"", b"", b"r1", b"r2", b"call", b"call"])
+lots = st.integers(2, 12).map(lambda count: [b"%d" % at * (at + 1) for at in range(count)])
 new_jobs = st.lists(
     st.tuples(options, st.sampled_from(["", "", "k1", "k2"]), delays), min_size=1, max_size=4
 )
@@ -105,13 +106,12 @@ class CommandRules(RuleBasedStateMachine):
     @rule(
         queue=queues,
         own=options,
-        count=st.integers(2, 12),
+        payloads=lots.flatmap(with_columns),
         delay=delays,
         level=levels,
         request_id=request_ids,
     )
-    def push_payloads(self, queue, own, count, delay, level, request_id):
-        payloads = Payloads.of([b"%d" % index * (index + 1) for index in range(count)])
+    def push_payloads(self, queue, own, payloads, delay, level, request_id):
         run_at_ms = self.now.wall_ms + delay if delay else 0
         push = Push(queue, own, NO_ROWS, payloads, run_at_ms, level, True, request_id, 7)
         self._push(push)
@@ -120,16 +120,15 @@ class CommandRules(RuleBasedStateMachine):
         queue=queues,
         jobs=new_jobs,
         level=levels,
-        payloads=st.integers(0, 2),
+        plain=st.integers(0, 2).map(lambda count: [b"y"] * count).flatmap(with_columns),
         request_id=request_ids,
     )
-    def push_jobs(self, queue, jobs, level, payloads, request_id):
+    def push_jobs(self, queue, jobs, level, plain, request_id):
         now_ms = self.now.wall_ms
         rows = rows_of(
             NewJob(key.encode() or b"x", own, key, now_ms + delay if delay else 0)
             for own, key, delay in jobs
         )
-        plain = Payloads.of([b"y"] * payloads)
         self._push(Push(queue, OPTIONS[0], rows, plain, 0, level, True, request_id, 7))
 
     def _push(self, push: Push) -> None:

@@ -221,9 +221,10 @@ def _records(ending: RunsEnded | JobsEnded) -> list[JobRecord]:
         JobRecord(
             id=job_id,
             queue=lot.queue.name,
-            options=lot.options,
+            options=lot.payloads.options_of(job_id - lot.first_id, lot.options),
             payload=lot.payloads[job_id - lot.first_id],
             pushed_ms=lot.pushed_ms,
+            job_key=lot.payloads.job_key_of(job_id - lot.first_id),
             delivery=ending.delivery,
             worker=ending.worker,
             ended_ms=ending.ended_ms,

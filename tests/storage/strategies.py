@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import entries, message_entries, queue_entries, values
-from jobline_server.engine.payloads import Payloads
+from tests.pushed_payloads import with_columns
 from tests.storage.call_strategies import calls
 from tests.storage.value_strategies import (
     Any_,
@@ -48,12 +48,15 @@ ages = st.integers(1, 1 << 50)
 
 @st.composite
 def lots_pushed(draw: st.DrawFn) -> entries.LotPushed:
+    lot = draw(payloads.flatmap(with_columns))
+    has_keys = lot.columns is not None and lot.columns.job_keys is not None
     return entries.LotPushed(
         at_ms=draw(moments),
         queue=draw(text),
         first_id=draw(ids),
         options=draw(job_options),
-        payloads=Payloads.of(draw(payloads)),
+        payloads=lot,
+        digests=tuple(draw(digests) for _ in lot) if has_keys else (),
         run_at_ms=draw(moments),
         aged_ms=draw(ages),
         **draw(calls()),

@@ -122,7 +122,7 @@ def test_payloads_that_nobody_needs_are_left_out(world):
     work_off(world, 4)
     world.finish_checkpoint(truncate=True)
     message = store_pb2.StoredLot.FromString(world.store.blob_of(SHARD, ItemKind.LOT, first_id))
-    kept = payloads_of(message.payload_block, message.count - 4, skipped=4)
+    kept = payloads_of(message, message.count - 4, skipped=4)
     assert (message.first_index, kept[4]) == (4, b"4")
     check_recovery(world)
 

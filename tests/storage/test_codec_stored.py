@@ -37,6 +37,7 @@ from jobline_server.storage.kinds.keys import decode_keys, encode_keys
 from jobline_server.storage.kinds.lots import decode_lot, encode_lot
 from jobline_server.storage.kinds.queues import decode_queue, encode_queue
 from jobline_server.wire.errors import fill_error
+from tests.pushed_payloads import options_of, payloads_of, with_columns
 from tests.storage import value_strategies as own
 
 QUEUE = Queue("q", 1, 5)
@@ -102,7 +103,7 @@ def lots(draw: st.DrawFn) -> Lot:
         100,
         QUEUE,
         draw(own.job_options),
-        Payloads.of(payloads),
+        draw(with_columns(payloads)),
         pushed_ms=7,
         run_at_ms=draw(own.moments),
     )
@@ -135,6 +136,9 @@ def test_lot_comes_back(lot):
     held = [index for lease in lot.leases for index in lease.open_indexes()]
     for index in [*held, *range(lot.cursor, len(lot.payloads))]:
         assert again.payloads[index] == lot.payloads[index]
+        own_options = options_of(lot.payloads, index, lot.options)
+        assert again.payloads.options_of(index, again.options) == own_options
+        assert again.payloads.job_key_of(index) == lot.payloads.job_key_of(index)
     for one, other in zip(again.leases, lot.leases, strict=True):
         assert one.open_indexes() == other.open_indexes()
         assert (one.delivery, one.lease_ms, one.remaining) == (9, 30, other.remaining)
@@ -229,6 +233,15 @@ def test_job_comes_back_from_the_midst_of_a_run():
     record = record_of(row, 104)
     assert (record.id, record.payload, record.pushed_ms, record.ended_ms) == (104, b"4", 7, 1_000)
     assert (record.delivery, record.worker, record.options.name) == (9, "w", "mail")
+
+
+def test_job_of_a_run_has_its_own_headers_and_key():
+    ending = ended_run()
+    values = [str(index) for index in range(10)]
+    ending.lot.payloads = payloads_of([b""] * 10, {"trace": values}, [f"k{one}" for one in values])
+    record = record_of(row_of(102, 4, encode_ended_run(ending, 102, 4)), 104)
+    assert record.options == JobOptions(name="mail", headers=(("trace", "4"),))
+    assert record.job_key == "k4"
 
 
 def test_jobs_of_a_run_keep_the_moments_at_which_they_ended():

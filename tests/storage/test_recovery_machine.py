@@ -23,6 +23,7 @@ from hypothesis.stateful import invariant, rule
 from jobline_server.engine import invariants
 from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_delete_queue
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import JobState
 from tests.shard_image import counting_at, image_of
 from tests.storage.message_rules import MessageRules
@@ -60,7 +61,7 @@ class RecoveryMachine(CommandRules, MessageRules):
         kept = [one for one in self.world.kept().values() if one[1].queue == queue]
         decide_delete_queue(self.shard, self.now, queue, force=True)
         if again:
-            self.push_payloads(queue, OPTIONS[0], 2, 0, None, b"")
+            self.push_payloads(queue, OPTIONS[0], Payloads.of([b"0", b"11"]), 0, None, b"")
         for state, record in kept[:3]:
             self._change_one(state, record, what)
 

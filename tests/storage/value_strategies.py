@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import values
-from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard_messages import PushJobs
+from tests.pushed_payloads import with_columns
 
 Any_ = st.SearchStrategy[Any]
 
@@ -59,7 +59,7 @@ job_options = st.builds(
 shards = st.integers(0, 1_023)
 message_numbers = st.integers(1, 2**63 - 1)
 shard_messages = st.builds(
-    PushJobs, queue=text, options=job_options, payloads=payloads.map(Payloads.of)
+    PushJobs, queue=text, options=job_options, payloads=payloads.flatmap(with_columns)
 )
 settings = st.builds(
     values.QueueSettings,

@@ -39,7 +39,7 @@ from jobline_server.engine.values import (
 @dataclass(slots=True)
 class LotPushed:
     """Plain jobs `first_id … first_id + len(payloads) − 1` were stored: the first
-    `call_jobs[0]` by `calls[0]`, and so on.
+    `call_jobs[0]` by `calls[0]`, and so on. `digests` stand beside the column of job keys.
     """
 
     at_ms: int
@@ -48,6 +48,7 @@ class LotPushed:
     options: JobOptions
     payloads: Payloads
     run_at_ms: int = 0
+    digests: tuple[int, ...] = ()
     request_hash: bytes = b""
     request_digest: int = 0
     aged_ms: int = 0

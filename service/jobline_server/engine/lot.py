@@ -1,4 +1,4 @@
-"""A lot: jobs pushed together with the same options, kept as one thing.
+"""A lot: jobs pushed together with the same options but for headers and keys, kept as one thing.
 
     first_id   cursor          length
        |--------|----------------|
@@ -133,8 +133,8 @@ class RunLease:
     def unfinished(self) -> tuple[int, int]:
         """Jobs and payload bytes that are still leased."""
         payloads = self.lot.payloads
-        if payloads.is_even:
-            return self.remaining, self.remaining * payloads.bytes_max
+        if (each := payloads.bytes_each) >= 0:
+            return self.remaining, self.remaining * each
         return self.remaining, sum([payloads.bytes_of(index, 1) for index in self.open_indexes()])
 
     def open_ids(self) -> list[int]:
@@ -204,8 +204,8 @@ class Lot:
     def bytes_of_runs(self, starts: list[int], counts: list[int]) -> int:
         """Payload bytes of runs of ids."""
         payloads, first_id = self.payloads, self.first_id
-        if payloads.is_even:
-            return sum(counts) * payloads.bytes_max
+        if (each := payloads.bytes_each) >= 0:
+            return sum(counts) * each
         runs = zip(starts, counts, strict=True)
         return sum([payloads.bytes_of(start - first_id, count) for start, count in runs])
 

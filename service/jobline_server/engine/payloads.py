@@ -1,138 +1,97 @@
-"""The payloads of a lot: one block of bytes, not an object a payload.
+"""The payloads of a lot, and beside them what each of its jobs has of its own.
 
-    header payload header payload …
-
-The block is what a push brought, byte for byte, and what the journal, a checkpoint and a hand-out
-write again: each payload stands behind its header, a tag and its length as a varint, as protobuf
-writes the elements of a `repeated bytes` field (https://protobuf.dev/programming-guides/encoding/).
-Where all have one length, which comparing a few columns of the block tells, nothing is kept beside
-it; otherwise 8 bytes a payload say where each begins and how many bytes stand before it.
+Whoever passes payloads on (a lot, facts, hand-outs, the ended store) passes the columns on with
+them. Sizes count both: what a job has of its own takes memory and room in messages as its payload
+does. `bytes_max` alone is the payload's, by which jobs find their lane.
 """
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import accumulate, chain, pairwise
+from collections.abc import Iterable, Sequence
+from typing import Self
 
-# The number of the field `payloads` in every message that holds a block.
-FIELD = 4
-_LENGTH_DELIMITED = 2
-_TAG = bytes([FIELD << 3 | _LENGTH_DELIMITED])
+from jobline_server.engine.columns import LotColumns
+from jobline_server.engine.packed import PackedValues
+from jobline_server.engine.values import JobOptions
 
 
-class Payloads:
-    """Payloads by index. The first `skipped` of them, for which nobody may ask any more, are not
-    there.
-    """
+class Payloads(PackedValues):
+    """Payloads by index. `columns` is None where the jobs have nothing of their own, as most."""
 
-    __slots__ = ("_begins", "_count", "_header_bytes", "_sums", "block", "bytes_max", "skipped")
+    __slots__ = ("columns",)
 
     def __init__(
-        self, block: bytes, count: int, lengths: Iterable[int], *, skipped: int = 0
+        self,
+        block: bytes,
+        count: int,
+        lengths: Iterable[int],
+        *,
+        skipped: int = 0,
+        columns: LotColumns | None = None,
     ) -> None:
-        """The `count` payloads of a block; their `lengths` are asked for only where they differ."""
-        self.block = block
-        self.skipped = skipped
-        self._count = count
-        # Offsets of headers, and payload bytes before each, one more than there are payloads.
-        # Neither is there where all have one length.
-        self._begins: array[int] | None = None
-        self._sums: array[int] | None = None
-        one_length = _one_length(block, count)
-        if one_length is not None:
-            self.bytes_max = one_length
-            self._header_bytes = len(_header(one_length))
-            return
-        sizes = list(lengths)
-        self.bytes_max = max(sizes)
-        self._header_bytes = 0
-        whole = [len(_header(size)) + size for size in sizes]
-        self._begins = array("I", accumulate(whole, initial=0))
-        self._sums = array("I", accumulate(sizes, initial=0))
+        PackedValues.__init__(self, block, count, lengths, skipped=skipped)
+        self.columns = columns
 
     @classmethod
-    def of(cls, payloads: Sequence[bytes]) -> Payloads:
-        """Payloads that were objects."""
-        block = b"".join([_header(len(payload)) + payload for payload in payloads])
-        return cls(block, len(payloads), map(len, payloads))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Payloads]) -> Payloads:
-        """The payloads of several, one after another."""
-        lengths = map(len, chain.from_iterable(parts))
-        return cls(b"".join([part.block for part in parts]), sum(map(len, parts)), lengths)
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The payloads of several, one after another; all have the same columns, or none."""
+        joined = super().joined(parts)
+        columns = [part.columns for part in parts if part.columns is not None]
+        if columns:
+            joined.columns = LotColumns.joined(columns)
+        return joined
 
     @property
-    def is_even(self) -> bool:
-        """Whether all have one length, which is `bytes_max` then."""
-        return self._sums is None
+    def bytes_each(self) -> int:
+        """Bytes of every job, if they all take the same; -1 if they do not."""
+        if self._sums is not None:
+            return -1
+        if self.columns is None:
+            return self.bytes_max
+        own = self.columns.bytes_each
+        return -1 if own < 0 else self.bytes_max + own
 
-    def __len__(self) -> int:
-        return self.skipped + self._count
+    @property
+    def job_bytes_max(self) -> int:
+        """No job takes more bytes than this."""
+        return self.bytes_max + (0 if self.columns is None else self.columns.bytes_max)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Payloads):
-            return NotImplemented
-        return (self.block, self._count, self.skipped) == (other.block, other._count, other.skipped)
+        same = PackedValues.__eq__(self, other)
+        return same if same is not True else self.columns == getattr(other, "columns", None)
 
-    def __hash__(self) -> int:
-        return hash((self.block, self._count, self.skipped))
+    __hash__ = PackedValues.__hash__
 
-    def __repr__(self) -> str:
-        return f"<{self._count} payloads, {len(self.block)} bytes>"
-
-    def __getitem__(self, index: int) -> bytes:
-        at = index - self.skipped
-        if not 0 <= at < self._count:
-            raise IndexError(index)
-        if self._begins is None or self._sums is None:
-            end = (at + 1) * (self._header_bytes + self.bytes_max)
-            return self.block[end - self.bytes_max : end]
-        end = self._begins[at + 1]
-        return self.block[end - self._sums[at + 1] + self._sums[at] : end]
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Those that are there."""
-        block = self.block
-        if self._begins is None or self._sums is None:
-            size = self.bytes_max
-            stride = self._header_bytes + size
-            ends = range(stride, len(block) + 1, stride)
-            return iter([block[end - size : end] for end in ends])
-        sizes = [after - before for before, after in pairwise(self._sums)]
-        spans = zip(self._begins[1:], sizes, strict=True)
-        return iter([block[end - size : end] for end, size in spans])
-
-    def part(self, start: int, count: int) -> Payloads:
+    def part(self, start: int, count: int) -> Self:
         """Neighbours from index `start` on."""
-        if count == self._count and not self.skipped:
-            return self
-        at = start - self.skipped
-        begins, sums = self._begins, self._sums
-        if begins is None or sums is None:
-            stride = self._header_bytes + self.bytes_max
-            return Payloads(self.block[at * stride : (at + count) * stride], count, ())
-        block = self.block[begins[at] : begins[at + count]]
-        own = sums[at : at + count + 1]
-        return Payloads(block, count, (after - before for before, after in pairwise(own)))
+        part = PackedValues.part(self, start, count)
+        if self.columns is not None and part is not self:
+            part.columns = self.columns.part(start, count)
+        return part
 
-    def rest(self, start: int) -> Payloads:
+    def rest(self, start: int) -> Self:
         """Those from index `start` on, which stay at their indexes."""
-        if start <= self.skipped:
-            return self
-        left = self.part(start, len(self) - start)
-        sizes = (left.bytes_of(at, 1) for at in range(len(left)))
-        return Payloads(left.block, len(left), sizes, skipped=start)
+        rest = PackedValues.rest(self, start)
+        if self.columns is not None and rest is not self:
+            rest.columns = self.columns.rest(start)
+        return rest
+
+    def picked(self, indexes: Sequence[int]) -> Payloads:
+        """Some of them."""
+        picked = Payloads.of([self[index] for index in indexes])
+        if self.columns is not None:
+            picked.columns = self.columns.picked(indexes)
+        return picked
 
     def bytes_of(self, start: int, count: int) -> int:
-        """Payload bytes of neighbours."""
+        """Bytes of neighbours: of their payloads, and of what they have beside them."""
         if self._sums is None:
-            return count * self.bytes_max
-        at = start - self.skipped
-        return self._sums[at + count] - self._sums[at]
+            size = count * self.bytes_max
+        else:
+            at = start - self.skipped
+            size = self._sums[at + count] - self._sums[at]
+        return size if self.columns is None else size + self.columns.bytes_of(start, count)
 
     def fitting(self, start: int, count: int, room_bytes: int) -> int:
         """How many of these neighbours fit into so many bytes together."""
@@ -140,52 +99,22 @@ class Payloads:
             return count
         if room_bytes < 0:
             return 0
-        if self._sums is None:
-            return room_bytes // self.bytes_max
-        at = start - self.skipped
-        return bisect_right(self._sums, self._sums[at] + room_bytes, at) - 1 - at
+        each = self.bytes_each
+        if each >= 0:
+            return room_bytes // each
+        if self.columns is None and self._sums is not None:
+            at = start - self.skipped
+            return bisect_right(self._sums, self._sums[at] + room_bytes, at) - 1 - at
+        counts = range(count + 1)
+        return bisect_right(counts, room_bytes, key=lambda fits: self.bytes_of(start, fits)) - 1
 
+    def options_of(self, index: int, shared: JobOptions) -> JobOptions:
+        """The options of one job: those that the lot shares, with the job's own headers."""
+        return shared if self.columns is None else self.columns.options_of(index, shared)
 
-def _one_length(block: bytes, count: int) -> int | None:
-    """The length of every payload, if they all have the same; None if they have not.
-
-    The block is a whole number of equal pieces then, and each begins with the header that the
-    length of a piece asks for: as the first does, the second begins where it ends, and so on.
-    """
-    if not count:
-        return 0
-    stride, over = divmod(len(block), count)
-    if over:
-        return None
-    header = _header_of_piece(stride)
-    if not header:
-        return None
-    for column, byte in enumerate(header):
-        if block[column::stride].count(byte) != count:
-            return None
-    return stride - len(header)
-
-
-@lru_cache(maxsize=4_096)
-def _header(size: int) -> bytes:
-    """What stands before a payload of this length."""
-    written = bytearray(_TAG)
-    left = size
-    while left > 0x7F:
-        written.append(left & 0x7F | 0x80)
-        left >>= 7
-    written.append(left)
-    return bytes(written)
-
-
-@lru_cache(maxsize=4_096)
-def _header_of_piece(stride: int) -> bytes:
-    """The header of a payload that takes so many bytes together with it; b"" if none does."""
-    for header_bytes in range(2, 8):
-        header = _header(max(stride - header_bytes, 0))
-        if len(header) == header_bytes <= stride:
-            return header
-    return b""
+    def job_key_of(self, index: int) -> str:
+        """The idempotency key of one job, "" if it has none."""
+        return "" if self.columns is None else self.columns.job_key_of(index)
 
 
 NO_PAYLOADS = Payloads(b"", 0, ())

@@ -4,6 +4,10 @@ through.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.records import JobRecord
@@ -56,16 +60,17 @@ def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
     active = lease is not None and lease.is_open(index)
     if not active and not lot.is_waiting(index):
         return None
-    waiting = lot.state
+    waiting, payloads = lot.state, lot.payloads
     view = JobView(
         id=lot.first_id + index,
         queue=lot.queue.name,
         state=JobState.ACTIVE if active else waiting,
-        options=lot.options,
-        payload=lot.payloads[index],
+        options=payloads.options_of(index, lot.options),
+        payload=payloads[index],
         pushed_ms=lot.pushed_ms,
+        job_key=payloads.job_key_of(index),
         run_at_ms=lot.run_at_ms,
-        payload_bytes=len(lot.payloads[index]),
+        payload_bytes=len(payloads[index]),
     )
     if lease is not None and active:
         view.delivery = lease.delivery
@@ -117,16 +122,45 @@ def matches(view: JobView, wanted: JobFilter) -> bool:
 
 
 def has_wanted_options(queue: str, options: JobOptions, pushed_ms: int, wanted: JobFilter) -> bool:
-    """Whether those conditions hold that all members of a lot meet, or none."""
-    if wanted.headers:
-        headers = dict(options.headers)
-        if any(headers.get(name) != value for name, value in wanted.headers):
-            return False
+    """Whether those conditions hold that all members of a lot meet, or none; but for headers that
+    its members have each with its own value.
+    """
     return (
-        (not wanted.queue or queue == wanted.queue)
+        has_wanted_headers(options, wanted)
+        and (not wanted.queue or queue == wanted.queue)
         and (wanted.name is None or options.name == wanted.name)
         and _between(pushed_ms, wanted.pushed_after_ms, wanted.pushed_before_ms)
     )
+
+
+def has_wanted_headers(options: JobOptions, wanted: JobFilter) -> bool:
+    """Whether options have all headers that a filter wants."""
+    if not wanted.headers:
+        return True
+    headers = dict(options.headers)
+    return all(headers.get(name) == value for name, value in wanted.headers)
+
+
+def may_have_wanted(item: Item, wanted: JobFilter) -> bool:
+    """Whether a single job, or some members of a lot, may meet those conditions."""
+    if wanted.headers and isinstance(item, Lot) and item.payloads.columns is not None:
+        own = item.payloads.columns.header_keys
+        shared = tuple([header for header in wanted.headers if header[0] not in own])
+        wanted = replace(wanted, headers=shared)
+    return has_wanted_options(item.queue.name, item.options, item.pushed_ms, wanted)
+
+
+def members_wanted(lot: Lot, indexes: range, wanted: JobFilter) -> Sequence[int]:
+    """Those of some members of a lot, which may be wanted, whose headers a filter wants."""
+    payloads = lot.payloads
+    if not wanted.headers or payloads.columns is None:
+        return indexes
+    return [
+        index
+        for index in indexes
+        if index >= payloads.skipped
+        and has_wanted_headers(payloads.options_of(index, lot.options), wanted)
+    ]
 
 
 def _between(moment_ms: int, after_ms: int | None, before_ms: int | None) -> bool:

@@ -95,7 +95,7 @@ def _run_rows(alike: list[RunsEnded]) -> Iterator[EndedOp]:
     """Runs of one lot, state and lease as rows: neighbours share one, in chunks of a bounded
     size."""
     lot = alike[0].lot
-    largest = lot.payloads.bytes_max
+    largest = lot.payloads.job_bytes_max
     jobs_max = ROW_BYTES_MAX // largest if largest else ROW_JOBS_MAX
     pieces = sorted(
         (start, count, ending.ended_ms)

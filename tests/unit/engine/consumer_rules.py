@@ -16,6 +16,7 @@ from jobline_server.engine.values import (
     ReleaseReason,
     SettleOutcome,
 )
+from tests.pushed_payloads import options_of
 from tests.unit.engine.histories import DELAYS, PICKS, QUEUE, WORKER
 from tests.unit.engine.side_by_side import SideBySide
 
@@ -73,7 +74,10 @@ class ConsumerRules(RuleBasedStateMachine):
         expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms)
         found = [self._told(item) for item in leased.items()]
         assert [one for part in found for one in part] == [
-            (job.id, job.delivery, job.payload, job.lease_ms, job.attempts + 1, job.why)
+            (
+                (job.id, job.delivery, job.payload, job.lease_ms, job.attempts + 1, job.why),
+                (job.options, job.job_key),
+            )
             for job in expected
         ]
         both.leases |= {(job.id, job.delivery): None for job in expected}
@@ -86,11 +90,16 @@ class ConsumerRules(RuleBasedStateMachine):
 
     def _told(self, item):
         if isinstance(item, LeasedJob):
-            return [
-                (item.id, item.delivery, item.payload, item.lease_ms, item.attempt, item.reason)
-            ]
+            lease = item.id, item.delivery, item.payload, item.lease_ms, item.attempt, item.reason
+            return [(lease, (item.options, item.job_key))]
         return [
-            (item.first_id + index, item.delivery, payload, item.lease_ms, 1, 1)
+            (
+                (item.first_id + index, item.delivery, payload, item.lease_ms, 1, 1),
+                (
+                    options_of(item.payloads, index, item.options),
+                    item.payloads.job_key_of(index),
+                ),
+            )
             for index, payload in enumerate(item.payloads)
         ]
 

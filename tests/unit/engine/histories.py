@@ -11,6 +11,7 @@ from jobline_server.engine.values import (
     QueueSettings,
     Retention,
 )
+from tests.pushed_payloads import with_columns
 
 BACKOFF = Backoff(base_ms=2_000, max_delay_ms=3_000, jitter=0.0)
 OPTIONS = [
@@ -32,7 +33,7 @@ SETTINGS = [
 ]
 KIND = st.integers(0, len(OPTIONS) - 1)
 QUEUE = st.sampled_from(["a", "b"])
-PAYLOADS = st.lists(st.sampled_from([b"", b"x", b"yyy"]), max_size=4)
+PAYLOADS = st.lists(st.sampled_from([b"", b"x", b"yyy"]), max_size=4).flatmap(with_columns)
 DELAYS = st.sampled_from([0, 0, 1_500, 4_000])
 PICKS = st.lists(st.integers(0, 400), min_size=1, max_size=6)
 WORKER = st.sampled_from(["w1", "w2"])

@@ -34,6 +34,8 @@ class ModelJob:
     payload: bytes
     options: JobOptions
     volatile: bool
+    job_key: str = ""
+    beside_bytes: int = 0
     state: JobState = JobState.READY
     place: int = 0
     due: tuple[int, int] = (0, 0)
@@ -50,6 +52,10 @@ class ModelJob:
     checkpoint: bytes = b""
     result: bytes = b""
     reason: EndReason = EndReason.NONE
+
+    def bytes(self) -> int:
+        """Of its payload, and of what stands beside it as long as it is in its lot."""
+        return len(self.payload) + self.beside_bytes
 
     def lane(self) -> tuple[str, int, str]:
         return self.queue, self.options.priority, self.options.name

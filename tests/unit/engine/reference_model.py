@@ -106,7 +106,7 @@ class ReferenceModel:
             if job.offset > self.committed:
                 held_up.add(job.lane())
                 continue
-            max_bytes -= len(job.payload)
+            max_bytes -= job.bytes()
             if max_bytes < 0 and (taken or not is_idle):
                 break
             taken.append(job)

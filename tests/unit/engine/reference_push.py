@@ -5,7 +5,8 @@ from __future__ import annotations
 from jobline_server.engine.commands import Push
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, PushOutcome
-from tests.pushed_rows import NewJob, jobs_of
+from tests.pushed_payloads import jobs_in
+from tests.pushed_rows import NewJob
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, ModelQueue, Request
 from tests.unit.engine.reference_model import WAITING, ReferenceModel
 
@@ -43,9 +44,11 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
         model.requests[name, command.request_id] = Request(outcomes, expires_ms, volatile)
     for call in command.calls:
         _remember_call(model, call, Request(outcomes, 0, volatile))
-    first_plain = first_id + len(created) - len(command.payloads)
+    plain = [new.beside_bytes for new in created if new.beside_bytes is not None]
+    first_plain = first_id + len(created) - len(plain)
     for job_id, new in enumerate(created, first_id):
-        job = ModelJob(job_id, name, new.payload, new.options, volatile)
+        job = ModelJob(job_id, name, new.payload, new.options, volatile, new.job_key)
+        job.beside_bytes = new.beside_bytes or 0
         model.jobs[job_id] = job
         if new.run_at_ms > model.wall_ms:
             # Plain jobs become ready together, when the first of them does.
@@ -87,8 +90,7 @@ def _sort_out(
     created: list[NewJob] = []
     keys: dict[tuple[str, str], Key] = {}
     volatile = command.level is AckLevel.MEMORY
-    plain = [NewJob(one, command.options, "", command.run_at_ms) for one in command.payloads]
-    for job in [*jobs_of(command.rows), *plain]:
+    for job in jobs_in(command):
         job_id, place = first_id + len(created), (command.queue, job.job_key)
         known = keys.get(place) or model.keys.get(place) if job.job_key else None
         if known is None or known.expires_ms <= model.wall_ms:
@@ -114,7 +116,7 @@ def _is_same(known: Key, job: NewJob, command: Push) -> bool:
 def _told_again(model: ReferenceModel, command: Push, outcomes: Outcomes) -> Outcomes:
     """What was created is told as before; what was known is looked up again."""
     told = list(outcomes)
-    for index, job in enumerate(jobs_of(command.rows)):
+    for index, job in enumerate(jobs_in(command)):
         if outcomes[index][0] is PushOutcome.CREATED:
             continue
         known = model.keys.get((command.queue, job.job_key))

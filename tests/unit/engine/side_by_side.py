@@ -54,6 +54,9 @@ class SideBySide:
         model = self.model
         model.wall_ms, model.mono_ms = self.now.wall_ms, self.now.mono_ms
         model.offset, model.committed = self.shard.next_offset, self.shard.committed
+        for job in model.jobs.values():
+            # What left its lot has all in its options.
+            job.beside_bytes *= job.id not in self.shard.jobs
 
     # Producers.
 
@@ -75,6 +78,8 @@ class SideBySide:
             reached[f"push refused: {found}"] += 1
         else:
             reached.update(f"push: {outcome.name}" for outcome, _ in found)
+            plain = found[len(command.rows) :]
+            reached.update(f"push: {outcome.name} of a payload" for outcome, _ in plain)
 
     # Consumers.
 
@@ -175,9 +180,12 @@ class SideBySide:
             else:
                 assert self.shard.state_of(job.id) is None, job
                 assert ending_of(self.kept[job.id]) == (job.state, job.result, job.reason), job
+                record = self.kept[job.id][1]
+                assert (record.options, record.job_key) == (job.options, job.job_key), job
+        self.begin()
         live = self.model.live(*LIVE)
         assert self.shard.load.live_jobs == len(live)
-        assert self.shard.load.payload_bytes == sum(len(job.payload) for job in live)
+        assert self.shard.load.payload_bytes == sum(job.bytes() for job in live)
         revoked = [(holder.worker, *rest) for holder, *rest in revoked_in(self.shard)]
         assert sorted(revoked) == sorted(self.expected_revokes)
         forget_revoked(self.shard)
@@ -186,6 +194,10 @@ class SideBySide:
 
     def _note_reached(self, live: list[ModelJob]) -> None:
         reached.update(f"{job.state.name} again: {job.why.name}" for job in live)
+        for job in live:
+            own = bool(job.options.headers)
+            reached["job with headers of its own in a lot"] += own and bool(job.beside_bytes)
+            reached["job with headers of its own that left its lot"] += own and not job.beside_bytes
         reached.update(
             f"{state.name}: {record.reason.name}" for state, record in self.kept.values()
         )
@@ -201,6 +213,7 @@ class SideBySide:
         if single is None:
             assert (job.attempts, job.stalls, job.releases) == (0, 0, 0), job
             return
+        assert (single.options, single.job_key) == (job.options, job.job_key), job
         budgets = (single.attempts, single.stalls, single.releases, single.delivery)
         assert budgets == (job.attempts, job.stalls, job.releases, job.delivery), job
         assert single.details.worker_checkpoint == job.checkpoint, job

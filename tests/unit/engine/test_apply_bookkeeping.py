@@ -6,7 +6,7 @@ import pytest
 
 from jobline_server.engine.apply import bookkeeping
 from jobline_server.engine.states import IllegalMove
-from jobline_server.engine.values import AckLevel, JobState
+from jobline_server.engine.values import AckLevel, JobOptions, JobState
 
 
 def test_leased_member_becomes_a_job_with_its_lease(world):
@@ -22,6 +22,21 @@ def test_leased_member_becomes_a_job_with_its_lease(world):
     )
     assert (holder.in_flight.jobs, holder.in_flight.payload_bytes) == (3, 6)
     assert bookkeeping.single(world.shard, first_id + 1) is job
+    world.check()
+
+
+def test_member_with_something_of_its_own_takes_it_along(world):
+    """Its headers go before the lot's; its bytes are those of its payload then."""
+    options = JobOptions(headers=(("a", "shared"), ("b", "shared")))
+    columns = {"headers": {"a": ["", "own"]}, "job_keys": ["k1", "k2"]}
+    first_id = world.push(payloads=[b"1", b"22"], options=options, **columns).first_id
+    assert world.shard.load.payload_bytes == 3 + 2 + 5 + 4 + 4
+    holder = world.session()
+    world.lease(holder=holder)
+    job = bookkeeping.single(world.shard, first_id + 1)
+    assert (job.options.headers, job.job_key) == ((("a", "own"), ("b", "shared")), "k2")
+    assert bookkeeping.single(world.shard, first_id).options is options
+    assert world.shard.load.payload_bytes == holder.in_flight.payload_bytes == 3
     world.check()
 
 

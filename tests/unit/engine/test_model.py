@@ -77,7 +77,7 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
         # One that no other waits beside says that all before it are over.
         below = number if once == "last call" else 0
         calls = (Call(b"%16d" % (number % 2), number, below, 0),) if "call" in once else ()
-        rows_and_payloads = rows_of(jobs), Payloads.of(payloads)
+        rows_and_payloads = rows_of(jobs), payloads
         command = Push(
             queue,
             OPTIONS[kind],
@@ -147,9 +147,12 @@ RARE = {
     "SCHEDULED again: STALLED",
     "lot that is never written",
     "lot with holes",
+    "job with headers of its own in a lot",
+    "job with headers of its own that left its lot",
     "push refused: IDEMPOTENCY_MISMATCH",
     "push refused: QUEUE_FULL",
     "push: DUPLICATE",
+    "push: DUPLICATE of a payload",
     "push: REFUSED",
     "restart with leases",
     "run partly settled",

@@ -27,7 +27,6 @@ from jobline_server.engine.decide.settle import decide_extend, decide_fail, deci
 from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
 from jobline_server.engine.entries import Fact, JobsLeased
 from jobline_server.engine.holder import Holder
-from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
@@ -42,6 +41,7 @@ from jobline_server.engine.values import (
     Now,
     QueueSettings,
 )
+from tests.pushed_payloads import NO_HEADERS, payloads_of
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.effects_of import take_endings
 
@@ -121,13 +121,15 @@ class World:
         queue: str = "q",
         jobs: Sequence[NewJob] = (),
         payloads: Iterable[bytes] = (),
+        headers: Mapping[str, Sequence[str]] = NO_HEADERS,
+        job_keys: Sequence[str] = (),
         delay_ms: int = 0,
         options: JobOptions = DEFAULT_OPTIONS,
         **rest: Any,
     ) -> Pushed:
         """Pushes and commits."""
         run_at_ms = self.now.wall_ms + delay_ms if delay_ms else 0
-        block = Payloads.of(list(payloads))
+        block = payloads_of(list(payloads), headers, job_keys)
         command = Push(queue, options, rows_of(jobs), block, run_at_ms, **rest)
         pushed = decide_push(self.shard, self.now, command)
         self.commit()
@@ -261,9 +263,10 @@ def _records_of_runs(ended: RunsEnded) -> list[JobRecord]:
         JobRecord(
             id=first_id + index,
             queue=lot.queue.name,
-            options=lot.options,
+            options=lot.payloads.options_of(first_id + index - lot.first_id, lot.options),
             payload=payload,
             pushed_ms=lot.pushed_ms,
+            job_key=lot.payloads.job_key_of(first_id + index - lot.first_id),
             delivery=ended.delivery,
             worker=ended.worker,
             ended_ms=ended.ended_ms,

@@ -19,6 +19,7 @@ from jobline_server.rpc.convert.leases import leases_in, messages_of, pull_respo
 from jobline_server.rpc.convert.stream import server_messages
 from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET
 from jobline_server.wire.options import options_to_message
+from tests.pushed_payloads import options_of, with_columns
 
 OPTIONS = [DEFAULT_OPTIONS, JobOptions(name="a"), JobOptions(headers=(("x", "y"),), priority=-1)]
 
@@ -85,14 +86,14 @@ def jobs_of(run: LeasedRun) -> list[LeasedJob]:
             id=run.first_id + index,
             delivery=run.delivery,
             queue=run.queue,
-            options=run.options,
+            options=options_of(run.payloads, index, run.options),
             payload=payload,
             attempt=1,
             reason=LeaseReason.FIRST,
             lease_ms=run.lease_ms,
             worker_checkpoint=b"",
             pushed_ms=run.pushed_ms,
-            job_key="",
+            job_key=run.payloads.job_key_of(index),
         )
         for index, payload in enumerate(run.payloads)
     ]
@@ -105,9 +106,9 @@ leased_runs = st.builds(
     queue=st.sampled_from(["q", "other"]),
     options=st.sampled_from(OPTIONS),
     payloads=st.one_of(
-        st.lists(st.binary(max_size=300), min_size=1, max_size=5),
-        st.integers(1, 400).map(lambda count: [b"x" * 100] * count),
-        st.integers(1, 300).map(lambda count: [b"", b"x" * 2_000] * count),
+        st.lists(st.binary(max_size=300), min_size=1, max_size=5).flatmap(with_columns),
+        st.integers(1, 400).map(lambda count: Payloads.of([b"x" * 100] * count)),
+        st.integers(1, 300).map(lambda count: Payloads.of([b"", b"x" * 2_000] * count)),
     ),
     lease_ms=st.sampled_from([1_000, 30_000]),
     pushed_ms=st.sampled_from([0, 1_700_000_000_123]),

@@ -302,6 +302,8 @@ class LotPushed(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     AGED_MS_FIELD_NUMBER: _builtins.int
     CALLS_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    DIGESTS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -324,6 +326,14 @@ class LotPushed(_message.Message):
     def calls(self) -> Global___PushCalls:
         """Optional. The calls of producers that brought these jobs, in order."""
 
+    @_builtins.property
+    def columns(self) -> _store_pb2.StoredColumns:
+        """Optional. What they have of their own; unset: nothing."""
+
+    @_builtins.property
+    def digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Digest of each payload, 0 without a key, where the jobs have keys; otherwise empty."""
+
     def __init__(
         self,
         *,
@@ -337,10 +347,12 @@ class LotPushed(_message.Message):
         count: _builtins.int = ...,
         aged_ms: _builtins.int = ...,
         calls: Global___PushCalls | None = ...,
+        columns: _store_pb2.StoredColumns | None = ...,
+        digests: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "count", b"count", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "columns", b"columns", "count", b"count", "digests", b"digests", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -275,13 +275,13 @@ class PushRequest(_message.Message):
     def header_columns(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.HeaderColumn]:
         """Optional. Headers that each of `payloads` has of its own, such as trace context; ≤ 64 columns, each with
         as many values as there are payloads. The limits of headers hold for a job's own and those in `options`
-        together. Jobs in `jobs` have their headers in their options. Not served yet: UNIMPLEMENTED.
+        together, and 8 KiB for all keys of columns. Jobs in `jobs` have their headers in their options.
         """
 
     @_builtins.property
     def job_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Idempotency keys of `payloads`, as `NewJob.job_key`; "": that job has none. As many as there
-        are payloads, or none at all. Not together with `request_id`. Not served yet: UNIMPLEMENTED.
+        are payloads, or none at all. Not together with `request_id`.
         """
 
     def __init__(

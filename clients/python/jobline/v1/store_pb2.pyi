@@ -25,6 +25,60 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class StoredHeaderColumn(_message.Message):
+    """One header that jobs of a lot have each with its own value."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    VALUE_BLOCK_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Output only. Key of the header."""
+    value_block: _builtins.bytes
+    """Output only. One value a job, "" without one: the values of a HeaderColumn as bytes."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        value_block: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value_block", b"value_block"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredHeaderColumn: _TypeAlias = StoredHeaderColumn  # noqa: Y015
+
+@_typing.final
+class StoredColumns(_message.Message):
+    """What jobs of a lot have of their own, beside their payloads and as many."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADERS_FIELD_NUMBER: _builtins.int
+    JOB_KEY_BLOCK_FIELD_NUMBER: _builtins.int
+    job_key_block: _builtins.bytes
+    """Output only. Idempotency keys, "" without one, laid out as a PayloadBlock; empty: none has one."""
+    @_builtins.property
+    def headers(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredHeaderColumn]:
+        """Output only. Headers."""
+
+    def __init__(
+        self,
+        *,
+        headers: _abc.Iterable[Global___StoredHeaderColumn] | None = ...,
+        job_key_block: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["headers", b"headers", "job_key_block", b"job_key_block"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredColumns: _TypeAlias = StoredColumns  # noqa: Y015
+
+@_typing.final
 class StoredRunLease(_message.Message):
     """A lease on neighbours of one lot."""
 
@@ -96,6 +150,7 @@ class StoredLot(_message.Message):
     LEASES_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -124,6 +179,10 @@ class StoredLot(_message.Message):
     def leases(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredRunLease]:
         """Output only. Leases that are not settled yet."""
 
+    @_builtins.property
+    def columns(self) -> Global___StoredColumns:
+        """Output only. What its jobs have of their own, from index `first_index` on; unset: nothing."""
+
     def __init__(
         self,
         *,
@@ -139,10 +198,11 @@ class StoredLot(_message.Message):
         leases: _abc.Iterable[Global___StoredRunLease] | None = ...,
         order: _builtins.int = ...,
         count: _builtins.int = ...,
+        columns: Global___StoredColumns | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payload_block", b"payload_block", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payload_block", b"payload_block", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -352,6 +412,7 @@ class StoredRun(_message.Message):
     ENDED_MS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
     options: _builtins.bytes
     """Output only. What they share: a JobOptions as bytes."""
     payload_block: _builtins.bytes
@@ -370,6 +431,10 @@ class StoredRun(_message.Message):
     def ended_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. When each ended; empty: all when the row says."""
 
+    @_builtins.property
+    def columns(self) -> Global___StoredColumns:
+        """Output only. What they had of their own; unset: nothing."""
+
     def __init__(
         self,
         *,
@@ -381,10 +446,11 @@ class StoredRun(_message.Message):
         ended_ms: _abc.Iterable[_builtins.int] | None = ...,
         reason: _job_pb2.EndReason.ValueType = ...,
         count: _builtins.int = ...,
+        columns: Global___StoredColumns | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "delivery", b"delivery", "ended_ms", b"ended_ms", "options", b"options", "payload_block", b"payload_block", "pushed_ms", b"pushed_ms", "reason", b"reason", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "delivery", b"delivery", "ended_ms", b"ended_ms", "options", b"options", "payload_block", b"payload_block", "pushed_ms", b"pushed_ms", "reason", b"reason", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -652,6 +718,7 @@ class PushJobs(_message.Message):
     OPTIONS_FIELD_NUMBER: _builtins.int
     PAYLOAD_BLOCK_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     options: _builtins.bytes
@@ -660,6 +727,10 @@ class PushJobs(_message.Message):
     """Output only. One payload a job: a PayloadBlock as bytes."""
     count: _builtins.int
     """Output only. How many jobs."""
+    @_builtins.property
+    def columns(self) -> Global___StoredColumns:
+        """Output only. What they have of their own; unset: nothing."""
+
     def __init__(
         self,
         *,
@@ -667,10 +738,11 @@ class PushJobs(_message.Message):
         options: _builtins.bytes = ...,
         payload_block: _builtins.bytes = ...,
         count: _builtins.int = ...,
+        columns: Global___StoredColumns | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "options", b"options", "payload_block", b"payload_block", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "options", b"options", "payload_block", b"payload_block", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -186,11 +186,20 @@ def single(shard: ShardState, job_id: int) -> Job:
     return _split(shard, lot, job_id - lot.first_id)
 
 
+def _member(lot: Lot, index: int) -> Job:
+    """A job as its lot has it, with what it has of its own beside its payload."""
+    payloads = lot.payloads
+    options = payloads.options_of(index, lot.options)
+    job = Job(lot.first_id + index, lot.queue, options, payloads[index], lot.pushed_ms)
+    job.job_key = payloads.job_key_of(index)
+    return job
+
+
 def _split(shard: ShardState, lot: Lot, index: int) -> Job:
     """Takes one member, ACTIVE or SCHEDULED, off its lot. Of a SCHEDULED one only its lot comes up
     at its time: the caller makes it ready, or schedules it.
     """
-    job = Job(lot.first_id + index, lot.queue, lot.options, lot.payloads[index], lot.pushed_ms)
+    job = _member(lot, index)
     job.volatile = lot.volatile
     job.order = lot.order
     job.ready_ms = lot.ready_ms
@@ -210,7 +219,7 @@ def _split(shard: ShardState, lot: Lot, index: int) -> Job:
         lot.remove(index)
     else:
         raise IllegalMove(f"job {job.id} cannot be taken off its lot")
-    drop_members(shard, lot, 1, len(job.payload))
+    drop_members(shard, lot, 1, lot.payloads.bytes_of(index, 1))
     add_job(shard, job)
     mark_job(shard, job)
     return job
@@ -219,7 +228,7 @@ def _split(shard: ShardState, lot: Lot, index: int) -> Job:
 def member_of(lease: RunLease, job_id: int, state: JobState) -> Job:
     """A member of a run as a job that has ended."""
     lot = lease.lot
-    job = Job(job_id, lot.queue, lot.options, lot.payloads[job_id - lot.first_id], lot.pushed_ms)
+    job = _member(lot, job_id - lot.first_id)
     job.state = state
     job.delivery = lease.delivery
     job.leased_ms = lease.leased_ms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from jobline_server.engine import limits
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.apply.table import ApplyTable
@@ -54,6 +56,8 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
         queue.put(lot, count)
         shard.wake(queue)
     _note_age(shard, fact)
+    if fact.digests:
+        _remember_keys(shard, fact, map(fact.payloads.job_key_of, range(count)))
     if fact.request_hash:
         _remember_request(shard, fact, count)
     if fact.calls:
@@ -86,7 +90,9 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
     queue.pushed_total += count
     _note_age(shard, fact)
     if fact.job_keys:
-        _remember_keys(shard, fact)
+        _remember_keys(shard, fact, fact.job_keys)
+        for job, key in zip(jobs, fact.job_keys, strict=True):
+            job.job_key = key
     if fact.request_hash:
         _remember_request(shard, fact, count)
     if fact.calls:
@@ -135,14 +141,12 @@ def _note_age(shard: ShardState, fact: LotPushed | JobsPushed) -> None:
         shard.age.note(fact.at_ms, fact.aged_ms)
 
 
-def _remember_keys(shard: ShardState, fact: JobsPushed) -> None:
+def _remember_keys(shard: ShardState, fact: LotPushed | JobsPushed, keys: Iterable[str]) -> None:
     expires_ms = fact.aged_ms + limits.KEY_WINDOW_MS
-    for index, key in enumerate(fact.job_keys):
+    for index, key in enumerate(keys):
         if not key:
             continue
-        job_id = fact.first_id + index
-        shard.jobs[job_id].job_key = key
-        record = KeyRecord(job_id, 1, fact.digests[index], expires_ms)
+        record = KeyRecord(fact.first_id + index, 1, fact.digests[index], expires_ms)
         key_hash = hash_of(JOB_KEY, fact.queue, key.encode())
         shard.load.keys += shard.keys.add(key_hash, record, volatile=fact.volatile)
 

@@ -89,6 +89,8 @@ def _push_jobs(shard: ShardView, now: Now, message: PushJobs) -> None:
         message.options,
         payloads=message.payloads,
         level=AckLevel.FSYNCED,
+        # A key that is known with another payload leaves out its job: nobody is there to be told.
+        atomic=False,
         has_room=True,
     )
     decide_push(shard, now, push)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from jobline_server.engine.commands import JobColumns, Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.calls import (
@@ -11,18 +10,22 @@ from jobline_server.engine.decide.calls import (
     check_room_for_calls,
     find_call,
 )
+from jobline_server.engine.decide.known_keys import (
+    PushDeviations,
+    job_keys_of,
+    repeated,
+    without_duplicates,
+)
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
-from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, KeyRecord, digest_of, hash_of
+from jobline_server.engine.keys import REQUEST_ID, digest_of, hash_of
 from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.room import Room
-from jobline_server.engine.values import AckLevel, JobOptions, Now, PushOutcome
+from jobline_server.engine.values import AckLevel, JobOptions, Now
 from jobline_server.engine.view import ShardView
-
-PushDeviations = list[tuple[int, PushOutcome, int]]
 
 
 def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
@@ -39,29 +42,29 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
         record = shard.requests.find(request_hash, shard.age.at(now))
         if record is not None:
             level = AckLevel.MEMORY if request_hash in shard.requests.volatile else level
-            return _repeated(shard, now, command, record, level)
+            return repeated(shard, now, command, record, level)
     elif command.calls:
         known = _known_call(shard, now, command)
         if known is not None:
             level = AckLevel.MEMORY if known[1] else level
-            return _repeated(shard, now, command, known[0], level)
+            return repeated(shard, now, command, known[0], level)
     exceptions: PushDeviations = []
-    rows = command.rows
-    if rows.job_keys:
-        rows = _without_duplicates(shard, now, command, level, exceptions)
-    _check_room(shard, queue, command, rows)
+    rows, payloads = command.rows, command.payloads
+    if rows.job_keys or payloads.columns is not None:
+        rows, payloads = without_duplicates(shard, now, command, level, exceptions)
+    _check_room(shard, queue, command, rows, payloads)
     if command.calls:
         check_room_for_calls(shard, shard.age.at(now), command.calls)
     first_id = shard.next_id()
-    count = len(rows) + len(command.payloads)
+    count = len(rows) + len(payloads)
     if count:
         known_queue(shard, now, command.queue, has_room=command.has_room)
         # A queue that was created just now has taken an id.
         first_id = shard.next_id()
     if rows:
         _emit_jobs(shard, now, command, rows, level, request_hash)
-    for payloads in _by_size(command.payloads):
-        _emit_lot(shard, now, command, payloads, level, request_hash)
+    for of_lot in _by_size(payloads):
+        _emit_lot(shard, now, command, of_lot, level, request_hash)
     return Pushed(first_id, count, level, exceptions)
 
 
@@ -78,104 +81,15 @@ def _known_call(shard: ShardView, now: Now, command: Push) -> tuple[CallRecord, 
     return find_call(shard, shard.age.at(now), command.calls[0])
 
 
-def _repeated(
-    shard: ShardView, now: Now, command: Push, record: KeyRecord | CallRecord, level: AckLevel
-) -> Pushed:
-    """The very same call came before: it stands for the same jobs, and gets the same answer."""
-    digest, field = command.request_digest, "request_id"
-    if command.calls:
-        digest, field = command.calls[0].digest, "producer.sequence"
-    if record.digest != digest:
-        raise Refused(
-            RefusalKind.IDEMPOTENCY_MISMATCH,
-            f"{field} was used before with another request",
-            field=field,
-        )
-    exceptions: PushDeviations = []
-    created = record.first_id
-    rows = command.rows
-    for index, key in enumerate(rows.job_keys or [""] * len(rows)):
-        known = _known_key(shard, now, command.queue, key) if key else None
-        if known is None:
-            if key:
-                # Then it was known for another job; the key has gone since, with the reason.
-                exceptions.append((index, PushOutcome.REFUSED, 0))
-            else:
-                created += 1
-        elif known.job_id == created:
-            created += 1
-        else:
-            exceptions.append((index, *_told(known, rows.payloads[index], level)))
-    count = record.count if isinstance(record, KeyRecord) else record.jobs
-    return Pushed(record.first_id, count, level, exceptions)
-
-
-class _Known(NamedTuple):
-    """What a key stands for: a job, the digest of its payload, and whether it is never written."""
-
-    job_id: int
-    digest: int
-    volatile: bool
-
-
-def _known_key(shard: ShardView, now: Now, queue: str, key: str) -> _Known | None:
-    key_hash = hash_of(JOB_KEY, queue, key.encode())
-    record = shard.keys.find(key_hash, shard.age.at(now))
-    if record is None:
-        return None
-    return _Known(record.first_id, record.digest, key_hash in shard.keys.volatile)
-
-
-def _told(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, int]:
-    """DUPLICATE if the job with this key is the same one, and kept as safely as is asked for now;
-    otherwise REFUSED."""
-    if known.digest != digest_of(payload):
-        return PushOutcome.REFUSED, 0
-    if known.volatile and level is not AckLevel.MEMORY:
-        return PushOutcome.REFUSED, 0
-    return PushOutcome.DUPLICATE, known.job_id
-
-
-def _without_duplicates(
-    shard: ShardView, now: Now, command: Push, level: AckLevel, exceptions: PushDeviations
-) -> JobColumns:
-    """The jobs whose keys are new; the others go to `exceptions`."""
-    rows = command.rows
-    fresh: list[int] = []
-    first_id = _next_job_id(shard, command.queue)
-    volatile = level is AckLevel.MEMORY
-    seen: dict[str, _Known] = {}
-    for index, (key, payload) in enumerate(zip(rows.job_keys, rows.payloads, strict=True)):
-        known = seen.get(key) or _known_key(shard, now, command.queue, key) if key else None
-        if known is None:
-            if key:
-                seen[key] = _Known(first_id + len(fresh), digest_of(payload), volatile)
-            fresh.append(index)
-            continue
-        outcome, job_id = _told(known, payload, level)
-        if outcome is PushOutcome.REFUSED and command.atomic:
-            raise Refused(
-                RefusalKind.IDEMPOTENCY_MISMATCH,
-                f"job_key is known for job {known.job_id} with another payload, or one that is "
-                "never written",
-                field=f"jobs[{index}].job_key",
-            )
-        exceptions.append((index, outcome, job_id))
-    return rows.picked(fresh) if exceptions else rows
-
-
-def _next_job_id(shard: ShardView, queue: str) -> int:
-    """The id of the next job of this queue: a queue that is not there yet takes one itself."""
-    return shard.next_id() + (queue not in shard.queues)
-
-
-def _check_room(shard: ShardView, queue: Queue | None, command: Push, rows: JobColumns) -> None:
-    """Refuses what does not fit. `rows` are those that are new."""
+def _check_room(
+    shard: ShardView, queue: Queue | None, command: Push, rows: JobColumns, payloads: Payloads
+) -> None:
+    """Refuses what does not fit. `rows` and `payloads` are those that are new."""
     if command.has_room:
         return
     load = shard.load
-    size = command.payloads.bytes_of(0, len(command.payloads)) + sum(map(len, rows.payloads))
-    refusal = Room(load).refusal(queue, len(rows) + len(command.payloads), size)
+    size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))
+    refusal = Room(load).refusal(queue, len(rows) + len(payloads), size)
     if refusal is not None:
         try:
             raise refusal
@@ -183,6 +97,8 @@ def _check_room(shard: ShardView, queue: Queue | None, command: Push, rows: JobC
             # It holds this frame, which must not hold it: nothing of a refused push is to stay.
             del refusal
     keys = rows.job_keys
+    if payloads.columns is not None:
+        keys = keys + job_keys_of(payloads)
     wanted = len(keys) - keys.count("")
     if wanted and load.keys + wanted > load.keys_max:
         raise Refused(
@@ -216,10 +132,7 @@ def _emit_jobs(
         payloads=rows.payloads,
         run_at_ms=run_at_ms if any(run_at_ms) else [],
         job_keys=keys,
-        digests=[
-            digest_of(payload) if key else 0
-            for key, payload in zip(keys, rows.payloads if keys else (), strict=True)
-        ],
+        digests=list(_digests(keys, rows.payloads)) if keys else [],
         request_hash=request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),
@@ -228,6 +141,12 @@ def _emit_jobs(
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)
+
+
+def _digests(keys: Iterable[str], payloads: Iterable[bytes]) -> Iterator[int]:
+    """Digests of the payloads that have a key, and 0 for the others."""
+    for key, payload in zip(keys, payloads, strict=True):
+        yield digest_of(payload) if key else 0
 
 
 def _folded(options: list[JobOptions]) -> list[JobOptions]:
@@ -265,6 +184,7 @@ def _emit_lot(
     level: AckLevel,
     request_hash: bytes,
 ) -> None:
+    keys = [] if payloads.columns is None else job_keys_of(payloads)
     fact = LotPushed(
         at_ms=now.wall_ms,
         queue=command.queue,
@@ -272,6 +192,7 @@ def _emit_lot(
         options=command.options,
         payloads=payloads,
         run_at_ms=_later(command.run_at_ms, now),
+        digests=tuple(_digests(keys, payloads)) if keys else (),
         request_hash=request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),

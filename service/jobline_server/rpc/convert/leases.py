@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator
 from google.protobuf.descriptor import Descriptor
 
 from jobline.v1 import job_pb2, job_service_pb2
+from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.values import DEFAULT_OPTIONS, LeaseReason
+from jobline_server.rpc.convert.own_fields import column_fields, own_fields
 from jobline_server.rpc.convert.raw_fields import VARINT, tag_of, varint
 from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET, DELIVERY_FIELDS_MAX
 from jobline_server.wire.options import shared_message
@@ -73,6 +75,9 @@ class LeaseWriter:
         payload.
         """
         shared = _bytes_shared_by(run)
+        if run.payloads.columns is not None:
+            yield from self._fields_with_own(run, run.payloads.columns, shared)
+            return
         payloads, start = list(run.payloads), 0
         while start < len(payloads):
             first_id = run.first_id + start
@@ -91,6 +96,23 @@ class LeaseWriter:
                 yield b"".join(block)
             else:
                 yield from block
+
+    def _fields_with_own(
+        self, run: LeasedRun, columns: LotColumns, shared: bytes
+    ) -> Iterator[bytes]:
+        """Yields the jobs of a run that have headers or keys of their own. Those come behind what
+        is shared: of two headers with one key, the last one counts.
+        """
+        for index, payload in enumerate(run.payloads):
+            body = b"".join(
+                (
+                    _ID_TAG + varint(run.first_id + index),
+                    _PAYLOAD_TAG + varint(len(payload)) + payload,
+                    shared,
+                    own_fields(columns, index),
+                )
+            )
+            yield self._jobs_tag + varint(len(body)) + body
 
     def _around(self, job_id: int, payload: bytes, shared: bytes) -> tuple[bytes, bytes]:
         """Returns the bytes before and after the lowest seven bits of a job's id."""
@@ -224,5 +246,7 @@ def _run_bodies(run: LeasedRun) -> Iterator[bytes]:
     while left:
         count = max(payloads.fitting(start, left, DELIVERY_BYTES_TARGET), 1)
         message.first_id = run.first_id + start
-        yield message.SerializeToString() + payloads.part(start, count).block
+        part = payloads.part(start, count)
+        body = message.SerializeToString() + part.block
+        yield body if part.columns is None else body + column_fields(part.columns)
         start, left = start + count, left - count

@@ -14,10 +14,12 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
+from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import JobColumns, Push, Pushed, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, JobOptions
+from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
@@ -38,7 +40,8 @@ _ATOMIC = _FIELDS["atomic"]
 _DELAY, _RUN_AT = _FIELDS["delay"], _FIELDS["run_at"]
 _REQUEST_ID = _FIELDS["request_id"]
 _PRODUCER = _FIELDS["producer"]
-_NOT_SERVED = tuple(_FIELDS[name] for name in ("spread", "header_columns", "job_keys"))
+_HEADER_COLUMNS, _JOB_KEYS = _FIELDS["header_columns"], _FIELDS["job_keys"]
+_SPREAD = _FIELDS["spread"]
 
 
 class PushReader:
@@ -67,9 +70,8 @@ class PushReader:
         # Each access to a field of a message costs as much as all of these look-ups.
         given: dict[Any, Any] = dict(request.ListFields())
         queue = fields.queue_name(given.get(_QUEUE, ""))
-        for field in _NOT_SERVED:
-            if field in given:
-                raise fields.not_served(field.name)
+        if _SPREAD in given:
+            raise fields.not_served("spread")
         base = given[_OPTIONS].SerializeToString() if _OPTIONS in given else b""
         level = given.get(_ACK_LEVEL, 0)
         has_start = _DELAY in given or _RUN_AT in given
@@ -87,11 +89,16 @@ class PushReader:
             command.calls = (_call_of(request),)
         elif _REQUEST_ID in given:
             _take_request_id(command, request)
+        columns = None
+        if _HEADER_COLUMNS in given or _JOB_KEYS in given:
+            keys = given.get(_JOB_KEYS, ())
+            columns = columns_of(given.get(_HEADER_COLUMNS, ()), keys, plain, command.options)
         if _JOBS in given:
             fields.at_most(given[_JOBS], "jobs", limits.PUSH_JOBS_MAX)
-            self._take_rows(command, request, base)
+            self._take_rows(command, request, base, columns)
         elif plain:
             payloads = command.payloads = _block_of(request, given)
+            payloads.columns = columns
             self._check_sizes(payloads, payloads.bytes_max, payloads.bytes_of(0, plain), "payloads")
         else:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
@@ -107,8 +114,16 @@ class PushReader:
         if total > self._batch_bytes_max:
             raise fields.too_large(field, f"at most {self._batch_bytes_max} bytes in one push")
 
-    def _take_rows(self, command: Push, request: job_service_pb2.PushRequest, base: bytes) -> None:
-        """Adds the jobs as columns, or as plain payloads where they differ in nothing else."""
+    def _take_rows(
+        self,
+        command: Push,
+        request: job_service_pb2.PushRequest,
+        base: bytes,
+        beside: LotColumns | None,
+    ) -> None:
+        """Adds the jobs as columns, or as plain payloads where they differ in nothing else.
+        `beside` is what the payloads of the request have of their own.
+        """
         rows = list(request.jobs)
         if any(map(len, map(UnknownFieldSet, rows))):
             _find_mistyped(rows)
@@ -124,12 +139,17 @@ class PushReader:
         starts = list(map(_which_of, rows, repeat("start")))
         has_keys, has_starts = any(keys), any(starts)
         if has_keys:
-            _check_keys(keys)
-        elif not has_starts and _go_together(options, command.options if plain else None):
+            check_keys(keys, "jobs[{}].job_key")
+        elif (
+            not has_starts
+            and beside is None
+            and _go_together(options, command.options if plain else None)
+        ):
             command.options = options[0]
             command.payloads = Payloads.of(payloads + plain)
             return
         command.payloads = Payloads.of(plain)
+        command.payloads.columns = beside
         command.rows = JobColumns(payloads, options, keys if has_keys else [])
         if has_starts or command.run_at_ms:
             command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
@@ -163,18 +183,6 @@ def _block_of(request: job_service_pb2.PushRequest, given: Iterable[Any]) -> Pay
     return Payloads(request.SerializeToString(), len(payloads), map(len, payloads))
 
 
-def _check_keys(keys: list[str]) -> None:
-    joined = "".join(keys)
-    if (
-        max(map(len, keys)) <= limits.JOB_KEY_BYTES_MAX
-        and joined.isascii()
-        and joined.isprintable()
-    ):
-        return
-    for index, key in enumerate(keys):
-        fields.key(key, f"jobs[{index}].job_key", limits.JOB_KEY_BYTES_MAX)
-
-
 def _moments(
     rows: list[job_pb2.NewJob], starts: Sequence[str | None], shared_ms: int, wall_ms: int
 ) -> list[int]:
@@ -206,7 +214,7 @@ def start_ms(message: job_service_pb2.PushRequest | job_pb2.NewJob, wall_ms: int
 def _take_request_id(command: Push, request: job_service_pb2.PushRequest) -> None:
     """Adds the request id, and a digest that detects another call with the same id."""
     request_id = fields.key(request.request_id, "request_id", limits.REQUEST_ID_BYTES_MAX)
-    if any(row.job_key for row in request.jobs):
+    if any(row.job_key for row in request.jobs) or any(request.job_keys):
         raise fields.invalid("request_id", "not together with job_key")
     command.request_id = request_id.encode()
     command.request_digest = _digest_of(request)

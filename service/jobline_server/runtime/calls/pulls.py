@@ -186,17 +186,18 @@ def together(parts: Sequence[Leased]) -> Leased:
 
 def leased_member(lease: RunLease, job_id: int) -> LeasedJob:
     """One job of a run, as if it had been handed out alone."""
-    lot = lease.lot
+    lot, payloads = lease.lot, lease.lot.payloads
+    index = job_id - lot.first_id
     return LeasedJob(
         id=job_id,
         delivery=lease.delivery,
         queue=lot.queue.name,
-        options=lot.options,
-        payload=lot.payloads[job_id - lot.first_id],
+        options=payloads.options_of(index, lot.options),
+        payload=payloads[index],
         attempt=1,
         reason=LeaseReason.FIRST,
         lease_ms=lease.lease_ms,
         worker_checkpoint=b"",
         pushed_ms=lot.pushed_ms,
-        job_key="",
+        job_key=payloads.job_key_of(index),
     )

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
@@ -39,6 +40,11 @@ Arrived = dict[object, list[Caller]]
 """Pushes by what they have in common."""
 
 
+def _goes_with_others(columns: LotColumns, count: int) -> bool:
+    """Whether a push with these columns may become one lot with others: keys are decided alone."""
+    return columns.job_keys is None and columns.bytes_of(0, count) <= SMALL_BYTES_MAX
+
+
 class PushBatcher:
     """Pushes."""
 
@@ -55,8 +61,11 @@ class PushBatcher:
         """Stores jobs and returns when the level is reached. A push whose keys are all known waits
         for the commit that may still be under way for them.
         """
+        columns = command.payloads.columns
         has_more = command.rows.payloads or command.request_id
         if has_more or len(command.payloads.block) > SMALL_BYTES_MAX:
+            return await self._push_alone(command)
+        if columns is not None and not _goes_with_others(columns, len(command.payloads)):
             return await self._push_alone(command)
         commits = self._core.commits
         if commits.has_crowd and command.level in _WAITING:
@@ -77,6 +86,7 @@ class PushBatcher:
             command.level,
             command.run_at_ms,
             bool(command.calls),
+            columns and columns.header_keys,
         )
         together.setdefault(common, []).append((command, future))
         try:

@@ -15,7 +15,7 @@ from jobline_server.engine.values import KEPT_STATES
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
-from jobline_server.runtime.job_views import in_lot, live_view
+from jobline_server.runtime.job_views import in_lot, live_view, members_wanted
 from jobline_server.runtime.queries.ended_lists import fill_from_ended
 from jobline_server.runtime.queries.paging import PageBuilder, page_of
 from jobline_server.runtime.queries.walks import (
@@ -161,7 +161,7 @@ async def _fill(  # two builders, and what to add to them
 def _add_members(
     builder: PageBuilder, lot: Lot, indexes: range, wanted: JobFilter, clock: Clock
 ) -> None:
-    for index in indexes:
+    for index in members_wanted(lot, indexes, wanted):
         view = in_lot(lot, index, clock)
         if view is not None and (not wanted.states or view.state in wanted.states):
             builder.add(view)

@@ -24,7 +24,7 @@ from jobline_server.runtime.ended.ended_jobs import (
     kept_of_part,
     view_of,
 )
-from jobline_server.runtime.job_views import has_wanted_options, last_error, matches
+from jobline_server.runtime.job_views import last_error, matches, may_have_wanted, members_wanted
 from jobline_server.runtime.queries.ended_lists import ended_query
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import JobFilter
@@ -65,11 +65,7 @@ def live_items(shard: Shard, wanted: JobFilter, after: int) -> Iterator[list[Ite
     if wanted.queue and queue is None:
         return
     for found in items_from(shard, queue, after + 1, LOOK_IDS):
-        yield [
-            item
-            for item in found
-            if has_wanted_options(item.queue.name, item.options, item.pushed_ms, wanted)
-        ]
+        yield [item for item in found if may_have_wanted(item, wanted)]
 
 
 def member_runs(lot: Lot, wanted: JobFilter, after: int) -> Iterator[range]:
@@ -111,12 +107,12 @@ async def live_slices(shard: Shard, wanted: JobFilter) -> AsyncIterator[Mapping[
     checked = 0
     for items in live_items(shard, wanted, 0):
         for item in items:
-            for ids in _parts(item, wanted):
+            for count, ids in _parts(item, wanted):
                 for job_id in ids:
                     state = shard.state_of(job_id)
                     if state is not None and (not wanted.states or state in wanted.states):
                         found[job_id] = state
-                checked += len(ids) + (0 if isinstance(item, Job) else PART_JOBS)
+                checked += count + (0 if isinstance(item, Job) else PART_JOBS)
                 if checked >= SLICE_JOBS:
                     yield found
                     found, checked = {}, 0
@@ -125,14 +121,15 @@ async def live_slices(shard: Shard, wanted: JobFilter) -> AsyncIterator[Mapping[
     yield found
 
 
-def _parts(item: Item, wanted: JobFilter) -> Iterator[range]:
+def _parts(item: Item, wanted: JobFilter) -> Iterator[tuple[int, Iterable[int]]]:
+    """Yields how many jobs were checked, and the ids of those that may be wanted."""
     if isinstance(item, Job):
         if is_wanted(item, wanted):
-            yield range(item.id, item.id + 1)
+            yield 1, (item.id,)
         return
     first_id = item.first_id
     for indexes in member_runs(item, wanted, 0):
-        yield range(first_id + indexes.start, first_id + indexes.stop)
+        yield len(indexes), [first_id + index for index in members_wanted(item, indexes, wanted)]
 
 
 class EndedWalk:

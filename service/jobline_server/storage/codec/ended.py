@@ -17,7 +17,7 @@ from jobline_server.storage.codec.records import (
     fill_last_error,
     record_from_stored,
 )
-from jobline_server.storage.codec.shared import interned_options, payloads_of
+from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
 from jobline_server.storage.ended_store import EndedRow
 from jobline_server.wire.options import serialized_options
 
@@ -64,7 +64,7 @@ def encode_ended_run(
     message = store_pb2.StoredEnded()
     run = message.run
     run.options = serialized_options(lot.options)
-    run.payload_block = ending.payloads(first_id, count).block
+    fill_payloads(run, ending.payloads(first_id, count))
     run.count = count
     run.pushed_ms = lot.pushed_ms
     run.delivery = ending.delivery
@@ -86,14 +86,15 @@ def records_of(row: EndedRow, job_ids: Iterable[int]) -> list[JobRecord]:
         return [record_from_stored(message.job)]
     run = message.run
     options, moments = interned_options(run.options), run.ended_ms
-    payloads = payloads_of(run.payload_block, run.count)
+    payloads = payloads_of(run, run.count)
     return [
         JobRecord(
             id=job_id,
             queue=row.queue,
-            options=options,
+            options=payloads.options_of(job_id - row.first_id, options),
             payload=payloads[job_id - row.first_id],
             pushed_ms=run.pushed_ms,
+            job_key=payloads.job_key_of(job_id - row.first_id),
             delivery=run.delivery,
             worker=run.worker,
             ended_ms=moments[job_id - row.first_id] if moments else row.ended_ms,

@@ -15,7 +15,7 @@ from jobline_server.engine.message_entries import (
     MessagesSent,
 )
 from jobline_server.engine.shard_messages import PushJobs, ShardMessage
-from jobline_server.storage.codec.shared import interned_options, payloads_of
+from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.options import serialized_options
 
@@ -36,7 +36,7 @@ def fill_push_jobs(message: store_pb2.ShardMessage, value: PushJobs) -> None:
     push.SetInParent()
     push.queue = value.queue
     push.options = serialized_options(value.options)
-    push.payload_block = value.payloads.block
+    fill_payloads(push, value.payloads)
     push.count = len(value.payloads)
 
 
@@ -45,7 +45,7 @@ def push_jobs(message: store_pb2.PushJobs) -> PushJobs:
     return PushJobs(
         message.queue,
         interned_options(message.options),
-        payloads_of(message.payload_block, message.count),
+        payloads_of(message, message.count),
     )
 
 

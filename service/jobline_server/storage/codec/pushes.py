@@ -21,7 +21,7 @@ from jobline_server.engine.limits import PRODUCER_ID_BYTES
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.records import fill_record, record_from_stored
-from jobline_server.storage.codec.shared import interned_options, payloads_of
+from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.options import serialized_options
 
@@ -48,9 +48,11 @@ def fill_lot_pushed(entry: entry_pb2.Entry, fact: LotPushed) -> None:
     message.queue = fact.queue
     message.first_id = fact.first_id
     message.options = serialized_options(fact.options)
-    message.payload_block = fact.payloads.block
+    fill_payloads(message, fact.payloads)
     message.count = len(fact.payloads)
     message.aged_ms = fact.aged_ms
+    if fact.digests:
+        message.digests.extend(fact.digests)
     if fact.calls:
         _fill_calls(message.calls, fact)
     if fact.run_at_ms:
@@ -67,8 +69,9 @@ def lot_pushed(at_ms: int, message: entry_pb2.LotPushed) -> LotPushed:
         queue=message.queue,
         first_id=message.first_id,
         options=interned_options(message.options),
-        payloads=payloads_of(message.payload_block, message.count),
+        payloads=payloads_of(message, message.count),
         run_at_ms=message.run_at_ms,
+        digests=tuple(message.digests),
         request_hash=message.request_hash,
         request_digest=message.request_digest,
         aged_ms=message.aged_ms or at_ms,

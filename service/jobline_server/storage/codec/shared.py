@@ -1,4 +1,4 @@
-"""What many decoded things have: options and payloads.
+"""What many decoded things have: options, payloads, and columns beside those.
 
 Options are shared: the same bytes become the same object. The engine and the shelf compare options
 by identity, so a million recovered jobs of one kind must hold one `JobOptions`, as they did when
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobline.v1 import entry_pb2, job_pb2
+from jobline.v1 import entry_pb2, job_pb2, store_pb2
+from jobline_server.engine.columns import LotColumns
+from jobline_server.engine.packed import PackedValues
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.wire.options import options_from_message
@@ -36,9 +38,43 @@ def interned_options(serialized: bytes) -> JobOptions:
     return options
 
 
-def payloads_of(block: bytes, count: int, *, skipped: int = 0) -> Payloads:
-    """The payloads of a block; the first `skipped` ones are not in it."""
-    return Payloads(block, count, _lengths(block), skipped=skipped)
+HasPayloads = entry_pb2.LotPushed | store_pb2.StoredLot | store_pb2.StoredRun | store_pb2.PushJobs
+"""Messages that keep payloads of a lot, and what stands beside them."""
+
+
+def fill_payloads(message: HasPayloads, payloads: Payloads) -> None:
+    """Writes payloads and their columns into a message."""
+    message.payload_block = payloads.block
+    if payloads.columns is not None:
+        _fill_columns(message.columns, payloads.columns)
+
+
+def payloads_of(message: HasPayloads, count: int, *, skipped: int = 0) -> Payloads:
+    """The payloads in a message; the first `skipped` ones are not in it."""
+    block = message.payload_block
+    columns = None
+    if message.HasField("columns"):
+        columns = _columns_of(message.columns, count, skipped)
+    return Payloads(block, count, _lengths(block), skipped=skipped, columns=columns)
+
+
+def _fill_columns(message: store_pb2.StoredColumns, columns: LotColumns) -> None:
+    for key, values in columns.headers:
+        column = message.headers.add()
+        column.key = key
+        column.value_block = values.block
+    if columns.job_keys is not None:
+        message.job_key_block = columns.job_keys.block
+
+
+def _columns_of(message: store_pb2.StoredColumns, count: int, skipped: int) -> LotColumns:
+    def packed(block: bytes) -> PackedValues:
+        return PackedValues(block, count, _lengths(block), skipped=skipped)
+
+    keys = packed(message.job_key_block) if message.job_key_block else None
+    return LotColumns(
+        [(column.key, packed(column.value_block)) for column in message.headers], keys
+    )
 
 
 def _lengths(block: bytes) -> Iterator[int]:

@@ -13,7 +13,7 @@ from jobline_server.engine.apply.bookkeeping import add_lot, count_active, run_k
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
-from jobline_server.storage.codec.shared import interned_options, payloads_of
+from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
 from jobline_server.storage.kinds.by_id import by_id
 from jobline_server.storage.kinds.loading import HolderOf, Loading, QueueOf
 from jobline_server.storage.kinds.table import DurableKind
@@ -39,7 +39,7 @@ def encode_lot(lot: Lot) -> bytes:
     message.first_id = lot.first_id
     message.options = serialized_options(lot.options)
     kept = lot.payloads.rest(first_index_needed(lot))
-    message.payload_block = kept.block
+    fill_payloads(message, kept)
     message.first_index = kept.skipped
     message.count = len(kept)
     message.cursor = lot.cursor
@@ -70,7 +70,7 @@ def decode_lot(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Lot:
     """Returns the lot in a blob, its leases given to their holders."""
     message = store_pb2.StoredLot.FromString(blob)
     skipped = message.first_index
-    payloads = payloads_of(message.payload_block, message.count - skipped, skipped=skipped)
+    payloads = payloads_of(message, message.count - skipped, skipped=skipped)
     lot = Lot(
         message.first_id,
         queue_of(message.queue),
@@ -133,7 +133,7 @@ def _save(_shard: Shard, first_id: int, lot: Lot) -> tuple[int, bytes]:
 
 
 def _weigh(lot: Lot) -> tuple[int, int]:
-    return len(lot.payloads), len(lot.payloads) * lot.payloads.bytes_max
+    return len(lot.payloads), len(lot.payloads) * lot.payloads.job_bytes_max
 
 
 LOTS = DurableKind(

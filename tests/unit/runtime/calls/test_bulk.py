@@ -65,7 +65,7 @@ async def push(runtime: Runtime, kind: str) -> None:
     await runtime.core.commits.wait()
 
 
-LOOKS = ((Shard, "state_of"), (walks, "has_wanted_options"))
+LOOKS = ((Shard, "state_of"), (walks, "may_have_wanted"))
 
 
 class Work:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from jobline_server.runtime.calls import push_batcher
 from jobline_server.runtime.commits import commits
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
+from tests.pushed_payloads import payloads_of
 
 OTHER_OPTIONS = JobOptions(name="other")
 
@@ -23,6 +25,11 @@ def a_push(*payloads: bytes, queue: str = "mail", **rest: Any) -> Push:
     options = rest.pop("options", DEFAULT_OPTIONS)
     level = rest.pop("level", AckLevel.BUFFERED)
     return Push(queue, options, payloads=Payloads.of(payloads), level=level, **rest)
+
+
+def with_columns(*payloads: bytes, **columns: Any) -> Push:
+    """A push of payloads with something of their own."""
+    return replace(a_push(), payloads=payloads_of(payloads, **columns))
 
 
 async def pushed_at_once(runtime: Runtime, *pushes: Push) -> list[Pushed | BaseException]:
@@ -42,6 +49,18 @@ async def test_small_pushes_of_one_turn_become_one_lot(runtime: Runtime) -> None
     assert lots(runtime) == [[b"1", b"2", b"3", b"4"]]
 
 
+async def test_pushes_with_the_same_headers_become_one_lot(runtime: Runtime) -> None:
+    """Each of them with its own values, as a program with tracing sends them."""
+    pushes = [
+        with_columns(b"%d" % index, headers={"trace": [f"t{index}"], "b": [""]})
+        for index in range(3)
+    ]
+    await pushed_at_once(runtime, *pushes)
+    (lot,) = runtime.core.slots[0].shard.lots.lots.values()
+    headers = [lot.payloads.options_of(index, DEFAULT_OPTIONS).headers for index in range(3)]
+    assert headers == [(("trace", f"t{index}"),) for index in range(3)]
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -51,8 +70,21 @@ async def test_small_pushes_of_one_turn_become_one_lot(runtime: Runtime) -> None
         a_push(b"x", run_at_ms=1 << 50),
         a_push(b"x", request_id=b"r"),
         a_push(bytes(push_batcher.SMALL_BYTES_MAX)),
+        with_columns(b"x", headers={"a": ["1"]}),
+        with_columns(b"x", job_keys=["k"]),
+        with_columns(b"x", headers={"a": ["v" * push_batcher.SMALL_BYTES_MAX]}),
     ],
-    ids=["queue", "options", "level", "time", "request id", "size"],
+    ids=[
+        "queue",
+        "options",
+        "level",
+        "time",
+        "request id",
+        "size",
+        "headers",
+        "keys",
+        "large headers",
+    ],
 )
 async def test_what_differs_stays_apart(runtime: Runtime, other: Push) -> None:
     await pushed_at_once(runtime, a_push(b"1"), other, a_push(b"2"))

@@ -10,12 +10,14 @@ import pytest
 
 from jobline_server.engine.commands import LeasedRun, Push
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions
 from jobline_server.runtime.queries.job_queries import JobQueries
+from jobline_server.runtime.queries.walks import live_slices
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.ended_store import EndedLookup
+from tests.pushed_payloads import payloads_of
 from tests.unit.runtime.commits.test_commits import a_moment, a_pull
 
 
@@ -116,3 +118,53 @@ async def test_a_list_holds_a_job_whose_end_is_being_committed(
     await ending.committed()
     views, _ = await task
     assert [view.id for view in views] == [ending.first, ending.second]
+
+
+async def pushed_with_headers(runtime: Runtime, shared: JobOptions) -> int:
+    """Four jobs of one lot, each with a header `of` of its own but for the last."""
+    payloads = payloads_of([b"x"] * 4, {"of": ["a", "b", "a", ""]}, ["k0", "", "", ""])
+    command = Push("mail", shared, payloads=payloads, level=AckLevel.BUFFERED)
+    pushed = await runtime.pushes.push(command)
+    await runtime.core.commits.commit_once()
+    return pushed.first_id
+
+
+@pytest.mark.parametrize(
+    ("headers", "found"),
+    [
+        ((("of", "a"),), [0, 2]),
+        ((("of", "s"),), [3]),
+        ((("of", "a"), ("shared", "yes")), [0, 2]),
+        ((("of", "a"), ("shared", "no")), []),
+        ((("of", "z"),), []),
+    ],
+)
+async def test_members_of_a_lot_are_found_by_their_own_headers(
+    runtime: Runtime, headers: tuple[tuple[str, str], ...], found: list[int]
+) -> None:
+    """Live, as a list and for calls on many jobs; and ended."""
+    shared = JobOptions(headers=(("of", "s"), ("shared", "yes")))
+    first_id = await pushed_with_headers(runtime, shared)
+    wanted, ids = JobFilter(headers=headers), [first_id + index for index in found]
+    listed, _ = await runtime.jobs.first_after(wanted, 0, 9)
+    assert [view.id for view in listed] == ids
+    slices = [one async for one in live_slices(runtime.core.slots[0].shard, wanted)]
+    assert [job_id for one in slices for job_id in one] == ids
+    (run,) = (await a_pull(runtime)).runs
+    acks = runtime.settle_calls.ack([first_id + i for i in range(4)], [run.delivery] * 4, {})
+    task = asyncio.ensure_future(acks)
+    await a_moment()
+    await runtime.core.commits.commit_once()
+    await task
+    ended, _ = await runtime.jobs.first_after(wanted, 0, 9)
+    assert [(view.id, dict(view.options.headers)["of"]) for view in ended] == [
+        (job_id, headers[0][1]) for job_id in ids
+    ]
+
+
+async def test_a_member_of_a_lot_is_found_by_its_key(runtime: Runtime) -> None:
+    """And shows it, with its headers among the lot's."""
+    first_id = await pushed_with_headers(runtime, DEFAULT_OPTIONS)
+    view = await runtime.jobs.get_job_by_key("mail", "k0")
+    assert (view.id, view.job_key, view.options.headers) == (first_id, "k0", (("of", "a"),))
+    assert (view.payload, view.payload_bytes) == (b"x", 1)

@@ -1,0 +1,101 @@
+"""What each job of a lot has of its own beside its payload, a column a thing: headers by key, and
+idempotency keys.
+
+A column is one block of bytes (`packed`), laid out as `HeaderColumn.values` on the wire, so that it
+goes from a push to the journal, a checkpoint and a hand-out without a text for each job. Only a job
+that leaves its lot gets an options object of its own, with its headers in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from jobline_server.engine.packed import PackedValues
+from jobline_server.engine.values import JobOptions
+
+
+class LotColumns:
+    """Columns of the same jobs, by index. A value of "" means that its job has none of its own.
+
+    Their bytes are those of the blocks, with what stands before each value: a thousand empty values
+    take memory, too. `bytes_each` is -1 where not all jobs take the same.
+    """
+
+    __slots__ = ("bytes_each", "bytes_max", "headers", "job_keys")
+
+    def __init__(
+        self, headers: Sequence[tuple[str, PackedValues]], job_keys: PackedValues | None = None
+    ) -> None:
+        self.headers = tuple(headers)
+        self.job_keys = job_keys
+        columns = self._columns()
+        self.bytes_max = sum([column.block_bytes_max for column in columns])
+        self.bytes_each = self.bytes_max if all(column.is_even for column in columns) else -1
+
+    @classmethod
+    def joined(cls, parts: Sequence[LotColumns]) -> LotColumns:
+        """The columns of several lots, one after another; all have the same ones."""
+        headers = [
+            (column[0][0], PackedValues.joined([values for _, values in column]))
+            for column in zip(*[part.headers for part in parts], strict=True)
+        ]
+        keys = [part.job_keys for part in parts if part.job_keys is not None]
+        return cls(headers, PackedValues.joined(keys) if keys else None)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LotColumns):
+            return NotImplemented
+        return (self.headers, self.job_keys) == (other.headers, other.job_keys)
+
+    def __hash__(self) -> int:
+        return hash((self.headers, self.job_keys))
+
+    @property
+    def header_keys(self) -> tuple[str, ...]:
+        """The keys of the headers that have a column."""
+        return tuple([key for key, _ in self.headers])
+
+    def part(self, start: int, count: int) -> LotColumns:
+        """The columns of neighbours from index `start` on."""
+        return self._each(lambda column: column.part(start, count))
+
+    def rest(self, start: int) -> LotColumns:
+        """The columns of those from index `start` on, which stay at their indexes."""
+        return self._each(lambda column: column.rest(start))
+
+    def picked(self, indexes: Sequence[int]) -> LotColumns:
+        """The columns of some."""
+        return self._each(lambda column: PackedValues.of([column[index] for index in indexes]))
+
+    def bytes_of(self, start: int, count: int) -> int:
+        """Bytes of neighbours."""
+        if self.bytes_each >= 0:
+            return count * self.bytes_each
+        return sum([column.block_bytes_of(start, count) for column in self._columns()])
+
+    def headers_of(self, index: int) -> dict[str, str]:
+        """The headers that one job has of its own."""
+        return {key: value.decode() for key, values in self.headers if (value := values[index])}
+
+    def options_of(self, index: int, shared: JobOptions) -> JobOptions:
+        """The options of one job: those that the lot shares, with the job's own headers."""
+        own = self.headers_of(index)
+        if not own:
+            return shared
+        return replace(shared, headers=tuple(sorted({**dict(shared.headers), **own}.items())))
+
+    def job_key_of(self, index: int) -> str:
+        """The idempotency key of one job, "" if it has none."""
+        return "" if self.job_keys is None else self.job_keys[index].decode()
+
+    def _columns(self) -> list[PackedValues]:
+        columns = [values for _, values in self.headers]
+        return columns if self.job_keys is None else [*columns, self.job_keys]
+
+    def _each(self, change: Callable[[PackedValues], PackedValues]) -> LotColumns:
+        keys = self.job_keys
+        return LotColumns(
+            [(key, change(values)) for key, values in self.headers],
+            None if keys is None else change(keys),
+        )

@@ -1,0 +1,163 @@
+"""Which jobs of a push are new: those whose keys nobody used, if the very call is new, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from jobline_server.engine.commands import JobColumns, Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.keys import JOB_KEY, KeyRecord, digest_of, hash_of
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.producers import CallRecord
+from jobline_server.engine.values import AckLevel, Now, PushOutcome
+from jobline_server.engine.view import ShardView
+
+PushDeviations = list[tuple[int, PushOutcome, int]]
+
+
+def repeated(
+    shard: ShardView, now: Now, command: Push, record: KeyRecord | CallRecord, level: AckLevel
+) -> Pushed:
+    """The very same call came before: it stands for the same jobs, and gets the same answer."""
+    digest, field = command.request_digest, "request_id"
+    if command.calls:
+        digest, field = command.calls[0].digest, "producer.sequence"
+    if record.digest != digest:
+        raise Refused(
+            RefusalKind.IDEMPOTENCY_MISMATCH,
+            f"{field} was used before with another request",
+            field=field,
+        )
+    exceptions: PushDeviations = []
+    created = record.first_id
+    for index, (key, payload) in enumerate(_keys_and_payloads(command)):
+        known = _known_key(shard, now, command.queue, key) if key else None
+        if known is None:
+            if key:
+                # Then it was known for another job; the key has gone since, with the reason.
+                exceptions.append((index, PushOutcome.REFUSED, 0))
+            else:
+                created += 1
+        elif known.job_id == created:
+            created += 1
+        else:
+            exceptions.append((index, *_told(known, payload, level)))
+    count = record.count if isinstance(record, KeyRecord) else record.jobs
+    return Pushed(record.first_id, count, level, exceptions)
+
+
+def _keys_and_payloads(command: Push) -> Iterator[tuple[str, bytes]]:
+    """The jobs of a push in order, as far as keys can tell them apart."""
+    rows, payloads = command.rows, command.payloads
+    of_rows = zip(rows.job_keys or _none(rows), rows.payloads, strict=True)
+    keys = job_keys_of(payloads)
+    return chain(of_rows, zip(keys, payloads, strict=True) if keys else ())
+
+
+def _none(rows: JobColumns) -> list[str]:
+    return [""] * len(rows)
+
+
+def job_keys_of(payloads: Payloads) -> list[str]:
+    """The keys of payloads, "" for those without one; empty if none has one."""
+    columns = payloads.columns
+    if columns is None or columns.job_keys is None:
+        return []
+    return [key.decode() for key in columns.job_keys]
+
+
+def without_duplicates(
+    shard: ShardView, now: Now, command: Push, level: AckLevel, exceptions: PushDeviations
+) -> tuple[JobColumns, Payloads]:
+    """The jobs whose keys are new; the others go to `exceptions`. What is new of the payloads stays
+    together.
+    """
+    rows, payloads = command.rows, command.payloads
+    new_keys = _NewKeys(shard, now, command, level, exceptions)
+    fresh = new_keys.pick(rows.job_keys or _none(rows), rows.payloads, 0, "jobs[{}].job_key")
+    rows = rows.picked(fresh) if len(fresh) < len(rows) else rows
+    keys = job_keys_of(payloads)
+    if keys:
+        fresh = new_keys.pick(keys, payloads, len(command.rows), "job_keys[{}]")
+        payloads = payloads.picked(fresh) if len(fresh) < len(payloads) else payloads
+    return rows, payloads
+
+
+class _Known(NamedTuple):
+    """What a key stands for: a job, the digest of its payload, and whether it is never written."""
+
+    job_id: int
+    digest: int
+    volatile: bool
+
+
+class _NewKeys:
+    """Tells jobs whose keys are new, to the shard and within their push, from the others.
+    `_next_id` is the id of the next one that is new.
+    """
+
+    __slots__ = ("_command", "_exceptions", "_level", "_next_id", "_now", "_seen", "_shard")
+
+    def __init__(
+        self,
+        shard: ShardView,
+        now: Now,
+        command: Push,
+        level: AckLevel,
+        exceptions: PushDeviations,
+    ) -> None:
+        self._shard = shard
+        self._now = now
+        self._command = command
+        self._level = level
+        self._exceptions = exceptions
+        self._seen: dict[str, _Known] = {}
+        # A queue that is not there yet takes an id itself.
+        self._next_id = shard.next_id() + (command.queue not in shard.queues)
+
+    def pick(
+        self, keys: Iterable[str], payloads: Iterable[bytes], first_index: int, field: str
+    ) -> list[int]:
+        """Indexes of the jobs that are new; the others go to the exceptions, counted from
+        `first_index` on.
+        """
+        shard, now, queue, seen = self._shard, self._now, self._command.queue, self._seen
+        volatile = self._level is AckLevel.MEMORY
+        fresh: list[int] = []
+        for index, (key, payload) in enumerate(zip(keys, payloads, strict=True)):
+            known = seen.get(key) or _known_key(shard, now, queue, key) if key else None
+            if known is None:
+                if key:
+                    seen[key] = _Known(self._next_id, digest_of(payload), volatile)
+                self._next_id += 1
+                fresh.append(index)
+                continue
+            outcome, job_id = _told(known, payload, self._level)
+            if outcome is PushOutcome.REFUSED and self._command.atomic:
+                raise Refused(
+                    RefusalKind.IDEMPOTENCY_MISMATCH,
+                    f"job_key is known for job {known.job_id} with another payload, or one that is "
+                    "never written",
+                    field=field.format(index),
+                )
+            self._exceptions.append((first_index + index, outcome, job_id))
+        return fresh
+
+
+def _known_key(shard: ShardView, now: Now, queue: str, key: str) -> _Known | None:
+    key_hash = hash_of(JOB_KEY, queue, key.encode())
+    record = shard.keys.find(key_hash, shard.age.at(now))
+    if record is None:
+        return None
+    return _Known(record.first_id, record.digest, key_hash in shard.keys.volatile)
+
+
+def _told(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, int]:
+    """DUPLICATE if the job with this key is the same one, and kept as safely as is asked for now;
+    otherwise REFUSED."""
+    if known.digest != digest_of(payload):
+        return PushOutcome.REFUSED, 0
+    if known.volatile and level is not AckLevel.MEMORY:
+        return PushOutcome.REFUSED, 0
+    return PushOutcome.DUPLICATE, known.job_id

@@ -1,0 +1,182 @@
+"""Values of the jobs of a lot, one a job, in one block of bytes: not an object a value.
+
+    header value header value …
+
+The block is what a push brought, byte for byte, and what the journal, a checkpoint and a hand-out
+write again: each value stands behind its header, a tag and its length as a varint, as protobuf
+writes the elements of a `repeated bytes` or `string` field
+(https://protobuf.dev/programming-guides/encoding/). Where all have one length, which comparing a
+few columns of the block tells, nothing is kept beside it; otherwise 8 bytes a value say where each
+begins and how many bytes stand before it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, chain, pairwise
+from typing import Self
+
+# The number of the repeated field in every message that is, or holds, a block.
+FIELD = 4
+_LENGTH_DELIMITED = 2
+_TAG = bytes([FIELD << 3 | _LENGTH_DELIMITED])
+
+
+class PackedValues:
+    """Values by index. The first `skipped` of them, for which nobody may ask any more, are not
+    there.
+    """
+
+    __slots__ = ("_begins", "_count", "_header_bytes", "_sums", "block", "bytes_max", "skipped")
+
+    def __init__(
+        self, block: bytes, count: int, lengths: Iterable[int], *, skipped: int = 0
+    ) -> None:
+        """The `count` values of a block; their `lengths` are asked for only where they differ."""
+        self.block = block
+        self.skipped = skipped
+        self._count = count
+        # Offsets of headers, and bytes of values before each, one more than there are values.
+        # Neither is there where all have one length.
+        self._begins: array[int] | None = None
+        self._sums: array[int] | None = None
+        one_length = _one_length(block, count)
+        if one_length is not None:
+            self.bytes_max = one_length
+            self._header_bytes = len(header_of(one_length))
+            return
+        sizes = list(lengths)
+        self.bytes_max = max(sizes)
+        self._header_bytes = 0
+        whole = [len(header_of(size)) + size for size in sizes]
+        self._begins = array("I", accumulate(whole, initial=0))
+        self._sums = array("I", accumulate(sizes, initial=0))
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> Self:
+        """Values that were objects."""
+        block = b"".join([header_of(len(value)) + value for value in values])
+        return cls(block, len(values), map(len, values))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The values of several, one after another."""
+        lengths = map(len, chain.from_iterable(parts))
+        return cls(b"".join([part.block for part in parts]), sum(map(len, parts)), lengths)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all have one length, which is `bytes_max` then."""
+        return self._sums is None
+
+    @property
+    def block_bytes_max(self) -> int:
+        """Bytes of the longest value in the block, with its header."""
+        return len(header_of(self.bytes_max)) + self.bytes_max
+
+    def __len__(self) -> int:
+        return self.skipped + self._count
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PackedValues):
+            return NotImplemented
+        return (self.block, self._count, self.skipped) == (other.block, other._count, other.skipped)
+
+    def __hash__(self) -> int:
+        return hash((self.block, self._count, self.skipped))
+
+    def __repr__(self) -> str:
+        return f"<{self._count} values, {len(self.block)} bytes>"
+
+    def __getitem__(self, index: int) -> bytes:
+        at = index - self.skipped
+        if not 0 <= at < self._count:
+            raise IndexError(index)
+        if self._begins is None or self._sums is None:
+            end = (at + 1) * (self._header_bytes + self.bytes_max)
+            return self.block[end - self.bytes_max : end]
+        end = self._begins[at + 1]
+        return self.block[end - self._sums[at + 1] + self._sums[at] : end]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Those that are there."""
+        block = self.block
+        if self._begins is None or self._sums is None:
+            size = self.bytes_max
+            stride = self._header_bytes + size
+            ends = range(stride, len(block) + 1, stride)
+            return iter([block[end - size : end] for end in ends])
+        sizes = [after - before for before, after in pairwise(self._sums)]
+        spans = zip(self._begins[1:], sizes, strict=True)
+        return iter([block[end - size : end] for end, size in spans])
+
+    def part(self, start: int, count: int) -> Self:
+        """Neighbours from index `start` on."""
+        if count == self._count and not self.skipped:
+            return self
+        at = start - self.skipped
+        begins, sums = self._begins, self._sums
+        if begins is None or sums is None:
+            stride = self._header_bytes + self.bytes_max
+            return type(self)(self.block[at * stride : (at + count) * stride], count, ())
+        block = self.block[begins[at] : begins[at + count]]
+        own = sums[at : at + count + 1]
+        return type(self)(block, count, (after - before for before, after in pairwise(own)))
+
+    def rest(self, start: int) -> Self:
+        """Those from index `start` on, which stay at their indexes."""
+        if start <= self.skipped:
+            return self
+        left = self.part(start, len(self) - start)
+        return type(self)(left.block, len(left), map(len, left), skipped=start)
+
+    def block_bytes_of(self, start: int, count: int) -> int:
+        """Bytes of neighbours in the block, with their headers."""
+        if self._begins is None:
+            return count * (self._header_bytes + self.bytes_max)
+        at = start - self.skipped
+        return self._begins[at + count] - self._begins[at]
+
+
+def _one_length(block: bytes, count: int) -> int | None:
+    """The length of every value, if they all have the same; None if they have not.
+
+    The block is a whole number of equal pieces then, and each begins with the header that the
+    length of a piece asks for: as the first does, the second begins where it ends, and so on.
+    """
+    if not count:
+        return 0
+    stride, over = divmod(len(block), count)
+    if over:
+        return None
+    header = _header_of_piece(stride)
+    if not header:
+        return None
+    for column, byte in enumerate(header):
+        if block[column::stride].count(byte) != count:
+            return None
+    return stride - len(header)
+
+
+@lru_cache(maxsize=4_096)
+def header_of(size: int) -> bytes:
+    """What stands before a value of this length."""
+    written = bytearray(_TAG)
+    left = size
+    while left > 0x7F:
+        written.append(left & 0x7F | 0x80)
+        left >>= 7
+    written.append(left)
+    return bytes(written)
+
+
+@lru_cache(maxsize=4_096)
+def _header_of_piece(stride: int) -> bytes:
+    """The header of a value that takes so many bytes together with it; b"" if none does."""
+    for header_bytes in range(2, 8):
+        header = header_of(max(stride - header_bytes, 0))
+        if len(header) == header_bytes <= stride:
+            return header
+    return b""
