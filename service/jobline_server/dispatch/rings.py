@@ -19,6 +19,9 @@ from jobline_server.engine.commands import Leased
 from jobline_server.engine.holder import Holder, InFlight
 from jobline_server.engine.shard import Shard
 
+Room = tuple[int, int]
+"""How many jobs, and payload bytes, a consumer can take."""
+
 
 class Consumer(Protocol):
     """A worker stream or a long poll, which waits for jobs of its queues."""
@@ -35,8 +38,8 @@ class Consumer(Protocol):
     def in_flight(self) -> InFlight:
         """The jobs it holds unfinished."""
 
-    def room(self) -> tuple[int, int]:
-        """Returns how many jobs and payload bytes it can take now."""
+    def room(self) -> Room:
+        """Returns what it can take now."""
 
     @property
     def payload_bytes_max(self) -> int:
@@ -115,22 +118,27 @@ class ConsumerRings(Generic[C]):
         """Returns the queues with a waiting consumer."""
         return list(self._waiting)
 
-    def round(self, queue: str) -> Iterator[C]:
-        """Yields the consumers with room, the next one first; each moves behind the others."""
+    def round(self, queue: str) -> Iterator[tuple[C, Room]]:
+        """Yields the consumers with room, and the room they have, the next one first; each moves
+        behind the others.
+        """
         for _ in range(len(self._rings.get(queue, ()))):
             ring = self._rings.get(queue)
             if not ring:
                 return
             consumer = next(iter(ring))
-            if self._has_room(queue, consumer):
+            room = consumer.room()
+            if is_some(room):
                 ring.move_to_end(consumer)
-                yield consumer
+                yield consumer, room
+            else:
+                self._park(queue, consumer)
 
     def share_of(self, queue: str, ready: int) -> int:
         """Returns the equal share of `ready` jobs for each consumer with room, at least 1."""
         with_room, full = 0, []
         for consumer in self._rings.get(queue, ()):
-            if has_room(consumer):
+            if is_some(consumer.room()):
                 with_room += 1
             else:
                 full.append(consumer)
@@ -139,12 +147,6 @@ class ConsumerRings(Generic[C]):
         for consumer in full:
             self._park(queue, consumer)
         return max(-(-ready // with_room), 1) if with_room else 0
-
-    def _has_room(self, queue: str, consumer: C) -> bool:
-        if has_room(consumer):
-            return True
-        self._park(queue, consumer)
-        return False
 
     def _park(self, queue: str, consumer: C) -> None:
         del self._rings[queue][consumer]
@@ -159,8 +161,12 @@ class ConsumerRings(Generic[C]):
 
 def has_room(consumer: Consumer) -> bool:
     """Returns whether a consumer can take a job now."""
-    jobs, payload_bytes = consumer.room()
-    return jobs > 0 and payload_bytes > 0
+    return is_some(consumer.room())
+
+
+def is_some(room: Room) -> bool:
+    """Returns whether a consumer with this room can take a job."""
+    return room[0] > 0 and room[1] > 0
 
 
 def shares(queues: tuple[tuple[str, int], ...], room: int) -> Iterator[tuple[str, int]]:

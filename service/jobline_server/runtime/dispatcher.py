@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from jobline_server.dispatch.rings import Consumer, shares
+from jobline_server.dispatch.rings import Consumer, Room, shares
 from jobline_server.engine import limits
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.queue import Queue
@@ -73,8 +73,8 @@ class Dispatcher:
                 return False
             given = 0
             most = rings.share_of(queue.name, queue.counts[_READY])
-            for taker in rings.round(queue.name) if most else ():
-                given += self.give(slot, queue, taker, most)
+            for taker, room in rings.round(queue.name) if most else ():
+                given += self.give(slot, queue, taker, most, room)
                 if not queue.counts[_READY] or self._used >= ITERATION_ITEMS:
                     break
         return bool(queue.counts[_READY] and most)
@@ -85,10 +85,11 @@ class Dispatcher:
         caller lets the loop go on, and never before something was given.
         """
         given = 0
-        for slot, queue, most in self._ready_for(taker):
-            given += bool(self.give(slot, queue, taker, most))
-            if taker.room()[0] <= 0:
+        for slot, queue, most, room in self._ready_for(taker):
+            count = self.give(slot, queue, taker, most, room)
+            if count == room[0]:
                 return
+            given += bool(count)
             self._wake_uncommitted(slot, queue)
             if given == SLICE_HAND_OUTS:
                 given = 0
@@ -98,36 +99,41 @@ class Dispatcher:
         """Gives a stream with room what is ready at its queues: it may want much, and waits for
         another iteration of the loop where this one is used up.
         """
-        for slot, queue, most in self._ready_for(taker):
-            if self._used < ITERATION_ITEMS:
-                self.give(slot, queue, taker, most)
-                if taker.room()[0] <= 0:
-                    return
+        for slot, queue, most, room in self._ready_for(taker):
+            if (
+                self._used < ITERATION_ITEMS
+                and self.give(slot, queue, taker, most, room) == room[0]
+            ):
+                return
             if self._used >= ITERATION_ITEMS:
                 self._put_off(slot, queue)
             else:
                 self._wake_uncommitted(slot, queue)
 
-    def _ready_for(self, taker: Consumer) -> Iterator[tuple[ShardSlot, Queue, int]]:
-        """The queues where jobs are ready for a consumer, and how many it may take."""
-        room = taker.room()[0]
-        if room <= 0:
+    def _ready_for(self, taker: Consumer) -> Iterator[tuple[ShardSlot, Queue, int, Room]]:
+        """Yields the queues where jobs are ready for a consumer, how many it may take there, and
+        the room it has.
+        """
+        jobs, payload_bytes = taker.room()
+        if jobs <= 0:
             return
-        for name, most in shares(taker.queues, room):
+        room: Room | None = (jobs, payload_bytes)
+        for name, most in shares(taker.queues, jobs):
             slot = self._core.slots.find_by_queue(name)
             queue = slot.shard.queues.get(name) if slot is not None else None
             if slot is not None and queue is not None and queue.counts[_READY] and not queue.paused:
-                yield slot, queue, most
+                yield slot, queue, most, room or taker.room()
+                room = None
 
     def _wake_uncommitted(self, slot: ShardSlot, queue: Queue) -> None:
         """What only waits for its commit is looked at again after that."""
         if queue.counts[_READY] and slot.shard.has_uncommitted():
             slot.woken[queue] = None
 
-    def give(self, slot: ShardSlot, queue: Queue, taker: Consumer, most: int) -> int:
-        """Leases at most `most` jobs of a queue to a consumer; returns how many."""
+    def give(self, slot: ShardSlot, queue: Queue, taker: Consumer, most: int, room: Room) -> int:
+        """Leases at most `most` jobs of a queue to a consumer with this room; returns how many."""
         shard = slot.shard
-        jobs, payload_bytes = taker.room()
+        jobs, payload_bytes = room
         holder = taker.holder_on(shard)
         now = self._core.now()
         leased = decide_lease(

@@ -48,7 +48,7 @@ def waiting(*consumers: FakeConsumer) -> ConsumerRings[FakeConsumer]:
 
 
 def first_of(rings: ConsumerRings[FakeConsumer]) -> str:
-    return next(iter(rings.round("mail"))).name
+    return next(iter(rings.round("mail")))[0].name
 
 
 def test_each_one_served_moves_behind_the_others() -> None:
@@ -69,7 +69,7 @@ def test_one_that_left_is_not_served() -> None:
     rings = waiting(gone, stays)
     rings.leave(gone)
     rings.leave(gone)
-    assert [consumer.name for consumer in rings.round("mail")] == ["stays"]
+    assert [consumer.name for consumer, _ in rings.round("mail")] == ["stays"]
     assert rings.consumers("mail") == (stays,)
 
 
@@ -97,7 +97,7 @@ def test_one_that_has_room_again_stands_behind_the_others() -> None:
         full.in_flight.settle(0, 0) if settled else rings.wake(full)
         rings.wake(full)
         assert [first_of(rings) for _ in range(3)] == ["other", "full", "other"]
-        assert [consumer.name for consumer in rings.round("news")] == ["full", "other"]
+        assert [consumer.name for consumer, _ in rings.round("news")] == ["full", "other"]
     assert full.in_flight.freed is None
 
 
@@ -154,7 +154,7 @@ def test_a_round_ends_when_nobody_is_left() -> None:
     takers = FakeConsumer("a"), FakeConsumer("b")
     turns = waiting(*takers)
     served = []
-    for taker in turns.round("mail"):
+    for taker, _ in turns.round("mail"):
         served.append(taker.name)
         for one in takers:
             turns.leave(one)
