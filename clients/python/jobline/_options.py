@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict
 
-from jobline._arguments import refuse_field, text_given, value_given
+from jobline._arguments import refuse_field, value_given
 from jobline._enums import BackoffKind, BackoffKindName, named
-from jobline._keywords import refuse_unknown, spelled_out
+from jobline._keywords import refuse_unknown
 from jobline._times import Seconds, from_duration, to_duration
-from jobline.errors import ErrorFacts, InvalidArgument
 from jobline.v1 import job_pb2
 
 _BACKOFF_KINDS: dict[int, BackoffKind] = {int(kind): kind for kind in BackoffKind}
@@ -133,20 +132,24 @@ class JobOptions:
     backoff: Backoff | None = None
     max_stalls: int | None = None
     retention: Retention | None = None
-    _hash: int = field(init=False, repr=False, compare=False, default=0)
+    _hash: int | None = field(init=False, repr=False, compare=False, default=None)
+    _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if self.headers is not None:
             object.__setattr__(self, "headers", MappingProxyType(dict(self.headers)))
-        values = (
-            *(getattr(self, name) for name in _NAMES if name != "headers"),
-            None if self.headers is None else frozenset(self.headers.items()),
-        )
-        # Options are a dictionary key of every push, so the hash is worked out once.
-        object.__setattr__(self, "_hash", hash(values))
 
     def __hash__(self) -> int:
-        return self._hash
+        # Options are a dictionary key of every push, so the hash is worked out once.
+        known = self._hash
+        if known is None:
+            values = (
+                *(getattr(self, name) for name in _NAMES if name != "headers"),
+                None if self.headers is None else frozenset(self.headers.items()),
+            )
+            known = hash(values)
+            object.__setattr__(self, "_hash", known)
+        return known
 
     @classmethod
     def from_message(cls, message: job_pb2.JobOptions) -> Self:
@@ -183,6 +186,8 @@ class JobOptions:
         values = {name: value for name in _NAMES if (value := getattr(other, name)) is not None}
         if self.headers and other.headers:
             values["headers"] = {**self.headers, **other.headers}
+        if values.keys() == _HEADERS_ALONE:  # as middleware that traces adds them to every push
+            return with_headers(self, values["headers"])
         for name, part in (("backoff", self.backoff), ("retention", self.retention)):
             if part is not None and name in values:
                 values[name] = _overridden(part, values[name])
@@ -194,8 +199,42 @@ class JobOptions:
 
 
 _NAMES = tuple(entry.name for entry in fields(JobOptions) if entry.init)
+_HEADERS_ALONE = {"headers"}
+_values_of = attrgetter(*_NAMES)
+_SETTERS = [getattr(JobOptions, name).__set__ for name in _NAMES]
 
 NO_OPTIONS = JobOptions()
+
+
+def with_headers(options: JobOptions, headers: Mapping[str, str]) -> JobOptions:
+    """Returns a copy with other headers, in a quarter of the time of `replaced`: middleware that
+    traces makes one for each job.
+    """
+    made = object.__new__(JobOptions)
+    for set_value, value in zip(_SETTERS, _values_of(options), strict=True):
+        set_value(made, value)
+    object.__setattr__(made, "headers", MappingProxyType(dict(headers)))
+    object.__setattr__(made, "_hash", None)
+    object.__setattr__(made, "_bare", without_headers(options))
+    return made
+
+
+def without_headers(options: JobOptions) -> JobOptions:
+    """Returns options without their headers; for options that were merged the same object each
+    time.
+    """
+    if options.headers is None:
+        return options
+    bare = options._bare  # noqa: SLF001  # this module's own class
+    if bare is None:
+        bare = NO_OPTIONS if has_headers_alone(options) else options.replaced(headers=None)
+        object.__setattr__(options, "_bare", bare)
+    return bare
+
+
+def has_headers_alone(options: JobOptions) -> bool:
+    """Returns whether nothing but headers is set, if they are."""
+    return all(getattr(options, name) is None for name in _NAMES if name != "headers")
 
 
 def with_keywords(
@@ -250,48 +289,3 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         retention = value_given("options.retention", options.retention, Retention)
         message.retention.CopyFrom(retention.to_message())
     return message
-
-
-def key_of(job_key: str | None) -> str:
-    """Returns a key as it is sent, "" for none. Raises InvalidArgument for an empty one: its caller
-    relies on a key, and would get a job without one.
-    """
-    if job_key is None:
-        return ""
-    if not text_given("job_key", job_key):
-        facts = ErrorFacts(fields={"job_key": "is empty"})
-        raise InvalidArgument("job_key: is empty; give None for a job without a key", facts)
-    return job_key
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class NewJob:
-    """One job of `push_many`, with options of its own.
-
-    All is as for `push`; `name` and the fields of `JobOptions` go before those that all share.
-    """
-
-    payload: Any
-    options: JobOptions | None
-    job_key: str | None
-    delay: Seconds | None
-    run_at: datetime | None
-
-    @spelled_out(OptionsHow)
-    def __init__(  # one keyword for each option of a job
-        self,
-        payload: Any = b"",
-        *,
-        options: JobOptions | None = None,
-        name: str | None = None,
-        job_key: str | None = None,
-        delay: Seconds | None = None,
-        run_at: datetime | None = None,
-        **more: Unpack[OptionsHow],
-    ) -> None:
-        own = with_keywords(options, more, "NewJob", name)
-        for field_, value in zip(_OF_NEW_JOBS, (payload, own, job_key, delay, run_at), strict=True):
-            object.__setattr__(self, field_, value)
-
-
-_OF_NEW_JOBS = tuple(entry.name for entry in fields(NewJob))

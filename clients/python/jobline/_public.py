@@ -35,7 +35,8 @@ from jobline._job_values import (
     Obstacle,
 )
 from jobline._leased import LeasedJob
-from jobline._options import Backoff, JobOptions, NewJob, Retention
+from jobline._new_job import NewJob
+from jobline._options import Backoff, JobOptions, Retention
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
 from jobline._push.push_middleware import Outgoing, PushMiddleware
 from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings

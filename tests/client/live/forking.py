@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from jobline import AsyncClient, Client, JoblineError, Worker
@@ -25,9 +26,19 @@ PUSHES = 5
 CHILD_SECONDS = 20
 
 
+def own(number: int) -> dict[str, Any]:
+    """What a push has of its own: a header, and every other one a key of its process."""
+    key = f"{os.getpid()}-{number}" if number % 2 else None
+    return {"headers": {"by": f"{os.getpid()}-{number}"}, "job_key": key}
+
+
 def push_all(client: Client) -> list[int]:
     """Pushes the same payloads in each of the ways; the ids."""
-    ids = [client.push("forked", b"same").id for _ in range(PUSHES)]
+    with ThreadPoolExecutor(PUSHES) as threads:
+        pushes = threads.map(
+            lambda number: client.push("forked", b"same", **own(number)), range(PUSHES)
+        )
+        ids = [pushed.id for pushed in pushes]
     for _ in range(PUSHES):
         ids += [pushed.id for pushed in client.push_many("forked", [b"same", {"a": 1}])]
         ids += client.push_payloads("forked", [b"same", b"same"]).ids
@@ -36,7 +47,8 @@ def push_all(client: Client) -> list[int]:
 
 async def push_all_async(client: AsyncClient) -> list[int]:
     """The same, awaited."""
-    ids = [(await client.push("forked", b"same")).id for _ in range(PUSHES)]
+    pushes = (client.push("forked", b"same", **own(number)) for number in range(PUSHES))
+    ids = [pushed.id for pushed in await asyncio.gather(*pushes)]
     for _ in range(PUSHES):
         ids += [pushed.id for pushed in await client.push_many("forked", [b"same", {"a": 1}])]
         ids += (await client.push_payloads("forked", [b"same", b"same"])).ids

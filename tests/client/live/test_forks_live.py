@@ -43,6 +43,10 @@ async def test_each_child_of_a_fork_is_a_producer_of_its_own(server, how):
         children = said[:2]
         ids = [job_id for child in children for job_id in child["ids"]]
         assert len(ids) == len(set(ids)) == 2 * JOBS_A_CHILD
+        jobs = [await client.jobs.get(job_id) for job_id in ids]
+        traces = [(job.options.headers or {}).get("by", "") for job in jobs]
+        assert len(set(traces) - {""}) == 2 * PUSHES
+        assert all(job.job_key in {"", by} for job, by in zip(jobs, traces, strict=True))
         assert len({child["pulled"] for child in children}) == 2
         if how != "async":
             assert (await client.jobs.get(said[2]["ids"][0])).queue == "parent"

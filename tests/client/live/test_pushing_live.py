@@ -42,12 +42,12 @@ async def test_pushes_made_at_the_same_time_share_a_call(tiny, either):
 
 
 async def test_what_shares_nothing_flies_apart(tiny, either):
-    """Another queue, other options, a key: each has its own call."""
+    """Another queue, other options: each has its own call."""
     await asyncio.gather(
         either("push", "q", b""),
         either("push", "r", b""),
         either("push", "q", b"", options=JobOptions(priority=1)),
-        either("push", "q", b"", job_key="k"),
+        either("push", "q", b"", headers={"a": ""}),
     )
     assert len(tiny.pushes) == 4
 

@@ -43,7 +43,7 @@ class TinyServer:
         self.pushes: list[pb.PushRequest] = []
         self.given_back: list[pb.PullRequest] = []
         self.lost_answers: Counter[str] = Counter()
-        self.refusals: dict[str, deque[tuple[grpc.StatusCode, str, tuple[Any, ...]]]] = {}
+        self.refusals: dict[str, deque[tuple[grpc.StatusCode, str, tuple[Any, ...]] | None]] = {}
         self.gates: dict[str, asyncio.Event] = {}
         self.ports: list[StreamPort] = []
         self.frames_heard = 0
@@ -69,6 +69,10 @@ class TinyServer:
     ) -> None:
         """The next call does not happen."""
         self.refusals.setdefault(method, deque()).append((code, message, metadata))
+
+    def accept(self, method: str) -> None:
+        """The next call happens; for one between those that do not."""
+        self.refusals.setdefault(method, deque()).append(None)
 
     def hold(self, method: str) -> asyncio.Event:
         """Calls wait until the event is set."""
@@ -103,10 +107,7 @@ class TinyServer:
             self._change.set()
             if method in self.gates:
                 await self.gates[method].wait()
-            refusals = self.refusals.get(method)
-            if refusals:
-                code, message, metadata = refusals.popleft()
-                await context.abort(code, message, metadata)
+            await self._refuse(method, context)
             response: Message = await getattr(self, f"_{method.lower()}")(request)
             if self.lost_answers[method]:
                 self.lost_answers[method] -= 1
@@ -114,6 +115,12 @@ class TinyServer:
             return response
 
         return call
+
+    async def _refuse(self, method: str, context: aio.ServicerContext[Any, Any]) -> None:
+        refusals = self.refusals.get(method)
+        refusal = refusals.popleft() if refusals else None
+        if refusal is not None:
+            await context.abort(*refusal)
 
     async def _push(self, request: pb.PushRequest) -> pb.PushResponse:
         self.pushes.append(request)
@@ -176,10 +183,7 @@ class TinyServer:
     ) -> AsyncIterator[pb.StreamResponse]:
         self.calls["Stream"] += 1
         self._change.set()
-        refusals = self.refusals.get("Stream")
-        if refusals:
-            code, message, metadata = refusals.popleft()
-            await context.abort(code, message, metadata)
+        await self._refuse("Stream", context)
         port = StreamPort(self, context)
         self.ports.append(port)
         try:

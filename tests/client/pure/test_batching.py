@@ -7,12 +7,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jobline import BufferFull
 from jobline._backoff import RECONNECT, Pauses
-from jobline._push.batching import Batch, BatchLimits, PushBatcher
+from jobline._push.batching import BatchLimits, PushBatcher
 
 
 def batcher(**limits):
@@ -25,8 +23,8 @@ def batcher(**limits):
     )
 
 
-def add(target, *waiters, key="lane", size=1, job_key="", now=0.0):
-    return [target.add(now, key, b"x" * size, waiter, job_key) for waiter in waiters]
+def add(target, *waiters, key="lane", size=1, job_key="", headers=None, now=0.0):
+    return [target.add(now, key, b"x" * size, waiter, job_key, headers) for waiter in waiters]
 
 
 def waiters(batches):
@@ -141,12 +139,60 @@ def test_a_refused_batch_is_split_until_the_culprit_stands_alone():
 
 
 def test_pushes_with_keys_carry_keys_and_no_request_id():
-    """The key makes a retry safe, and the protocol allows only one of both."""
+    """The key makes a retry safe; one without a key among them needs the number of the call."""
     pushes = batcher()
     add(pushes, 1, job_key="k1")
     add(pushes, 2, job_key="k2")
     (batch,) = pushes.batches_to_send(0.0)
-    assert (batch.job_keys, batch.request_id) == (["k1", "k2"], "")
+    assert (batch.pushes.job_keys, batch.request_id) == (["k1", "k2"], "")
+    add(pushes, 3)
+    add(pushes, 4, job_key="k3")
+    pushes.handle_done(batch)
+    (batch,) = pushes.batches_to_send(0.0)
+    assert (batch.pushes.job_keys, batch.request_id) == (["", "k3"], "r1")
+
+
+def test_each_push_keeps_the_headers_it_has_of_its_own():
+    """Beside its payload, in the order of the pushes."""
+    pushes = batcher()
+    add(pushes, 1, headers={"a": "1"})
+    add(pushes, 2)
+    add(pushes, 3, headers={"a": "3"})
+    assert pushes.withdraw("lane", 1)
+    (batch,) = pushes.batches_to_send(0.0)
+    assert batch.pushes.headers == [None, {"a": "3"}]
+
+
+def test_a_batch_is_cut_by_the_number_of_its_header_keys():
+    """Each key is a column with a value for every push, so many keys would cost their product."""
+    pushes = batcher(batch_header_keys=3)
+    for number, keys in enumerate(["ab", "bc", "", "cd", "wxyz", "w"]):
+        add(pushes, number, headers=dict.fromkeys(keys, "v"))
+    seen = []
+    while batches := pushes.batches_to_send(0.0):
+        seen += waiters(batches)
+        pushes.handle_done(batches[0])
+    assert seen == [[0, 1, 2], [3], [4], [5]]
+
+
+def test_a_refused_batch_is_split_first_by_whether_its_pushes_have_keys():
+    """Jobs with a key and jobs without one count towards different limits, and refuse only each
+    other.
+    """
+    pushes = batcher()
+    for number, job_key in enumerate(["", "k1", "", "k2"]):
+        add(pushes, number, job_key=job_key, headers={"n": str(number)})
+    (batch,) = pushes.batches_to_send(0.0)
+    assert pushes.handle_refused(batch)
+    (plain,) = pushes.batches_to_send(0.0)
+    pushes.handle_done(plain)
+    (keyed,) = pushes.batches_to_send(0.0)
+    assert (plain.waiters, plain.request_id, plain.payload_bytes) == ([0, 2], "r2", 2)
+    assert plain.pushes.headers == [{"n": "0"}, {"n": "2"}]
+    assert (keyed.waiters, keyed.request_id) == ([1, 3], "")
+    assert keyed.pushes.job_keys == ["k1", "k2"]
+    assert pushes.handle_refused(keyed)
+    assert waiters(pushes.batches_to_send(0.0)) == [[1]]
 
 
 def test_a_push_can_be_withdrawn_until_it_leaves():
@@ -168,124 +214,3 @@ def test_pauses_grow_to_their_longest_and_are_drawn_from_the_upper_half():
     assert [pauses.after(tries, lambda: 1.0) for tries in (1, 2, 3, 4, 99)] == [1, 2, 4, 5, 5]
     assert pauses.after(1, lambda: 0.0) == 0.5
     assert RECONNECT.after(10**6, lambda: 1.0) == RECONNECT.longest
-
-
-class GatherMachine(RuleBasedStateMachine):
-    """Random callers against a server that answers, loses answers, and refuses what it dislikes.
-
-    The server remembers request ids as the real one does, so a batch that is stored twice shows.
-    """
-
-    LIMITS = BatchLimits(jobs=12, payload_bytes=40, batch_jobs=4, batch_bytes=9, flights=2)
-
-    @initialize()
-    def begin(self):
-        numbers = itertools.count(1)
-        self.batcher: PushBatcher[str, tuple[int, bool]] = PushBatcher(
-            self.LIMITS,
-            request_ids=lambda: f"r{next(numbers)}",
-            over=lambda _id, _known: None,
-            chance=lambda: 0.5,
-        )
-        self.now = 0.0
-        self.numbers = itertools.count()
-        self.waiting: dict[tuple[int, bool], tuple[str, int]] = {}
-        self.numbered: list[Batch[str, tuple[int, bool]]] = []
-        self.stored: dict[str, list[int]] = {"a": [], "b": []}
-        self.known: dict[str, list[tuple[int, bool]]] = {}
-        self.told: set[tuple[int, bool]] = set()
-
-    @rule(key=st.sampled_from("ab"), size=st.integers(0, 12), is_bad=st.booleans())
-    def push(self, key, size, is_bad):
-        number = next(self.numbers)
-        try:
-            self.batcher.add(self.now, key, b"x" * size, (number, is_bad))
-        except BufferFull:
-            assert self.batcher.jobs == 12 or self.batcher.payload_bytes + size > 40
-        else:
-            self.waiting[number, is_bad] = (key, size)
-
-    @rule(pause=st.floats(0, 3))
-    def send(self, pause):
-        self.now += pause
-        for batch in self.batcher.batches_to_send(self.now):
-            assert len(batch.waiters) <= 4
-            assert batch.payload_bytes <= 9 or len(batch.waiters) == 1
-            assert batch.payload_bytes == sum(map(len, batch.payloads))
-            assert batch.key not in [other.key for other in self.numbered]
-            self.numbered.append(batch)
-
-    def land(self, data):
-        return self.numbered.pop(data.draw(st.integers(0, len(self.numbered) - 1)))
-
-    def execute(self, batch):
-        """What the server does: nothing if one is bad, nothing if it knows the request."""
-        if any(is_bad for _, is_bad in batch.waiters):
-            return False
-        if batch.request_id not in self.known:
-            self.known[batch.request_id] = list(batch.waiters)
-            self.stored[batch.key] += [number for number, _ in batch.waiters]
-        assert self.known[batch.request_id] == batch.waiters
-        return True
-
-    def tell(self, batch):
-        for waiter in batch.waiters:
-            assert waiter not in self.told
-            self.told.add(waiter)
-            del self.waiting[waiter]
-
-    @precondition(lambda self: self.numbered)
-    @rule(data=st.data())
-    def answer(self, data):
-        batch = self.land(data)
-        if self.execute(batch):
-            self.batcher.handle_done(batch)
-            self.tell(batch)
-        elif not self.batcher.handle_refused(batch):
-            self.tell(batch)
-
-    @precondition(lambda self: self.numbered)
-    @rule(data=st.data(), happened=st.booleans())
-    def lose_answer(self, data, happened):
-        batch = self.land(data)
-        if happened:
-            self.execute(batch)
-        if not self.batcher.handle_unknown(self.now, batch):
-            self.tell(batch)
-
-    @precondition(lambda self: self.waiting)
-    @rule(data=st.data())
-    def withdraw(self, data):
-        waiter = data.draw(st.sampled_from(sorted(self.waiting)))
-        if self.batcher.withdraw(self.waiting[waiter][0], waiter):
-            del self.waiting[waiter]
-
-    @invariant()
-    def room_is_what_waits(self):
-        if not hasattr(self, "gather"):
-            return
-        assert self.batcher.jobs == len(self.waiting)
-        assert self.batcher.payload_bytes == sum(size for _, size in self.waiting.values())
-
-    @invariant()
-    def each_lane_is_stored_in_order_and_once(self):
-        for numbers in getattr(self, "stored", {}).values():
-            assert numbers == sorted(set(numbers))
-
-    def teardown(self):
-        """Left alone with a good server, everything ends."""
-        for _ in range(200):
-            self.now += 5.0
-            self.numbered += self.batcher.batches_to_send(self.now)
-            for batch in self.numbered:
-                if self.execute(batch):
-                    self.batcher.handle_done(batch)
-                    self.tell(batch)
-                elif not self.batcher.handle_refused(batch):
-                    self.tell(batch)
-            self.numbered = []
-            self.each_lane_is_stored_in_order_and_once()
-        assert not self.waiting
-
-
-TestGather = GatherMachine.TestCase

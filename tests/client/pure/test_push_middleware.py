@@ -130,19 +130,32 @@ def test_jobs_that_are_alike_are_still_a_lot():
 
 def test_jobs_that_differ_say_so_in_rows():
     """And share nothing."""
-    jobs = outgoing_of(batch_key_of("q", {"delay": 5}), [b"1", NewJob(b"2", job_key="k")])
+    jobs = outgoing_of(batch_key_of("q", {"delay": 5}), [b"1", NewJob(b"2", priority=1)])
     how, rest = shared_lot(jobs, None)
     assert rest == [
         NewJob(b"1", options=JobOptions(), delay=5),
-        NewJob(b"2", options=JobOptions(), job_key="k", delay=5),
+        NewJob(b"2", options=JobOptions(priority=1), delay=5),
     ]
     assert (how.options, how.delay) == (None, None)
 
 
+def test_jobs_that_differ_in_headers_and_key_share_the_rest():
+    """As middleware that traces leaves them."""
+    how = batch_key_of("q", {"delay": 5, "name": "n", "headers": {"by": "me"}})
+    jobs = outgoing_of(how, [b"1", NewJob(b"2", job_key="k", headers={"t": "2"}), b"3"])
+    shared, rest = shared_lot(jobs, None)
+    assert (shared.options, shared.delay) == (JobOptions(name="n"), 5)
+    assert rest == [
+        NewJob(b"1", headers={"by": "me"}),
+        NewJob(b"2", headers={"by": "me", "t": "2"}, job_key="k"),
+        NewJob(b"3", headers={"by": "me"}),
+    ]
+
+
 def test_one_job_has_a_lane_of_its_own():
-    """Its key decides with whom it travels."""
-    job = Outgoing("q", b"", JobOptions(name="n"), job_key="k")
-    assert batch_key_of_one(job, None) == batch_key(options=JobOptions(name="n"), has_key=True)
+    """Its options decide with whom it travels, but for its headers."""
+    job = Outgoing("q", b"", JobOptions(name="n", headers={"a": "b"}), job_key="k")
+    assert batch_key_of_one(job, None) == (batch_key(options=JobOptions(name="n")), {"a": "b"})
 
 
 def test_a_lot_is_answered_as_one():

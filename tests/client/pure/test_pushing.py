@@ -19,15 +19,14 @@ from jobline import (
     Pushed,
     PushOutcome,
 )
-from jobline._push.batching import Batch, BatchLimits, PushBatcher
+from jobline._push.answers import answers_of_batch, lot_of, pushed_of
+from jobline._push.batch import Batch, Pushes
+from jobline._push.batching import BatchLimits, PushBatcher
 from jobline._push.messages import (
     BatchKey,
-    answers_of_batch,
     batch_key_of,
     built,
     handle_error,
-    lot_of,
-    pushed_of,
     request_of_jobs,
     request_of_payloads,
 )
@@ -39,18 +38,20 @@ CREATED, FSYNCED = PushOutcome.CREATED, AckLevel.FSYNCED
 
 
 def batch_key(**said):
-    plain: Any = dict.fromkeys(BatchKey._fields) | {
-        "queue": "q",
-        "is_json": False,
-        "has_key": False,
-    }
+    plain: Any = dict.fromkeys(BatchKey._fields) | {"queue": "q", "is_json": False}
     return BatchKey(**(plain | said))
 
 
-def batch(of, *payloads, job_keys=()):
-    waiters = list(range(len(payloads)))
-    size = sum(map(len, payloads))
-    return Batch(of, list(payloads), list(job_keys), waiters, size, 0.0, "" if job_keys else "r1")
+def batch(of, *payloads, job_keys=(), headers=()):
+    count = len(payloads)
+    pushes = Pushes(
+        list(payloads),
+        list(job_keys) or [""] * count,
+        list(headers) or [None] * count,
+        list(range(count)),
+    )
+    request_id = "" if pushes.all_have_keys() else "r1"
+    return Batch(of, pushes, pushes.payload_bytes(), 0.0, request_id)
 
 
 def many(jobs, *, request_id: Any = None, atomic=True, **said: Any):
@@ -90,8 +91,8 @@ def test_one_job_is_the_same_call_however_it_is_pushed():
 
 def test_pushes_with_keys_are_refused_one_by_one():
     """Not atomic, because they are different callers', and no request id, because keys say it."""
-    request = built(batch(batch_key(has_key=True), b"1", b"2", job_keys=["a", "b"]))
-    assert [(job.data, job.job_key) for job in request.jobs] == [(b"1", "a"), (b"2", "b")]
+    request = built(batch(batch_key(), b"1", b"2", job_keys=["a", "b"]))
+    assert (list(request.payloads), list(request.job_keys)) == ([b"1", b"2"], ["a", "b"])
     assert (request.HasField("atomic"), request.atomic, request.request_id) == (True, False, "")
 
 
@@ -157,7 +158,7 @@ def test_what_a_job_says_of_its_own_travels_with_it():
 def test_a_request_id_is_not_allowed_beside_keys_but_a_call_is():
     """Trial C1: the text of a call stands where a request id stands."""
     request = many([NewJob(b"1", job_key="mine"), b"2"], request_id=f"call:{'5a' * 16}:9:3")
-    assert [job.job_key for job in request.jobs] == ["mine", ""]
+    assert list(request.job_keys) == ["mine", ""]
     producer = request.producer
     assert (producer.id, producer.sequence, producer.answered_below) == (b"Z" * 16, 9, 3)
     with pytest.raises(InvalidArgument, match="not both"):
@@ -199,7 +200,7 @@ def test_an_answer_that_does_not_fit_is_not_believed():
 
 def test_a_key_that_does_not_match_is_its_own_callers_error():
     """The others in the batch are stored."""
-    keyed = batch(batch_key(has_key=True), b"1", b"2", job_keys=["a", "b"])
+    keyed = batch(batch_key(), b"1", b"2", job_keys=["a", "b"])
     first, second = answers_of_batch(answer(1, i1=(PushOutcome.REFUSED, 0)), keyed)
     assert isinstance(first, Pushed)
     assert isinstance(second, IdempotencyMismatch)

@@ -14,16 +14,18 @@ from jobline._asynchronous.pusher import Pushers
 from jobline._enums import AckLevel, AckLevelName
 from jobline._ids import RequestIds
 from jobline._keywords import spelled_out
-from jobline._options import JobOptions, NewJob, OptionsHow, key_of, with_keywords
+from jobline._new_job import key_of
+from jobline._options import JobOptions, OptionsHow
+from jobline._push.answers import lot_of, pushed_of
 from jobline._push.batching import BatchLimits
+from jobline._push.columns import options_and_headers
 from jobline._push.messages import (
     BatchKey,
     LotHow,
     PushHow,
     batch_key_of,
+    is_refused_by_column,
     level_of,
-    lot_of,
-    pushed_of,
     request_of_jobs,
     request_of_payloads,
 )
@@ -33,12 +35,14 @@ from jobline._push.push_middleware import (
     batch_key_of_one,
     listed,
     outgoing_of,
+    outgoing_of_one,
     pushed_lot,
     shared_lot,
     through,
 )
 from jobline._times import Seconds
 from jobline._values import Pushed, PushedLot
+from jobline.errors import JoblineError
 
 
 class Producer(Observer):
@@ -72,8 +76,8 @@ class Producer(Observer):
         """Pushes one job and returns when the ack level is reached.
 
         Pushes made at the same time share one call; those of one queue and one set of
-        options keep their order. An answer that is lost is asked for again, and nothing is stored
-        twice.
+        options, whatever their headers, keep their order. An answer that is lost is asked for
+        again, and nothing is stored twice.
 
         - `payload`: bytes as they are, anything else as JSON; ≤ 10 MiB.
         - `name`: the kind of work; a worker's handler is found by queue and name.
@@ -92,24 +96,24 @@ class Producer(Observer):
         data, content_type = codec.encode(payload)
         key = key_of(job_key)
         level = None if ack_level is None else level_of(ack_level)
+        headers = None
         if more or options is not None:
-            options = with_keywords(options, more, "push")
-        batch_key = BatchKey(
-            queue, options, name, bool(content_type), delay, run_at, level, key != ""
-        )
+            options, headers = options_and_headers(options, more, "push")
+        batch_key = BatchKey(queue, options, name, bool(content_type), delay, run_at, level)
         if self._push_middleware:
-            jobs = outgoing_of(batch_key, [NewJob(data, job_key=job_key)])
+            job = outgoing_of_one(batch_key, headers, data, key)
             send = partial(self._push_through, level)
-            answers = await through(self._push_middleware, jobs, send)
+            answers = await through(self._push_middleware, [job], send)
             return answers[0]
-        return await self._pushers.current().push(batch_key, data, key)
+        return await self._pushers.current().push(batch_key, data, key, headers)
 
     async def _push_through(
         self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]
     ) -> list[Pushed]:
         (job,) = jobs
-        batch_key = batch_key_of_one(job, ack_level)
-        return [await self._pushers.current().push(batch_key, job.payload, job.job_key)]
+        batch_key, headers = batch_key_of_one(job, ack_level)
+        pusher = self._pushers.current()
+        return [await pusher.push(batch_key, job.payload, job.job_key, headers)]
 
     @spelled_out(LotHow)
     async def push_many(
@@ -141,6 +145,16 @@ class Producer(Observer):
         self, batch_key: BatchKey, jobs: Sequence[Any], atomic: bool, request_id: str | None
     ) -> list[Pushed]:
         request = request_of_jobs(batch_key, jobs, atomic=atomic, request_id=request_id)
+        try:
+            response = await self._connection.push(request)
+        except JoblineError as error:
+            if not is_refused_by_column(request, jobs, error):
+                raise
+        else:
+            return pushed_of(response, len(jobs))
+        request = request_of_jobs(
+            batch_key, jobs, atomic=atomic, request_id=request_id, in_rows=True
+        )
         return pushed_of(await self._connection.push(request), len(jobs))
 
     async def _push_lot_through(

@@ -12,8 +12,10 @@ from collections.abc import Awaitable, Callable
 
 from jobline._asynchronous.connection import Connection, of_another_loop
 from jobline._forks import Forks, PerProcess
-from jobline._push.batching import Batch, BatchLimits, PushBatcher
-from jobline._push.messages import BatchKey, answers_of_batch, built, handle_error
+from jobline._push.answers import answers_of_batch
+from jobline._push.batch import Batch, Headers
+from jobline._push.batching import BatchLimits, PushBatcher
+from jobline._push.messages import BatchKey, built, handle_error
 from jobline._push.producers import PushCalls
 from jobline._reaching import Trouble
 from jobline._status import outcome_unknown
@@ -49,11 +51,17 @@ class Pusher:
         self._closed = False
         self._empty = asyncio.Event()
 
-    async def push(self, batch_key: BatchKey, payload: bytes, job_key: str = "") -> Pushed:
+    async def push(
+        self,
+        batch_key: BatchKey,
+        payload: bytes,
+        job_key: str = "",
+        headers: Headers | None = None,
+    ) -> Pushed:
         """Pushes one job. Cancelled before it left, it is withdrawn; afterwards it may be
         stored.
         """
-        waiter = self._start(batch_key, payload, job_key)
+        waiter = self._start(batch_key, payload, job_key, headers)
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -61,11 +69,14 @@ class Pusher:
             self._notify_if_empty()
             raise
 
-    def _start(self, batch_key: BatchKey, payload: bytes, job_key: str) -> _Waiter:
+    def _start(
+        self, batch_key: BatchKey, payload: bytes, job_key: str, headers: Headers | None
+    ) -> _Waiter:
         if self._closed:
             raise ClientClosed("the client is closed")
         waiter: _Waiter = self.loop.create_future()
-        is_due = self._batcher.add(self.loop.time(), batch_key, payload, waiter, job_key)
+        now = self.loop.time()
+        is_due = self._batcher.add(now, batch_key, payload, waiter, job_key, headers)
         if is_due and not self._is_flush_due:
             # After this iteration of the loop, so that all pushes made in it share a call.
             self._is_flush_due = True

@@ -19,8 +19,10 @@ import grpc
 
 from jobline._blocking.connection import Connection, typed_errors
 from jobline._forks import PerProcess
-from jobline._push.batching import Batch, BatchLimits, PushBatcher
-from jobline._push.messages import BatchKey, answers_of_batch, built, handle_error
+from jobline._push.answers import answers_of_batch
+from jobline._push.batch import Batch, Headers
+from jobline._push.batching import BatchLimits, PushBatcher
+from jobline._push.messages import BatchKey, built, handle_error
 from jobline._push.producers import PushCalls
 from jobline._reaching import Trouble
 from jobline._status import outcome_unknown
@@ -75,7 +77,13 @@ class Pusher:
         self._timer: threading.Timer | None = None
         self._closed = False
 
-    def push(self, batch_key: BatchKey, payload: bytes, job_key: str = "") -> Pushed:
+    def push(
+        self,
+        batch_key: BatchKey,
+        payload: bytes,
+        job_key: str = "",
+        headers: Headers | None = None,
+    ) -> Pushed:
         """Pushes one job. Interrupted before it left, it is withdrawn; afterwards it may be
         stored.
         """
@@ -85,7 +93,7 @@ class Pusher:
             if self._closed:
                 raise ClientClosed("the client is closed")
             now = time.monotonic()
-            if self._batcher.add(now, batch_key, payload, waiter, job_key):
+            if self._batcher.add(now, batch_key, payload, waiter, job_key, headers):
                 batches = self._batcher.batches_to_send(now)
         self._send(batches)
         try:

@@ -1,13 +1,14 @@
 """`PushBatcher`: concurrent pushes share one call. Pure: no clock, no thread, no loop, no wire.
 
-Pushes with the same key (queue and options) form batches, and each key has at most one batch in
-flight. The first push is sent at once; pushes that arrive meanwhile gather and are sent together
-when its reply is there. So pushes of one key keep their order, and a busy client makes few, large
-calls. The buffer is bounded: when it is full, new pushes are refused.
+Pushes with the same key (queue and options) form batches, whatever job key and headers each has of
+its own, and each key has at most one batch in flight. The first push is sent at once; pushes that
+arrive meanwhile gather and are sent together when its reply is there. So pushes of one key keep
+their order, and a busy client makes few, large calls. The buffer is bounded: when it is full, new
+pushes are refused.
 
-A batch whose outcome is unknown is sent again as the same call (or with its job keys), so nothing
-is stored twice. A batch that was refused for something in it is split, until the push at fault is
-alone and the others are stored.
+A batch whose outcome is unknown is sent again as the same call (or with its job keys, if all have
+one), so nothing is stored twice. A batch that was refused for something in it is split, until the
+push at fault is alone and the others are stored.
 
 The pusher adds pushes, sends `batches_to_send`, and reports each result; it calls again at
 `next_deadline`. What a waiter is does not matter here: a future in one pusher, a lock in the other.
@@ -16,23 +17,25 @@ The pusher adds pushes, sends `batches_to_send`, and reports each result; it cal
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic
 
 from jobline._arguments import number_given
 from jobline._backoff import RETRY, Pauses
+from jobline._push.batch import Batch, Headers, K, Pushes, W
 from jobline._push.calls import REPEAT_SECONDS_MAX
 from jobline.errors import BufferFull
 
-K = TypeVar("K", bound=Hashable)
-W = TypeVar("W")
+# Header keys of the pushes in one call together: each key is a column with a value for every push.
+HEADER_KEYS_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
     """Limits of a `PushBatcher`. `jobs`, `payload_bytes`: what may wait or be in flight in all.
-    `batch_*`: what one call may carry; one job always fits. `flights`: concurrent calls, over all
+    `batch_*`: what one call may carry; one job always fits. A push has up to `batch_header_keys`
+    headers of its own. `flights`: concurrent calls, over all
     keys. `give_up_after`: seconds from the first push of a batch to its last try.
     """
 
@@ -40,6 +43,7 @@ class BatchLimits:
     payload_bytes: int = 64 << 20
     batch_jobs: int = 1_000
     batch_bytes: int = 4 << 20
+    batch_header_keys: int = HEADER_KEYS_MAX
     flights: int = 32
     give_up_after: float = 30.0
 
@@ -54,34 +58,11 @@ def limits_given(buffer_jobs: int, buffer_bytes: int, timeout: float) -> BatchLi
 
 
 @dataclass(slots=True, eq=False)
-class Batch(Generic[K, W]):
-    """Pushes that are sent in one call, in columns. `job_keys` is empty if the pushes have none."""
-
-    key: K
-    payloads: list[bytes]
-    job_keys: list[str]
-    waiters: list[W]
-    payload_bytes: int
-    give_up_at: float
-    request_id: str = ""
-    tries: int = 0
-
-    @property
-    def repeat_id(self) -> str | None:
-        """The id to repeat a push with. None if several pushes share the call: a repeat of one
-        would count as all of them.
-        """
-        return self.request_id if self.request_id and len(self.waiters) == 1 else None
-
-
-@dataclass(slots=True, eq=False)
 class _Pending(Generic[K, W]):
     """Pushes of one key: the batch in flight, batches to send next, and pushes that gather."""
 
     key: K
-    payloads: list[bytes] = field(default_factory=list)
-    job_keys: list[str] = field(default_factory=list)
-    waiters: list[W] = field(default_factory=list)
+    pushes: Pushes[W] = field(default_factory=Pushes)
     payload_bytes: int = 0
     since: float = 0.0
 
@@ -115,7 +96,15 @@ class PushBatcher(Generic[K, W]):
         self.jobs = 0
         self.payload_bytes = 0
 
-    def add(self, now: float, key: K, payload: bytes, waiter: W, job_key: str = "") -> bool:
+    def add(
+        self,
+        now: float,
+        key: K,
+        payload: bytes,
+        waiter: W,
+        job_key: str = "",
+        headers: Headers | None = None,
+    ) -> bool:
         """Adds a push; returns True if `batches_to_send` now has something to send.
 
         Raises BufferFull, and nothing has changed then.
@@ -132,12 +121,13 @@ class PushBatcher(Generic[K, W]):
         if pending is None:
             pending = self._pending[key] = _Pending(key)
             self._idle[key] = None
-        if not pending.waiters:
+        pushes = pending.pushes
+        if not pushes.waiters:
             pending.since = now
-        pending.payloads.append(payload)
-        pending.waiters.append(waiter)
-        if job_key:
-            pending.job_keys.append(job_key)
+        pushes.payloads.append(payload)
+        pushes.job_keys.append(job_key)
+        pushes.headers.append(headers)
+        pushes.waiters.append(waiter)
         pending.payload_bytes += size
         self.jobs += 1
         self.payload_bytes += size
@@ -146,13 +136,9 @@ class PushBatcher(Generic[K, W]):
     def withdraw(self, key: K, waiter: W) -> bool:
         """Removes a push; returns False if it was sent already and may be stored."""
         pending = self._pending.get(key)
-        if pending is None or waiter not in pending.waiters:
+        if pending is None or waiter not in pending.pushes.waiters:
             return False
-        index = pending.waiters.index(waiter)
-        del pending.waiters[index]
-        size = len(pending.payloads.pop(index))
-        if pending.job_keys:
-            del pending.job_keys[index]
+        size = pending.pushes.remove(pending.pushes.waiters.index(waiter))
         pending.payload_bytes -= size
         self.jobs -= 1
         self.payload_bytes -= size
@@ -206,7 +192,7 @@ class PushBatcher(Generic[K, W]):
         return True
 
     def handle_refused(self, batch: Batch[K, W]) -> bool:
-        """Handles a refusal of something in the batch. True: it is split, and its halves are sent
+        """Handles a refusal of something in the batch. True: it is split, and its parts are sent
         one after the other; False: it was a single push, and is done.
         """
         if len(batch.waiters) == 1:
@@ -214,9 +200,10 @@ class PushBatcher(Generic[K, W]):
             return False
         self._over(batch.request_id, True)
         pending = self._end_call(batch)
-        middle = len(batch.waiters) // 2
-        pending.next.appendleft(self._part(batch, middle, len(batch.waiters)))
-        pending.next.appendleft(self._part(batch, 0, middle))
+        for pushes in reversed(batch.pushes.parts()):
+            pending.next.appendleft(
+                self._batch(batch.key, pushes, pushes.payload_bytes(), batch.give_up_at)
+            )
         self._queue_or_forget(pending)
         return True
 
@@ -231,7 +218,7 @@ class PushBatcher(Generic[K, W]):
         """Queues pending pushes for sending, or forgets a key that has none left."""
         if pending.in_flight is not None:
             return
-        if pending.next or pending.waiters:
+        if pending.next or pending.pushes.waiters:
             self._idle[pending.key] = None
         else:
             self._idle.pop(pending.key, None)
@@ -240,41 +227,31 @@ class PushBatcher(Generic[K, W]):
     def _cut(self, pending: _Pending[K, W]) -> Batch[K, W]:
         """Removes and returns the first pushes, as many as one call may carry."""
         count = self._count_that_fits(pending)
-        batch = Batch(
-            key=pending.key,
-            payloads=pending.payloads[:count],
-            job_keys=pending.job_keys[:count],
-            waiters=pending.waiters[:count],
-            payload_bytes=pending.payload_bytes,
-            give_up_at=pending.since + self._limits.give_up_after,
-            request_id="" if pending.job_keys else self._request_ids(),
-        )
-        if count < len(pending.waiters):
-            batch.payload_bytes = sum(map(len, batch.payloads))
-        del pending.payloads[:count], pending.job_keys[:count], pending.waiters[:count]
-        pending.payload_bytes -= batch.payload_bytes
-        return batch
+        pushes, size = pending.pushes, pending.payload_bytes
+        if count == len(pushes.waiters):
+            pending.pushes = Pushes()
+        else:
+            pushes = pushes.take(count)
+            size = pushes.payload_bytes()
+        pending.payload_bytes -= size
+        give_up_at = pending.since + self._limits.give_up_after
+        return self._batch(pending.key, pushes, size, give_up_at)
 
     def _count_that_fits(self, pending: _Pending[K, W]) -> int:
-        limits = self._limits
-        count = min(len(pending.waiters), limits.batch_jobs)
+        limits, pushes = self._limits, pending.pushes
+        count = min(len(pushes.waiters), limits.batch_jobs)
+        if any(pushes.headers):
+            count = min(count, pushes.count_with_header_keys(limits.batch_header_keys))
         if pending.payload_bytes <= limits.batch_bytes:
             return count
         total = 0
         for index in range(count):
-            total += len(pending.payloads[index])
+            total += len(pushes.payloads[index])
             if total > limits.batch_bytes:
                 return max(index, 1)
         return count
 
-    def _part(self, batch: Batch[K, W], start: int, end: int) -> Batch[K, W]:
-        payloads = batch.payloads[start:end]
-        return Batch(
-            key=batch.key,
-            payloads=payloads,
-            job_keys=batch.job_keys[start:end],
-            waiters=batch.waiters[start:end],
-            payload_bytes=sum(map(len, payloads)),
-            give_up_at=batch.give_up_at,
-            request_id="" if batch.job_keys else self._request_ids(),
-        )
+    def _batch(self, key: K, pushes: Pushes[W], size: int, give_up_at: float) -> Batch[K, W]:
+        """Returns a batch. Job keys make a retry safe by themselves; other calls get a number."""
+        request_id = "" if pushes.all_have_keys() else self._request_ids()
+        return Batch(key, pushes, size, give_up_at, request_id)

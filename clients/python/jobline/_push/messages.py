@@ -1,7 +1,7 @@
-"""Requests of pushes, and the values of their replies. Pure.
+"""Requests of pushes. Pure.
 
-A single push consists of its batch key (what a request has once) and its payload and job key (what
-it has for each job); `push_many` makes one request of many jobs.
+A single push consists of its batch key (what a request has once) and of its payload, job key and
+headers (what it has for each job, in columns); `push_many` makes one request of many jobs.
 """
 
 from __future__ import annotations
@@ -9,32 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import repeat
 from typing import Any, NamedTuple
 
 from jobline import _codec as codec
-from jobline._enums import AckLevel, AckLevelName, PushOutcome, known, named
+from jobline._enums import AckLevel, AckLevelName, named
+from jobline._new_job import NewJob, key_of
 from jobline._options import (
     NO_OPTIONS,
     JobOptions,
-    NewJob,
     OptionsHow,
-    key_of,
     options_message,
     with_keywords,
 )
-from jobline._push.batching import Batch, PushBatcher
+from jobline._push.batch import Batch
+from jobline._push.batching import PushBatcher
 from jobline._push.calls import call_of, identify, is_definite
+from jobline._push.columns import columns_of_jobs, put_headers, put_job_keys
 from jobline._times import Seconds, to_duration, to_timestamp
-from jobline._values import Pushed, PushedLot
-from jobline.errors import (
-    ErrorFacts,
-    IdempotencyMismatch,
-    Internal,
-    InvalidArgument,
-    JoblineError,
-    TooLarge,
-)
+from jobline.errors import InvalidArgument, JoblineError, ResourceExhausted, TooLarge
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -44,13 +36,15 @@ TRY_SHARE = 1 / 3
 TRY_SECONDS_MAX = 5.0
 
 _OF_KEYS = frozenset({"options", "name", "delay", "run_at", "ack_level"})
+# Jobs with something of their own that the server takes in a call.
+ROWS_MAX = 1_000
+
+_OF_COLUMNS = ("payloads", "jobs", "job_keys", "header_columns")
 _JSON_OPTIONS = JobOptions(content_type=codec.JSON)
-_NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
-_MISMATCH = ErrorFacts(reason="IDEMPOTENCY_MISMATCH", code="ALREADY_EXISTS")
 
 
 class BatchKey(NamedTuple):
-    """What pushes share that may be sent in one request."""
+    """What pushes share that may be sent in one request. Headers in `options` are shared, too."""
 
     queue: str
     options: JobOptions | None
@@ -59,7 +53,6 @@ class BatchKey(NamedTuple):
     delay: Seconds | None
     run_at: datetime | None
     ack_level: AckLevel | None
-    has_key: bool
 
 
 class LotHow(OptionsHow, total=False):
@@ -89,7 +82,6 @@ def batch_key_of(queue: str, how: LotHow, function: str = "push_many") -> BatchK
         delay=how.get("delay"),
         run_at=how.get("run_at"),
         ack_level=level_of(how.get("ack_level")),
-        has_key=False,
     )
 
 
@@ -133,7 +125,7 @@ def handle_error(
     """Handles a call that failed. Returns True if the batch is done and its pushes must be
     answered.
     """
-    if _is_of_one_push(error):
+    if _is_of_some_pushes(error, batch):
         return not batcher.handle_refused(batch)
     if error.definite or not error.retryable:
         batcher.handle_done(batch, is_known=is_definite(error, batch.tries))
@@ -141,30 +133,39 @@ def handle_error(
     return not batcher.handle_unknown(now, batch)
 
 
-def _is_of_one_push(error: JoblineError) -> bool:
-    """Returns whether the refusal is, or may be, about one of the pushes; what they share is
-    refused for all at once.
+def _is_of_some_pushes(error: JoblineError, batch: Batch[BatchKey, Any]) -> bool:
+    """Returns whether the refusal is, or may be, about some of the pushes and not the others; what
+    they share is refused for all at once.
     """
+    pushes = batch.pushes
     if isinstance(error, InvalidArgument):
-        return error.field is None or error.field.startswith(("payloads", "jobs"))
-    return isinstance(error, TooLarge)
+        field = error.field
+        if field is None or field.startswith(_OF_COLUMNS):
+            return True
+        return field.startswith("options.headers") and pushes.differ_in_headers()
+    if isinstance(error, TooLarge):
+        return True
+    # Jobs with a key and jobs without one count towards different limits.
+    is_mixed = any(pushes.job_keys) and not pushes.all_have_keys()
+    return is_mixed and isinstance(error, ResourceExhausted)
 
 
 def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
     """Returns the request of a batch. Pushes with keys are refused one by one where keys do not
     match.
     """
-    batch_key = batch.key
-    request = _request_of_key(batch_key)
-    if batch_key.has_key:
+    pushes = batch.pushes
+    request = _request_of_key(batch.key)
+    identify(request, batch.request_id)
+    put_headers(request, pushes.headers)
+    if any(pushes.job_keys):
         request.atomic = False
-        for payload, job_key in zip(batch.payloads, batch.job_keys, strict=True):
-            job = request.jobs.add()
-            job.data = payload
-            job.job_key = job_key
-    else:
-        identify(request, batch.request_id)
-        request.payloads.extend(batch.payloads)
+    if len(pushes.payloads) == 1 and pushes.job_keys[0]:
+        # As a row, so that a refusal names the field as it does for `push_many`.
+        request.jobs.add(data=pushes.payloads[0], job_key=pushes.job_keys[0])
+        return request
+    request.payloads.extend(pushes.payloads)
+    put_job_keys(request, pushes.job_keys)
     return request
 
 
@@ -185,8 +186,10 @@ def request_of_jobs(
     *,
     atomic: bool,
     request_id: str | None,
+    in_rows: bool = False,
 ) -> pb.PushRequest:
-    """Returns the request of many jobs: one lot if they are plain and alike, else one item per job.
+    """Returns the request of many jobs: one lot if they differ in payload, headers and key alone,
+    else one item per job. `in_rows`: one item per job unless they are plain payloads.
 
     Raises InvalidArgument for what does not fit into a message, CodecError for what has no JSON.
     """
@@ -198,16 +201,32 @@ def request_of_jobs(
     kinds = {content_type for _, content_type in encoded}
     with fitting():
         request = _request_of_key(batch_key._replace(is_json=kinds == {codec.JSON}))
-        if (
-            not atomic
-        ):  # the default stays unset: the same jobs make the same request, however pushed
+        if not atomic:
+            # The default stays unset: the same jobs make the same request, however pushed.
             request.atomic = False
         identify(request, request_id or "")
         if len(kinds) <= 1 and all(map(_is_plain, news)):
             request.payloads.extend(payload for payload, _ in encoded)
-        else:
+            return request
+        fit = len(kinds) <= 1 and len(news) <= ROWS_MAX and not in_rows
+        columns = columns_of_jobs(news) if fit else None
+        if columns is None:
             _put_rows(request, news, encoded)
+            return request
+        headers, job_keys = columns
+        request.payloads.extend(payload for payload, _ in encoded)
+        put_headers(request, headers)
+        put_job_keys(request, job_keys)
     return request
+
+
+def is_refused_by_column(request: pb.PushRequest, jobs: Iterable[Any], error: JoblineError) -> bool:
+    """Returns whether to push the jobs of a refused request in rows: then the refusal names the
+    job at fault as its caller knows it.
+    """
+    if request.jobs or not error.definite or error.field is None:
+        return False
+    return any(isinstance(job, NewJob) and not _is_plain(job) for job in jobs)
 
 
 def _put_rows(
@@ -252,48 +271,3 @@ def _put_start(
         message.delay.CopyFrom(to_duration(delay))
     if run_at is not None:
         message.run_at.CopyFrom(to_timestamp(run_at))
-
-
-def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
-    """Returns the outcome of each of `count` pushed jobs, in order. Raises Internal if the reply
-    does not fit the request.
-    """
-    level = known(AckLevel, response.ack_level)
-    exceptions = {entry.index: entry for entry in response.exceptions if 0 <= entry.index < count}
-    if response.count + len(exceptions) != count:
-        raise Internal(
-            f"{count} jobs were pushed, and the answer speaks of {response.count}", _NOT_OURS
-        )
-    created = PushOutcome.CREATED
-    if not exceptions:
-        first = response.first_id
-        ids = range(first, first + count)
-        return list(map(Pushed._make, zip(ids, repeat(created), repeat(level), strict=False)))
-    created_ids = iter(range(response.first_id, response.first_id + response.count))
-    return [
-        Pushed(entry.id, known(PushOutcome, entry.outcome), level)
-        if (entry := exceptions.get(index)) is not None
-        else Pushed(next(created_ids), created, level)
-        for index in range(count)
-    ]
-
-
-def lot_of(response: pb.PushResponse) -> PushedLot:
-    """Returns the outcome of a plain lot."""
-    return PushedLot(response.first_id, response.count, known(AckLevel, response.ack_level))
-
-
-def answers_of_batch(
-    response: pb.PushResponse, batch: Batch[BatchKey, Any]
-) -> list[Pushed | JoblineError]:
-    """Returns what each push of a batch gets: its outcome or its own error."""
-    return [
-        pushed
-        if pushed.outcome is not PushOutcome.REFUSED
-        else IdempotencyMismatch(
-            f"the job_key {batch.job_keys[index]!r} is known in queue {batch.key.queue!r} "
-            "with another payload",
-            _MISMATCH,
-        )
-        for index, pushed in enumerate(pushed_of(response, len(batch.waiters)))
-    ]

@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 
 from jobline import _codec as codec
 from jobline._enums import AckLevel
-from jobline._options import JobOptions, NewJob, key_of
-from jobline._push.messages import BatchKey, shared_options
+from jobline._new_job import NewJob, key_of
+from jobline._options import JobOptions, with_headers, without_headers
+from jobline._push.batch import Headers
+from jobline._push.columns import headers_apart
+from jobline._push.messages import BatchKey, options_of_batch, shared_options
 from jobline._times import Seconds
 from jobline._values import Pushed, PushedLot
 from jobline.errors import InvalidArgument
@@ -95,7 +98,7 @@ def _turned(
 def _checked(send: Callable[[Sequence[Outgoing]], R], count: int, jobs: Sequence[Outgoing]) -> R:
     if len(jobs) != count:
         raise InvalidArgument(f"middleware made {len(jobs)} jobs of {count}")
-    if len({job.queue for job in jobs}) > 1:
+    if count > 1 and len({job.queue for job in jobs}) > 1:
         raise InvalidArgument("middleware sent the jobs of one call to several queues")
     return send(jobs)
 
@@ -128,29 +131,47 @@ def outgoing_of(batch_key: BatchKey, jobs: Iterable[Any]) -> list[Outgoing]:
     return found
 
 
-def batch_key_of_one(job: Outgoing, ack_level: AckLevel | None) -> BatchKey:
-    """Returns the batch key of one job, whose options are complete."""
-    return BatchKey(
-        job.queue,
-        job.options,
-        None,
-        is_json=False,
-        delay=job.delay,
-        run_at=job.run_at,
-        ack_level=ack_level,
-        has_key=bool(job.job_key),
-    )
+def outgoing_of_one(
+    batch_key: BatchKey, headers: Headers | None, payload: bytes, job_key: str
+) -> Outgoing:
+    """Returns the job of a single push."""
+    options = options_of_batch(batch_key)
+    if headers is not None:
+        options = with_headers(options, headers)
+    return Outgoing(batch_key.queue, payload, options, job_key, batch_key.delay, batch_key.run_at)
+
+
+def batch_key_of_one(job: Outgoing, ack_level: AckLevel | None) -> tuple[BatchKey, Headers | None]:
+    """Returns the batch key of one job, whose options are complete, and its headers."""
+    options, headers = headers_apart(job.options)
+    return _batch_key(job, options, ack_level), headers
+
+
+def _batch_key(job: Outgoing, options: JobOptions | None, ack_level: AckLevel | None) -> BatchKey:
+    return BatchKey(job.queue, options, None, False, job.delay, job.run_at, ack_level)
 
 
 def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[BatchKey, list[Any]]:
     """Returns what jobs of one call share, and what is left of each: payloads alone if they are
-    alike.
+    alike, headers and keys with them if they differ in these alone.
     """
     first = jobs[0]
-    batch_key = batch_key_of_one(first, ack_level)._replace(has_key=False)
-    alike = (first.options, "", first.delay, first.run_at)
-    if all((job.options, job.job_key, job.delay, job.run_at) == alike for job in jobs):
+    batch_key = _batch_key(first, first.options, ack_level)
+    start = (first.delay, first.run_at)
+    if all(
+        (job.options, job.job_key, job.delay, job.run_at) == (first.options, "", *start)
+        for job in jobs
+    ):
         return batch_key, [job.payload for job in jobs]
+    shared = without_headers(first.options)
+    if all(
+        (without_headers(job.options), job.delay, job.run_at) == (shared, *start) for job in jobs
+    ):
+        rows = [
+            NewJob(job.payload, headers=job.options.headers, job_key=job.job_key or None)
+            for job in jobs
+        ]
+        return batch_key._replace(options=shared), rows
     rows = [
         NewJob(
             job.payload,

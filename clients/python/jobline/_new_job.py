@@ -1,0 +1,58 @@
+"""One job of `push_many`, and its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Unpack
+
+from jobline._arguments import text_given
+from jobline._keywords import spelled_out
+from jobline._options import JobOptions, OptionsHow, with_keywords
+from jobline._times import Seconds
+from jobline.errors import ErrorFacts, InvalidArgument
+
+
+def key_of(job_key: str | None) -> str:
+    """Returns a key as it is sent, "" for none. Raises InvalidArgument for an empty one: its caller
+    relies on a key, and would get a job without one.
+    """
+    if job_key is None:
+        return ""
+    if not text_given("job_key", job_key):
+        facts = ErrorFacts(fields={"job_key": "is empty"})
+        raise InvalidArgument("job_key: is empty; give None for a job without a key", facts)
+    return job_key
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NewJob:
+    """One job of `push_many`, with options of its own.
+
+    All is as for `push`; `name` and the fields of `JobOptions` go before those that all share.
+    """
+
+    payload: Any
+    options: JobOptions | None
+    job_key: str | None
+    delay: Seconds | None
+    run_at: datetime | None
+
+    @spelled_out(OptionsHow)
+    def __init__(  # one keyword for each option of a job
+        self,
+        payload: Any = b"",
+        *,
+        options: JobOptions | None = None,
+        name: str | None = None,
+        job_key: str | None = None,
+        delay: Seconds | None = None,
+        run_at: datetime | None = None,
+        **more: Unpack[OptionsHow],
+    ) -> None:
+        own = with_keywords(options, more, "NewJob", name)
+        for field_, value in zip(_OF_NEW_JOBS, (payload, own, job_key, delay, run_at), strict=True):
+            object.__setattr__(self, field_, value)
+
+
+_OF_NEW_JOBS = tuple(entry.name for entry in fields(NewJob))

@@ -1,0 +1,120 @@
+"""What each push has of its own beside its payload, as columns of a request. Pure.
+
+Headers differ from push to push where a program traces, and so do job keys; all else that pushes
+have is mostly the same. So headers are taken out of the options, and pushes that have nothing else
+of their own share one call, and one lot at the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from jobline._arguments import refuse_field
+from jobline._new_job import NewJob, key_of
+from jobline._options import (
+    NO_OPTIONS,
+    JobOptions,
+    OptionsHow,
+    has_headers_alone,
+    with_keywords,
+    without_headers,
+)
+from jobline._push.batch import Headers
+from jobline._push.batching import HEADER_KEYS_MAX
+from jobline.v1 import job_pb2
+from jobline.v1 import job_service_pb2 as pb
+
+
+def options_and_headers(
+    options: JobOptions | None, keywords: OptionsHow, function: str
+) -> tuple[JobOptions | None, Headers | None]:
+    """Returns options and keywords merged, and the headers of both apart. Raises TypeError for an
+    unknown keyword.
+    """
+    given = keywords.pop("headers", None)
+    if keywords or options is not None:
+        options = with_keywords(options, keywords, function)
+    return headers_apart(options, None if given is None else dict(given))
+
+
+def headers_apart(
+    options: JobOptions | None, headers: Headers | None = None
+) -> tuple[JobOptions | None, Headers | None]:
+    """Returns options without headers, and the headers of a push: those of its options and, over
+    them, those that it was given. Headers that no column can hold stay in the options.
+    """
+    if options is not None and options.headers is not None:
+        if headers is None:
+            headers = options.headers
+        elif headers:
+            headers = {**options.headers, **headers}
+        options = without_headers(options)
+    if headers is None or fit_columns(headers):
+        return None if options is NO_OPTIONS else options, headers
+    return (options or NO_OPTIONS).replaced(headers=headers), None
+
+
+def fit_columns(headers: Headers) -> bool:
+    """Returns whether columns can hold these headers: in a column, "" is no value."""
+    return len(headers) <= HEADER_KEYS_MAX and "" not in headers and "" not in headers.values()
+
+
+def columns_of_jobs(
+    jobs: Iterable[NewJob],
+) -> tuple[list[Headers | None], list[str]] | None:
+    """Returns headers and job keys of the jobs of one call, each in the order of the jobs; None if
+    some have more than that of their own.
+    """
+    headers: list[Headers | None] = []
+    keys: set[str] = set()
+    job_keys = []
+    for job in jobs:
+        options = job.options
+        if job.delay is not None or job.run_at is not None:
+            return None
+        own = None
+        if options is not None:
+            own = options.headers
+            if not has_headers_alone(options) or (own is not None and not fit_columns(own)):
+                return None
+        if own is not None:
+            keys.update(own)
+        headers.append(own)
+        job_keys.append(key_of(job.job_key))
+    return (headers, job_keys) if len(keys) <= HEADER_KEYS_MAX else None
+
+
+def put_headers(request: pb.PushRequest, headers: Sequence[Headers | None]) -> None:
+    """Puts the headers of all jobs into a request: those that all have with the same value into the
+    shared options, any other into a column.
+    """
+    first = headers[0]
+    if headers.count(first) == len(headers):
+        if first is not None:
+            _share(request, first)
+        return
+    shared: dict[str, str] = {}
+    for key in dict.fromkeys(chain.from_iterable(own for own in headers if own)):
+        values = [own.get(key, "") if own else "" for own in headers]
+        if values.count(values[0]) == len(values):
+            shared[key] = values[0]
+        else:
+            request.header_columns.add(key=key, values=values)
+    if shared:
+        _share(request, shared)
+
+
+def _share(request: pb.PushRequest, headers: Headers) -> None:
+    request.options.SetInParent()
+    try:
+        request.options.headers.update(headers)
+    except (TypeError, ValueError):
+        refuse_field(job_pb2.JobOptions, {"headers": headers}, path="options.")
+        raise
+
+
+def put_job_keys(request: pb.PushRequest, job_keys: Sequence[str]) -> None:
+    """Puts the job keys of all jobs into a request, if any has one."""
+    if any(job_keys):
+        request.job_keys.extend(job_keys)
