@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -194,12 +193,7 @@ class Tracing(PushMiddleware):
     """Gives each job a trace, and takes it up where the job runs."""
 
     def _traced(self, jobs):
-        return [
-            replace(
-                job, options=job.options.merged(JobOptions(headers={"trace": job.payload.decode()}))
-            )
-            for job in jobs
-        ]
+        return [job.with_headers({"trace": job.payload.decode()}) for job in jobs]
 
     async def around(self, jobs, call_next):
         return await call_next(self._traced(jobs))

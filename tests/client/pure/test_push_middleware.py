@@ -113,6 +113,20 @@ def test_a_job_goes_out_with_all_that_was_said_about_it():
     assert keyed.options.headers == {"a": "1", "b": "2"}
 
 
+def test_middleware_adds_headers_to_a_job():
+    """They go before those that it has; the rest is as it was, and the job itself too."""
+    job = Outgoing("q", b"x", JobOptions(name="n", headers={"a": "1", "b": "1"}), "k", delay=5)
+    added = {"b": "2"}
+    changed = job.with_headers(added)
+    added["b"] = "3"
+    headers = {"a": "1", "b": "2"}
+    assert changed == replace(job, options=JobOptions(name="n", headers=headers))
+    assert hash(changed.options) == hash(JobOptions(name="n", headers=headers))
+    assert job.options.headers == {"a": "1", "b": "1"}
+    bare = Outgoing("q", b"x", JobOptions(name="n"))
+    assert bare.with_headers({"a": "1"}).options == JobOptions(name="n", headers={"a": "1"})
+
+
 def test_jobs_that_are_alike_are_still_a_lot():
     """Whatever middleware has done to all of them."""
     jobs = outgoing_of(batch_key_of("q", {"name": "n", "delay": 5}), [b"1", b"2"])

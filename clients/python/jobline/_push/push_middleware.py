@@ -28,7 +28,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A job on its way out. `dataclasses.replace` makes a changed one."""
+    """A job on its way out. `dataclasses.replace` makes a changed one, `with_headers` one with more
+    headers.
+    """
 
     queue: str
     payload: bytes
@@ -36,6 +38,19 @@ class Outgoing:
     job_key: str = ""
     delay: Seconds | None = None
     run_at: datetime | None = None
+
+    def with_headers(self, headers: Mapping[str, str]) -> Outgoing:
+        """Returns the job with these headers, which go before those that it has."""
+        options = self.options
+        own = {**options.headers, **headers} if options.headers else headers
+        return Outgoing(
+            self.queue,
+            self.payload,
+            with_headers(options, own),
+            self.job_key,
+            self.delay,
+            self.run_at,
+        )
 
 
 class PushMiddleware:
