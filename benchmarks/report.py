@@ -28,7 +28,7 @@ README_ROWS = (
     ("P3", "one stream"),
     ("P4", ""),
     ("P5", ""),
-    ("P6", ""),
+    ("P6", "AsyncClient.push"),
     ("P7", ""),
     ("P8", ""),
 )

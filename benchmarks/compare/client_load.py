@@ -1,4 +1,5 @@
-"""The client as a load: `client_load.py work|push HOST:PORT QUEUE`, run by each tree's Python.
+"""The client as a load: `client_load.py LOAD HOST:PORT QUEUE`, run by each tree's Python. The load
+is `work`, `push` or `push-traced`.
 
 It reads numbers, one per line, makes a load of so many jobs for each, and writes what it took. It
 imports the client's public names and nothing of the benchmarks, which the other tree's environment
@@ -43,13 +44,17 @@ async def work(address: str, queue: str, jobs: int) -> float:
     return perf_counter() - began
 
 
-async def push(client: AsyncClient, queue: str, jobs: int) -> float:
+async def push(client: AsyncClient, queue: str, jobs: int, *, is_traced: bool) -> float:
     """Pushes jobs from many callers, one per call; returns the seconds it took."""
     left = iter(range(jobs))
 
     async def caller() -> None:
-        for _ in left:
-            await client.push(queue, PAYLOAD)
+        for number in left:
+            if is_traced:
+                trace = f"00-{number:032x}-{number:016x}-01"
+                await client.push(queue, PAYLOAD, headers={"traceparent": trace})
+            else:
+                await client.push(queue, PAYLOAD)
 
     began = perf_counter()
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
@@ -71,7 +76,8 @@ async def main(kind: str, address: str, queue: str) -> None:
         await serve(lambda jobs: work(address, queue, jobs))
         return
     async with AsyncClient(address) as client:
-        await serve(lambda jobs: push(client, queue, jobs))
+        is_traced = kind == "push-traced"
+        await serve(lambda jobs: push(client, queue, jobs, is_traced=is_traced))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ def rows() -> Iterator[Row]:
     yield Row("P4", what, Unit.JOBS, _working)
     for transport in TRANSPORTS:
         what = f"AsyncClient.push, one job a call, 64 callers, {transport}"
-        yield Row("P6", what, Unit.CALLS, partial(_pushing, transport))
+        yield Row("P6", what, Unit.CALLS, partial(_pushing, transport, "push"))
+    what = "AsyncClient.push, a trace header in every push, native"
+    yield Row("P6", what, Unit.CALLS, partial(_pushing, "native", "push-traced"))
 
 
 @asynccontextmanager
@@ -51,8 +53,8 @@ async def _working(bench: Bench) -> AsyncIterator[Measure]:
 
 
 @asynccontextmanager
-async def _pushing(transport: str, bench: Bench) -> AsyncIterator[Measure]:
-    async with bench.server(transport) as server, _client(bench, server, "push") as client:
+async def _pushing(transport: str, load: str, bench: Bench) -> AsyncIterator[Measure]:
+    async with bench.server(transport) as server, _client(bench, server, load) as client:
 
         async def measure() -> Sample:
             before = await server.arrived()
