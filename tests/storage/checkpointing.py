@@ -10,13 +10,19 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
+from jobline_server.storage.kinds.bundles import JOB_BYTES_MAX
 from tests.pushed_rows import NewJob, rows_of
 from tests.storage.recovery_world import SHARD
 
+# A job that is too large to be bundled with its neighbours.
+LARGE = bytes(JOB_BYTES_MAX + 1)
+# By job key.
+PAYLOADS = {"": b"x", "k1": b"k1", "k2": LARGE}
 
-def push_jobs(world, count=1, *, key="", level=None):
-    """Jobs of their own; returns their ids."""
-    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, key)] * count)
+
+def push_jobs(world, count=1, *, key="", level=None, payload=b"x"):
+    """Single jobs; returns their ids."""
+    rows = rows_of([NewJob(payload, DEFAULT_OPTIONS, key)] * count)
     pushed = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, rows, level=level))
     return list(range(pushed.first_id, pushed.first_id + pushed.count))
 
@@ -36,7 +42,7 @@ def lease(world, max_jobs):
         world.shard.queues["q"],
         Holder("w", ""),
         max_jobs=max_jobs,
-        max_bytes=10_000,
+        max_bytes=10_000_000,
         names=None,
         lease_ms=0,
     )

@@ -55,6 +55,7 @@ from jobline_server.engine.values import (
 )
 from tests.pushed_payloads import with_columns
 from tests.pushed_rows import NewJob, rows_of, with_call
+from tests.storage.checkpointing import PAYLOADS
 from tests.storage.recovery_world import World
 
 OPTIONS = (
@@ -69,7 +70,6 @@ SETTINGS = (
     QueueSettings(max_attempts=2, lease_ms=5_000),
     QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
 )
-
 queues = st.sampled_from(["alpha", "beta"])
 options = st.sampled_from(OPTIONS)
 delays = st.sampled_from([0, 0, 0, 1_000, 30_000])
@@ -126,7 +126,7 @@ class CommandRules(RuleBasedStateMachine):
     def push_jobs(self, queue, jobs, level, plain, request_id):
         now_ms = self.now.wall_ms
         rows = rows_of(
-            NewJob(key.encode() or b"x", own, key, now_ms + delay if delay else 0)
+            NewJob(PAYLOADS[key], own, key, now_ms + delay if delay else 0)
             for own, key, delay in jobs
         )
         self._push(Push(queue, OPTIONS[0], rows, plain, 0, level, True, request_id, 7))
@@ -146,7 +146,7 @@ class CommandRules(RuleBasedStateMachine):
         queue=queues,
         session=sessions,
         max_jobs=st.integers(1, 6),
-        max_bytes=st.sampled_from([3, 1_000, 1_000]),
+        max_bytes=st.sampled_from([3, 10_000, 10_000]),
         names=st.sampled_from([None, None, None, frozenset({"mail"}), frozenset({"mail", "bulk"})]),
         lease_ms=st.sampled_from([0, 0, 3_000]),
         committed=st.sampled_from([True, True, True, False]),

@@ -17,7 +17,15 @@ from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.codec.shared import payloads_of
 from jobline_server.storage.store import ItemKind
 from tests.shard_image import image_of
-from tests.storage.checkpointing import lease, push_jobs, push_lot, put_back, stored, work_off
+from tests.storage.checkpointing import (
+    LARGE,
+    lease,
+    push_jobs,
+    push_lot,
+    put_back,
+    stored,
+    work_off,
+)
 from tests.storage.recovery_world import SHARD, World
 
 
@@ -51,7 +59,7 @@ def test_job_that_lived_between_two_checkpoints_costs_no_row(world):
 
 
 def test_job_that_ends_after_its_slice_is_removed(world):
-    ids = push_jobs(world, 3)
+    ids = push_jobs(world, 3, payload=LARGE)
     assert world.stage(2)
     assert world.stage(2)
     work_off(world, 1)
@@ -61,7 +69,7 @@ def test_job_that_ends_after_its_slice_is_removed(world):
 
 
 def test_job_that_changes_after_its_slice_is_written_again(world):
-    push_jobs(world, 3)
+    push_jobs(world, 3, payload=LARGE)
     assert world.stage(2)
     lease(world, 1)
     world.finish_checkpoint(truncate=True)
@@ -81,7 +89,7 @@ def test_job_that_came_back_before_it_was_removed_keeps_its_row(world):
 
 def test_job_that_came_back_and_ended_before_it_was_written_loses_its_row(world):
     """Its old row was removed first; that it came back in between is written nowhere."""
-    ids = push_jobs(world, 20)
+    ids = push_jobs(world, 20, payload=LARGE)
     world.finish_checkpoint(truncate=True)
     decide_cancel(world.shard, world.now, ids)
     for job_id in ids:
@@ -129,13 +137,13 @@ def test_payloads_that_nobody_needs_are_left_out(world):
 
 def test_abandoned_checkpoint_loses_nothing(world):
     """All that its slices took is written, and all that they removed is removed, by the next."""
-    push_jobs(world, 2, key="old")
+    push_jobs(world, 2, key="old", payload=LARGE)
     push_lot(world, [b"a", b"b"])
     decide_push(world.shard, world.now, Push("gone", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"])))
     world.finish_checkpoint(truncate=True)
     work_off(world, 3)
     decide_delete_queue(world.shard, world.now, "gone", force=True)
-    kept = push_jobs(world, 3, key="new")
+    kept = push_jobs(world, 3, key="new", payload=LARGE)
     kept_lot = push_lot(world, [b"c"])
     for _ in range(3):
         while world.stage(1):

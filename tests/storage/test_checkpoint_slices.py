@@ -7,7 +7,7 @@ import pytest
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint
 from jobline_server.storage.store import ItemKind
-from tests.storage.checkpointing import push_jobs, push_lot, put_back, work_off
+from tests.storage.checkpointing import LARGE, lease, push_jobs, push_lot, put_back, work_off
 from tests.storage.recovery_world import World
 
 
@@ -17,7 +17,7 @@ def world():
 
 
 def test_slice_stays_within_its_budget(world):
-    push_jobs(world, 100)
+    push_jobs(world, 100, payload=LARGE)
     for _ in range(20):
         push_lot(world, [b"x"] * 1_000)
     checkpoint = Checkpoint(world.shard, world.segments)
@@ -27,8 +27,20 @@ def test_slice_stays_within_its_budget(world):
         assert jobs + 10 * lots < 20 + 11
 
 
+def test_slice_of_bundles_stays_within_its_budget(world):
+    """Of new ones, and of those that jobs have left."""
+    ids = push_jobs(world, 10_000)
+    for left in (ids[:0], ids[::50]):
+        decide_cancel(world.shard, world.now, left)
+        checkpoint = world.checkpoint = Checkpoint(world.shard, world.segments)
+        while piece := checkpoint.slice(100):
+            keys = [row.key for row in piece.rows if row.kind is ItemKind.BUNDLE]
+            assert sum(world.shard.bundles[key].jobs for key in keys) <= (100 + 13) * 5
+        world.finish_checkpoint(truncate=True)
+
+
 def test_removals_are_handed_out_in_slices_too(world):
-    push_jobs(world, 1_000)
+    push_jobs(world, 1_000, payload=LARGE)
     world.finish_checkpoint(truncate=True)
     work_off(world, 1_000)
     checkpoint = Checkpoint(world.shard, world.segments)
@@ -37,11 +49,12 @@ def test_removals_are_handed_out_in_slices_too(world):
 
 
 def test_slice_whose_budget_is_all_but_spent_takes_few_keys(world):
-    push_jobs(world, 15)
+    push_jobs(world, 15, payload=LARGE)
     world.finish_checkpoint(truncate=True)
     work_off(world, 15)
     for number in range(19):
         push_jobs(world, key=f"k{number}")
+    lease(world, 19)
     checkpoint = Checkpoint(world.shard, world.segments)
     assert len(checkpoint.slice(20).removals) == 15
     assert sum(map(len, world.shard.keys.unsaved.values())) == 19 - 1
@@ -49,7 +62,7 @@ def test_slice_whose_budget_is_all_but_spent_takes_few_keys(world):
 
 def test_slice_is_empty_only_when_little_is_left(world):
     """Not when all that it looked at was put back and needs no removal."""
-    ids = push_jobs(world, 40)
+    ids = push_jobs(world, 40, payload=LARGE)
     world.finish_checkpoint(truncate=True)
     decide_cancel(world.shard, world.now, ids)
     for job_id in ids:
@@ -62,11 +75,11 @@ def test_slice_is_empty_only_when_little_is_left(world):
 
 def test_shard_that_changes_faster_than_it_is_written_is_not_chased_for_ever(world):
     """It is written in ever larger slices, so that what is left for the last one is bounded."""
-    push_jobs(world, 100)
+    push_jobs(world, 100, payload=LARGE)
     checkpoint = Checkpoint(world.shard, world.segments)
     sizes = []
     while piece := checkpoint.slice(10):
-        push_jobs(world, 20)
+        push_jobs(world, 10, payload=LARGE)
         sizes.append(len(piece.rows))
         assert len(sizes) < 1_000
     assert len(sizes) > PASSES_ALIKE

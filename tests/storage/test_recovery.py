@@ -26,6 +26,7 @@ from jobline_server.storage.kinds.loading import PAUSED_BY
 from jobline_server.storage.recovery import Recovery
 from jobline_server.storage.store import DataLoss, ItemKind, ItemRow, JournalRow
 from tests.pushed_rows import NewJob, rows_of
+from tests.storage.checkpointing import LARGE
 from tests.storage.memory_store import run
 from tests.storage.recovery_world import SHARD, World
 
@@ -35,8 +36,8 @@ def world():
     return World()
 
 
-def push_jobs(world, count=1, queue="q"):
-    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS)] * count)
+def push_jobs(world, count=1, queue="q", payload=b"x"):
+    rows = rows_of([NewJob(payload, DEFAULT_OPTIONS)] * count)
     first_id = decide_push(world.shard, world.now, Push(queue, DEFAULT_OPTIONS, rows)).first_id
     return list(range(first_id, first_id + count))
 
@@ -93,7 +94,7 @@ def recovery_of(world):
 
 
 def test_bad_job_is_set_apart_and_its_neighbours_go_on(world):
-    ids = push_jobs(world, 3)
+    ids = push_jobs(world, 3, payload=LARGE)
     world.finish_checkpoint(truncate=True)
     rot(world, ItemKind.JOB, ids[1])
     assert sorted(world.shard.jobs) == [ids[0], ids[2]]
@@ -104,7 +105,7 @@ def test_bad_job_is_set_apart_and_its_neighbours_go_on(world):
 
 def test_journal_that_tells_of_a_bad_job_goes_on_without_it(world):
     """Facts about the lost job are reported; what stands beside it in the same fact has effect."""
-    ids = push_jobs(world, 3)
+    ids = push_jobs(world, 3, payload=LARGE)
     world.finish_checkpoint(truncate=True)
     ack(world, lease(world, 3))
     new = push_jobs(world, 1)
@@ -175,7 +176,7 @@ def test_push_to_a_queue_whose_record_is_bad_is_not_lost(world):
 
 
 def test_bad_counters_repeat_no_id_and_no_place(world):
-    ids = push_jobs(world, 3)
+    ids = push_jobs(world, 3, payload=LARGE)
     world.finish_checkpoint(truncate=True)
     rot(world, ItemKind.SHARD, SHARD)
     new = push_jobs(world, 1)

@@ -4,6 +4,7 @@ something of its own. All others live in lots and have no object.
 
 from __future__ import annotations
 
+from jobline_server.engine.changes import Bundle
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
@@ -94,7 +95,8 @@ class Job:
         # When it became READY again; 0 if it has been since its push, or did before a restart.
         self.ready_ms = 0
         self.volatile = False
-        self.stored = False
+        # Whether it is in a checkpoint: as an item of its own, or as one of a bundle.
+        self.stored: bool | Bundle = False
 
     def is_ready(self) -> bool:
         """Whether it may be handed out."""

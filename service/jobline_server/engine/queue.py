@@ -10,7 +10,7 @@ from itertools import groupby
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.gates import UNTIL_NOTICE, Gates
 from jobline_server.engine.heads import LaneHeads
-from jobline_server.engine.lane import Lane, LaneItem, LaneKey, lane_key, place_of
+from jobline_server.engine.lane import SMALL_BYTES, Lane, LaneItem, LaneKey, lane_key, place_of
 from jobline_server.engine.ranks import Names, Rank
 from jobline_server.engine.ready import ReadyCounts
 from jobline_server.engine.values import (
@@ -111,6 +111,20 @@ class Queue:
         lane = self.lane_of(item)
         lane.put(item, jobs)
         self.count_lane(lane, jobs)
+
+    def put_all(self, items: Sequence[LaneItem], jobs: Iterable[int]) -> None:
+        """Makes items ready in this order, each with so many jobs."""
+        has_large = max([item.payload_bytes_max() for item in items], default=0) > SMALL_BYTES
+        # Few options are many items', in any order.
+        lanes: dict[int, Lane] = {}
+        before: dict[Lane, int] = {}
+        for item, count in zip(items, jobs, strict=True):
+            lane = lanes.get(id(item.options))
+            if lane is None or has_large:
+                lane = lanes[id(item.options)] = self.lane_of(item)
+                before.setdefault(lane, lane.ready)
+            lane.put(item, count)
+        self.count_ready(before)
 
     def put_back(self, jobs: Sequence[LaneItem]) -> None:
         """Makes jobs that were handed out ready again, each where it stood in its lane."""

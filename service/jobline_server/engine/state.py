@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from jobline_server.engine import limits
-from jobline_server.engine.changes import KindChanges
+from jobline_server.engine.changes import Bundle, KindChanges
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
@@ -89,6 +89,7 @@ class Changes:
     producers: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
     messages: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     inboxes: KindChanges[set[int]] = field(default_factory=lambda: KindChanges(set()))
+    bundles: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
 
 
 class ShardState:
@@ -110,6 +111,7 @@ class ShardState:
         self.messages = MessageTable()
         self.age = Age()
         # ----
+        self.bundles: IdTable[Bundle] = IdTable()
         self.volatile_producers = ProducerTable(None)
         self.load = load
         self.clocks = LeaseClocks()
@@ -119,6 +121,19 @@ class ShardState:
         self.next_offset = 1
         self.effects: list[Effect] = []
         """Those of the fact that is being applied."""
+
+    def leave_bundle(self, bundle: Bundle) -> None:
+        """A job of a bundle was touched or has ended: the next checkpoint writes the bundle without
+        it, or deletes it if that was its last.
+        """
+        bundle.jobs -= 1
+        changes, first_id = self.changes.bundles, bundle.first_id
+        if bundle.jobs:
+            changes.to_write.add(first_id)
+        else:
+            del self.bundles[first_id]
+            changes.to_write.discard(first_id)
+            changes.to_delete.append(first_id)
 
     def wake(self, queue: Queue) -> None:
         """Notes as an effect that a queue may have something to dispatch."""
@@ -230,6 +245,6 @@ class ShardState:
 
     def restart_leases(self, now: Now) -> None:
         """After recovery: gives every lease its full time again."""
-        runs = (lease for lot in self.lots.lots.values() for lease in lot.leases)
-        singles = (job for job in self.jobs.values() if job.holder is not None)
+        runs = (lease for lot in self.lots.lots.every() for lease in lot.leases)
+        singles = (job for job in self.jobs.every() if job.holder is not None)
         self.clocks.restart(now, chain(runs, singles))

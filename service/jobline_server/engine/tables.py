@@ -12,6 +12,7 @@ would in a single dict; without it, each id is looked up by itself.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, MutableMapping, MutableSet, Sequence
+from itertools import chain
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
@@ -84,6 +85,14 @@ class IdTable(_Parts[dict[int, V]], MutableMapping[int, V]):
         """The value of an id, if it has one."""
         part = self._parts.get(item_id >> PART_BITS)
         return None if part is None else part.get(item_id)
+
+    def every(self) -> Iterator[V]:
+        """Yields all values, without looking each up as `values()` does."""
+        return chain.from_iterable(part.values() for part in self._parts.values())
+
+    def highest(self) -> int:
+        """Returns the highest id. Raises ValueError if there is none."""
+        return max(self._parts[max(self._parts)])
 
     def part(self, item_id: int) -> dict[int, V]:
         """The neighbourhood of an id, to look up those next to it; callers do not change it."""
@@ -158,6 +167,17 @@ class IdSet(_Parts[set[int]], MutableSet[int]):
         if not part:
             del self._parts[number]
         return item_id
+
+    def pop_neighbours(self, bits: int) -> list[int]:
+        """Removes any id and all that differ from it in their last `bits` bits alone; returns them
+        in order. Raises KeyError if there is none.
+        """
+        found = self.pop()
+        part = self._parts.get(found >> PART_BITS, ())
+        first = found >> bits << bits
+        ids = [one for one in range(first, first + (1 << bits)) if one in part or one == found]
+        self.remove_many(ids, found >> PART_BITS)
+        return ids
 
     def add_many(self, ids: Sequence[int], part: int | None) -> None:
         """Adds ids, all in one part if it is given."""

@@ -10,8 +10,8 @@ An item whose checksum is wrong is reported and left out (`damaged` says that it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter
+from itertools import groupby, islice
+from operator import attrgetter, ge
 
 from google.protobuf.message import DecodeError
 
@@ -55,15 +55,16 @@ class Loader(Loading):
 
     def build_lanes(self) -> None:
         """Puts what is ready into its lanes. All items must be there."""
-        shard, ready = self.shard, self.ready
-        ready.sort(key=place_of)
-        for item in ready:
-            item.queue.put(item, item.waiting() if isinstance(item, Lot) else 1)
-        if ready:
-            shard.next_order = max(shard.next_order, ready[-1].order)
-        self.ready = []
+        shard = self.shard
+        for queue, items in self.ready.items():
+            orders = [item.order for item in items]
+            if any(map(ge, orders, islice(orders, 1, None))):
+                items.sort(key=place_of)
+            queue.put_all(items, [one.waiting() if isinstance(one, Lot) else 1 for one in items])
+            shard.next_order = max(shard.next_order, items[-1].order)
+        self.ready.clear()
         if shard.jobs:
-            shard.use_ids(max(shard.jobs), 1)
+            shard.use_ids(shard.jobs.highest(), 1)
 
     def _set_apart(self, row: BadRow) -> None:
         self.damaged = True

@@ -38,6 +38,7 @@ class ItemKind(IntEnum):
     PRODUCER = 5
     MESSAGE = 6
     INBOX = 7
+    BUNDLE = 8
 
 
 @dataclass(frozen=True, slots=True)

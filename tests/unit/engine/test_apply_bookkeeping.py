@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine.apply import bookkeeping
+from jobline_server.engine.changes import Bundle
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import AckLevel, JobOptions, JobState
 
@@ -107,6 +108,22 @@ def test_stored_job_that_is_gone_is_buried(world):
     bookkeeping.drop_job(world.shard, job)
     assert world.shard.changes.jobs.to_delete == [job.id]
     assert world.shard.load.live_jobs == 0
+
+
+def test_jobs_that_are_gone_leave_their_bundle_and_the_last_takes_it_along(world):
+    shard = world.shard
+    jobs = [shard.jobs[world.row()] for _ in range(3)]
+    bundle = Bundle(jobs[0].id, jobs[-1].id + 1, len(jobs))
+    shard.bundles[bundle.first_id] = bundle
+    for job in jobs:
+        job.stored = bundle
+        job.queue.leave(job, 1)
+    bookkeeping.drop_job(shard, jobs[0])
+    assert (bundle.jobs, shard.changes.bundles.to_write) == (2, {bundle.first_id})
+    bookkeeping.drop_jobs(shard, jobs[0].queue, jobs[1:])
+    assert shard.changes.bundles.to_write == set()
+    assert shard.changes.bundles.to_delete == [bundle.first_id]
+    assert (shard.bundles, shard.changes.jobs.to_delete) == ({}, [])
 
 
 def test_jobs_of_two_holders_give_back_to_each_its_own(world):

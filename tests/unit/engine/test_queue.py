@@ -91,6 +91,25 @@ def test_jobs_that_come_back_stand_where_they_stood_each_in_its_lane():
     assert queue.counts[READY] == 4
 
 
+def test_many_items_are_put_as_each_of_them_would_be():
+    """Large payloads have lanes of their own, whatever their options."""
+    one_by_one, at_once = Queue("q", 1, 0), Queue("q", 1, 0)
+    kinds = [JobOptions(), JobOptions(priority=5), JobOptions(name="n")]
+    sizes = [0, 0, 0, SMALL_BYTES + 1, 0, 0, 0]
+    jobs = [Job(i, one_by_one, kinds[i % 3], bytes(size), 0) for i, size in enumerate(sizes)]
+    for one in jobs:
+        one_by_one.put(one, 1)
+    at_once.put_all(jobs, [1] * len(jobs))
+    assert shape(at_once) == shape(one_by_one)
+    for lane in one_by_one.lanes():
+        found = at_once.find_lane(lane.key)
+        assert found is not None
+        assert (list(found), found.ready) == (list(lane), lane.ready)
+    assert at_once.counts == one_by_one.counts
+    at_once.put_all([], [])
+    assert at_once.counts == one_by_one.counts
+
+
 def test_live_jobs_are_those_that_have_not_ended():
     queue = Queue("q", 1, 0)
     queue.counts[JobState.SCHEDULED], queue.counts[READY], queue.counts[JobState.ACTIVE] = 1, 2, 3

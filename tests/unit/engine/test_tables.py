@@ -46,6 +46,9 @@ def check_table(table: IdTable[str], real: dict[int, str], ids: list[int]) -> No
     assert [table.find(one) for one in ids] == wanted
     assert table.find_between(sorted(ids)) == [real.get(one) for one in sorted(ids)]
     assert [one in table for one in ids] == [one in real for one in ids]
+    assert sorted(table.every()) == sorted(real.values())
+    if real:
+        assert table.highest() == max(real)
     for one in ids:
         assert table.part(one).get(one) == real.get(one)
 
@@ -72,6 +75,21 @@ def test_a_set_is_a_set(steps: list[tuple[bool, list[int], bool]]) -> None:
     assert sorted(popped) == sorted(real)
     with pytest.raises(KeyError):
         ours.pop()
+
+
+@given(BATCHES)
+def test_neighbours_are_popped_together(ids: list[int]) -> None:
+    """Those that differ in their last bits alone, in order."""
+    left = IdSet()
+    left.add_many(ids, None)
+    found: list[list[int]] = []
+    while left:
+        found.append(left.pop_neighbours(1))
+    assert sorted(one for group in found for one in group) == sorted(ids)
+    assert all(group == sorted(group) and group[0] >> 1 == group[-1] >> 1 for group in found)
+    assert len(found) == len({one >> 1 for one in ids})
+    with pytest.raises(KeyError):
+        left.pop_neighbours(1)
 
 
 def test_single_values_come_and_go() -> None:

@@ -347,6 +347,86 @@ class StoredJob(_message.Message):
 Global___StoredJob: _TypeAlias = StoredJob  # noqa: Y015
 
 @_typing.final
+class StoredBundle(_message.Message):
+    """Single jobs to which nothing has happened since their push, neighbours by id mostly, in columns. Where
+    a column says so it may be shorter than there are jobs.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_STEPS_FIELD_NUMBER: _builtins.int
+    QUEUES_FIELD_NUMBER: _builtins.int
+    QUEUE_INDEXES_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    OPTIONS_INDEXES_FIELD_NUMBER: _builtins.int
+    PAYLOADS_FIELD_NUMBER: _builtins.int
+    PUSHED_MS_FIELD_NUMBER: _builtins.int
+    ORDERS_FIELD_NUMBER: _builtins.int
+    RUN_AT_MS_FIELD_NUMBER: _builtins.int
+    JOB_KEYS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def id_steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Ids, in order: how far each is above the one before; the first is an id."""
+
+    @_builtins.property
+    def queues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Their queues, each once."""
+
+    @_builtins.property
+    def queue_indexes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The queue of each, as an index of `queues`; empty: all are in the first."""
+
+    @_builtins.property
+    def options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Output only. What they were pushed with, each once: a JobOptions as bytes."""
+
+    @_builtins.property
+    def options_indexes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The options of each, as an index of `options`; empty: all have the first."""
+
+    @_builtins.property
+    def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Output only. The payload of each."""
+
+    @_builtins.property
+    def pushed_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When they were pushed, in milliseconds since 1970; one value: all at that time."""
+
+    @_builtins.property
+    def orders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Position in its lane; one value: that of the first, and each of the others has the next."""
+
+    @_builtins.property
+    def run_at_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When each becomes READY, 0 if it is; empty: all are."""
+
+    @_builtins.property
+    def job_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Idempotency key of each; empty: none has one."""
+
+    def __init__(
+        self,
+        *,
+        id_steps: _abc.Iterable[_builtins.int] | None = ...,
+        queues: _abc.Iterable[_builtins.str] | None = ...,
+        queue_indexes: _abc.Iterable[_builtins.int] | None = ...,
+        options: _abc.Iterable[_builtins.bytes] | None = ...,
+        options_indexes: _abc.Iterable[_builtins.int] | None = ...,
+        payloads: _abc.Iterable[_builtins.bytes] | None = ...,
+        pushed_ms: _abc.Iterable[_builtins.int] | None = ...,
+        orders: _abc.Iterable[_builtins.int] | None = ...,
+        run_at_ms: _abc.Iterable[_builtins.int] | None = ...,
+        job_keys: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id_steps", b"id_steps", "job_keys", b"job_keys", "options", b"options", "options_indexes", b"options_indexes", "orders", b"orders", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "queue_indexes", b"queue_indexes", "queues", b"queues", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredBundle: _TypeAlias = StoredBundle  # noqa: Y015
+
+@_typing.final
 class StoredAttempt(_message.Message):
     """One attempt."""
 

@@ -6,6 +6,7 @@ has to write.
 
 from __future__ import annotations
 
+from jobline_server.engine.changes import Bundle
 from jobline_server.engine.gates import UNTIL_NOTICE
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
@@ -92,7 +93,15 @@ def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
     load.payload_bytes -= payload_bytes
     queue.payload_bytes -= payload_bytes
     shard.changes.jobs.to_write.remove_many(ids, part)
-    shard.changes.jobs.to_delete += [job.id for job in jobs if job.stored]
+    for job in [job for job in jobs if job.stored]:
+        _forget_stored(shard, job)
+
+
+def _forget_stored(shard: ShardState, job: Job) -> None:
+    if isinstance(job.stored, Bundle):
+        shard.leave_bundle(job.stored)
+    else:
+        shard.changes.jobs.to_delete.append(job.id)
 
 
 def drop_members(shard: ShardState, lot: Lot, count: int, payload_bytes: int) -> None:

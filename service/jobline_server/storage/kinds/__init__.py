@@ -7,6 +7,7 @@ table and name no kind; `table` describes a row, `by_id` does what most kinds ne
 To change what is written: change `store.proto` (it says how), then the two functions of the kind.
 """
 
+from jobline_server.storage.kinds.bundles import BUNDLES
 from jobline_server.storage.kinds.counters import COUNTERS
 from jobline_server.storage.kinds.jobs import JOBS
 from jobline_server.storage.kinds.keys import KEYS
@@ -25,6 +26,7 @@ KINDS: tuple[DurableKind, ...] = (
     PRODUCERS,
     MESSAGES,
     INBOXES,
+    BUNDLES,
 )
 
 __all__ = ["KINDS"]

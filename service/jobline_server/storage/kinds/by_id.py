@@ -43,12 +43,14 @@ def by_id(
     """
 
     def slices(shard: Shard, _segments: KeySegments) -> KindSlices:
-        return _SlicesById(kind, shard, owner(shard), changes(shard), save, weigh)
+        return SlicesById(kind, shard, owner(shard), changes(shard), save, weigh)
 
     return slices
 
 
-class _SlicesById(KindSlices):
+class SlicesById(KindSlices):
+    """The slices of such a kind."""
+
     __slots__ = (
         "_changes",
         "_deleted",
@@ -79,9 +81,11 @@ class _SlicesById(KindSlices):
         self._deleted: list[int] = []
 
     def noted(self) -> int:
+        """See `KindSlices`."""
         return len(self._changes.to_write) + len(self._changes.to_delete)
 
     def cost(self) -> int:
+        """See `KindSlices`."""
         if self._weigh is None:
             return self.noted()
         weights = [self._weigh(self._values[one]) for one in self._changes.to_write]
@@ -90,11 +94,13 @@ class _SlicesById(KindSlices):
         return self.noted() + payloads // PAYLOADS_AN_ITEM + size // BYTES_AN_ITEM
 
     def take(self, piece: Slice) -> None:
+        """See `KindSlices`."""
         self._take_deleted(piece)
         if not self._changes.to_delete:
             self._take_changed(piece)
 
     def give_back(self) -> None:
+        """See `KindSlices`."""
         to_write, values = self._changes.to_write, self._values
         for one in self._written:
             if one in values:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobline.v1 import job_pb2, store_pb2
+from jobline_server.engine.changes import Bundle
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
@@ -15,9 +16,17 @@ from jobline_server.engine.tables import are_neighbours, part_of
 from jobline_server.engine.values import JobState, LeaseReason
 from jobline_server.storage.codec.records import fill_hand_outs
 from jobline_server.storage.codec.shared import interned_options
-from jobline_server.storage.kinds.by_id import by_id
+from jobline_server.storage.kinds.bundles import (
+    NEIGHBOUR_BITS,
+    encode_bundle,
+    in_bundles,
+    is_untouched,
+    new_bundle,
+)
+from jobline_server.storage.kinds.by_id import SlicesById
 from jobline_server.storage.kinds.loading import HolderOf, Loading, QueueOf
-from jobline_server.storage.kinds.table import DurableKind
+from jobline_server.storage.kinds.table import BUNDLED_AN_ITEM, BYTES_AN_ITEM, DurableKind, Slice
+from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import ItemKind, ItemRow
 from jobline_server.wire.errors import attempt_from_stored
 from jobline_server.wire.options import serialized_options
@@ -101,7 +110,7 @@ def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf)
 def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
     """Loads a page of jobs. The longest of these loops: a million rounds are seconds of a start."""
     shard, load = loading.shard, loading.shard.load
-    queue_of, holder_of, ready = loading.queue_of, loading.holder_of, loading.ready.append
+    queue_of, holder_of, ready = loading.queue_of, loading.holder_of, loading.ready
     ids_of: dict[Queue, list[int]] = {}
     loaded: list[Job] = []
     for row in rows:
@@ -113,7 +122,7 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
         load.payload_bytes += payload_bytes
         queue.payload_bytes += payload_bytes
         if job.state is _READY:
-            ready(job)
+            ready[queue].append(job)
         elif job.state is _SCHEDULED:
             queue.counts[_SCHEDULED] += 1
             shard.schedule(job.run_at_ms, job.id)
@@ -128,18 +137,69 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
         queue.blocks.add(ids, neighbours=are_neighbours(ids))
 
 
-def _save(_shard: Shard, job_id: int, job: Job) -> tuple[int, bytes]:
+def _save(shard: Shard, job_id: int, job: Job) -> tuple[int, bytes]:
+    if isinstance(job.stored, Bundle):
+        shard.leave_bundle(job.stored)
     job.stored = True
     return job_id, encode_job(job)
 
 
-JOBS = DurableKind(
-    ItemKind.JOB,
-    load=load_jobs,
-    slices=by_id(
-        ItemKind.JOB,
-        owner=lambda shard: shard.jobs,
-        changes=lambda shard: shard.changes.jobs,
-        save=_save,
-    ),
-)
+class _JobSlices(SlicesById):
+    """Writes the jobs that need an item of their own, and the others in new bundles; those that
+    stay in a bundle are noted for `BUNDLES`.
+    """
+
+    __slots__ = ("_bundled",)
+
+    def __init__(self, shard: Shard, _segments: KeySegments) -> None:
+        super().__init__(ItemKind.JOB, shard, shard.jobs, shard.changes.jobs, _save, None)
+        self._bundled: list[int] = []
+
+    def give_back(self) -> None:
+        """See `KindSlices`."""
+        super().give_back()
+        bundles, to_write = self._shard.bundles, self._shard.changes.bundles.to_write
+        for first_id in self._bundled:
+            if first_id in bundles:
+                to_write.add(first_id)
+        self._bundled = []
+
+    def _take_changed(self, piece: Slice) -> None:
+        shard, to_write = self._shard, self._changes.to_write
+        while piece.budget > 0 and to_write:
+            new: list[Job] = []
+            alone: list[Job] = []
+            for job in [shard.jobs[one] for one in to_write.pop_neighbours(NEIGHBOUR_BITS)]:
+                if job.stored is True or not is_untouched(job):
+                    alone.append(job)
+                elif job.stored:
+                    shard.changes.bundles.to_write.add(job.stored.first_id)
+                else:
+                    new.append(job)
+            for group in in_bundles(new):
+                if len(group) == 1:
+                    alone += group
+                else:
+                    self._take_together(piece, group)
+            self._take_alone(piece, alone)
+
+    def _take_together(self, piece: Slice, jobs: list[Job]) -> None:
+        bundle = new_bundle(self._shard, jobs)
+        self._bundled.append(bundle.first_id)
+        blob = encode_bundle(jobs)
+        piece.rows.append(ItemRow(self._shard.number, ItemKind.BUNDLE, bundle.first_id, blob))
+        piece.budget -= 1 + len(blob) // BYTES_AN_ITEM + len(jobs) / BUNDLED_AN_ITEM
+
+    def _take_alone(self, piece: Slice, jobs: list[Job]) -> None:
+        """Takes jobs while the budget lasts, and notes the others again."""
+        for index, job in enumerate(jobs):
+            if piece.budget <= 0:
+                self._changes.to_write.add_many([job.id for job in jobs[index:]], None)
+                return
+            self._written.append(job.id)
+            row = ItemRow(self._shard.number, self._kind, *_save(self._shard, job.id, job))
+            piece.rows.append(row)
+            piece.budget -= 1 + len(row.blob) // BYTES_AN_ITEM
+
+
+JOBS = DurableKind(ItemKind.JOB, load=load_jobs, slices=_JobSlices)

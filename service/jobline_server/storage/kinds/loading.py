@@ -6,6 +6,7 @@ under settings nobody chose.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -36,13 +37,13 @@ HolderOf = Callable[[str, str, str], Holder]
 
 
 class Loading:
-    """A shard that is being loaded. `ready` gathers what goes to its lane when all items are
-    there."""
+    """A shard that is being loaded. `ready` gathers, by queue, what goes to its lane when all
+    items are there."""
 
     def __init__(self, shard: Shard, report: Report) -> None:
         self.shard = shard
         self.segments = KeySegments(shard.number)
-        self.ready: list[Lot | Job] = []
+        self.ready: dict[Queue, list[Lot | Job]] = defaultdict(list)
         self.report = report
 
     def queue_of(self, name: str) -> Queue:

@@ -124,7 +124,7 @@ def load_lots(loading: Loading, rows: Iterator[ItemRow]) -> None:
             queue.counts[_SCHEDULED] += waiting
             shard.schedule(lot.run_at_ms, lot.first_id)
         elif waiting:
-            loading.ready.append(lot)
+            loading.ready[queue].append(lot)
 
 
 def _save(_shard: Shard, first_id: int, lot: Lot) -> tuple[int, bytes]:

@@ -11,9 +11,10 @@ from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import ItemKey, ItemKind, ItemRow
 
 # One job is one item of a slice's budget. A lot costs more by its payloads, large blobs by their
-# size, keys and removals less: measured, so that a slice of `limits.SLICE_ITEMS` takes 10 ms at
-# most, of the loop as of the store, where commits wait for it.
+# size, jobs in bundles, keys and removals less: measured, so that a slice of `limits.SLICE_ITEMS`
+# takes 10 ms at most, of the loop as of the store, where commits wait for it.
 PAYLOADS_AN_ITEM = 100
+BUNDLED_AN_ITEM = 5
 BYTES_AN_ITEM = 1_024
 KEYS_AN_ITEM = 8
 REMOVALS_AN_ITEM = 16
