@@ -12,7 +12,8 @@ from jobline.v1 import entry_pb2
 from jobline_server.engine import entries
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
-from jobline_server.storage.codec import UnknownFact, decode_batch, encode_batch
+from jobline_server.storage.codec import UnknownFact, batch_parts, decode_batch, encode_batch
+from jobline_server.storage.codec import batch as batch_module
 from tests.storage.strategies import FACTS, facts
 
 KINDS = get_args(entries.Fact)
@@ -38,6 +39,18 @@ def test_fact_comes_back_equal(kind):
 def test_facts_of_a_batch_keep_their_order(batch):
     """A journal row holds its facts in the order in which they happened."""
     assert decode_batch(encode_batch(batch)) == batch
+
+
+@given(st.lists(st.one_of(FACTS[entries.LotPushed], facts), max_size=5))
+def test_a_large_lot_is_written_without_a_copy_of_its_payloads(batch):
+    """Its block is a part of the row as it is; whoever reads the row sees no difference."""
+    whole = entry_pb2.JournalBatch.FromString(encode_batch(batch))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_module, "COPIED_BYTES_MAX", -1)
+        parts = batch_parts(batch)
+    assert entry_pb2.JournalBatch.FromString(b"".join(parts)) == whole
+    blocks = [fact.payloads.block for fact in batch if isinstance(fact, entries.LotPushed)]
+    assert all(any(part is block for part in parts) for block in blocks)
 
 
 def test_what_spares_apply_a_look_up_is_not_written():

@@ -10,10 +10,10 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from jobline.v1 import event_pb2, job_service_pb2
-from jobline_server.rpc.convert.raw_fields import VARINT, tag_of, varint
 from jobline_server.runtime.watch.feed_reader import Answer, Part
 from jobline_server.wire.event_runs import EventRun
 from jobline_server.wire.events import fill_event, run_message
+from jobline_server.wire.raw_fields import VARINT, tag_of, varint
 from jobline_server.wire.times import fill_time
 
 # Bytes kept for other watchers: those that keep up get the same events within moments.

@@ -17,9 +17,9 @@ from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.values import DEFAULT_OPTIONS, LeaseReason
 from jobline_server.rpc.convert.own_fields import column_fields, own_fields
-from jobline_server.rpc.convert.raw_fields import VARINT, tag_of, varint
 from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET, DELIVERY_FIELDS_MAX
 from jobline_server.wire.options import shared_message
+from jobline_server.wire.raw_fields import VARINT, tag_of, varint
 from jobline_server.wire.times import fill_time
 
 # The ids of an aligned block of this size share all but the first byte of their varints.

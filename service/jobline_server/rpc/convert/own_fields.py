@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jobline.v1 import job_pb2
 from jobline_server.engine.columns import LotColumns
-from jobline_server.rpc.convert.raw_fields import tag_of, varint
+from jobline_server.wire.raw_fields import tag_of, varint
 
 _COLUMNS_TAG = tag_of(job_pb2.LeasedRun.DESCRIPTOR, "header_columns")
 _KEY_TAG = tag_of(job_pb2.HeaderColumn.DESCRIPTOR, "key")

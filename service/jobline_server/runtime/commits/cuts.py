@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from jobline_server.engine.entries import Fact
 from jobline_server.runtime.commits.batches import CommittedBatch
-from jobline_server.storage.codec import encode_batch
+from jobline_server.storage.codec import batch_parts
 from jobline_server.storage.store import JournalRow, chain_of
 
 # Facts are encoded for so long in one step, so many between two looks at the time.
@@ -37,8 +37,7 @@ async def rows_of(cuts: Sequence[Cut]) -> list[JournalRow]:
     for batch, facts in cuts:
         parts: list[bytes] = []
         for at in range(0, len(facts), PART_FACTS):
-            # The parts are the bytes of the whole: a batch is its entries, one after the other.
-            parts.append(encode_batch(facts[at : at + PART_FACTS]))
+            parts += batch_parts(facts[at : at + PART_FACTS])
             if time.perf_counter() - began >= SLICE_SECONDS:
                 await asyncio.sleep(0)
                 began = time.perf_counter()

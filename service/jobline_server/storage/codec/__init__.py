@@ -9,7 +9,7 @@ To change what is written: change `entry.proto` or `store.proto` (they say how),
 functions here. Fields below a line of dashes in `engine/entries.py` are not written.
 """
 
-from jobline_server.storage.codec.batch import UnknownFact, decode_batch, encode_batch
+from jobline_server.storage.codec.batch import UnknownFact, batch_parts, decode_batch, encode_batch
 from jobline_server.storage.codec.ended import record_of, records_of
 
-__all__ = ["UnknownFact", "decode_batch", "encode_batch", "record_of", "records_of"]
+__all__ = ["UnknownFact", "batch_parts", "decode_batch", "encode_batch", "record_of", "records_of"]

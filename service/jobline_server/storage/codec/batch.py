@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline.v1 import entry_pb2
-from jobline_server.engine.entries import Fact
+from jobline_server.engine.entries import Fact, LotPushed
 from jobline_server.storage.codec import ends, leases, messages, pushes, queues
 from jobline_server.storage.codec.table import FactTable
 
@@ -30,19 +30,34 @@ FACTS: FactTable = {
 _FILL = {fact: row.fill for fact, row in FACTS.items()}
 _READ = {row.name: row.read for row in FACTS.values()}
 
+# Larger blocks of payloads are not copied into a message.
+COPIED_BYTES_MAX = 4_096
 # Earlier versions wrote that keys had passed their window; now each key knows that by itself.
 NO_FACTS = frozenset({"keys_expired"})
 
 
 def encode_batch(facts: Sequence[Fact]) -> bytes:
     """Facts of one shard as the blob of one journal row. None of them is volatile."""
+    return b"".join(batch_parts(facts))
+
+
+def batch_parts(facts: Sequence[Fact]) -> list[bytes]:
+    """Returns the blob in parts: a batch is its entries, one after the other. The payloads of a
+    large lot are a part as they are.
+    """
+    parts: list[bytes] = []
     batch = entry_pb2.JournalBatch()
-    add = batch.entries.add
     for fact in facts:
-        entry = add()
-        entry.at_ms = fact.at_ms
-        _FILL[type(fact)](entry, fact)
-    return batch.SerializeToString()
+        if isinstance(fact, LotPushed) and len(fact.payloads.block) > COPIED_BYTES_MAX:
+            parts.append(batch.SerializeToString())
+            parts += pushes.lot_pushed_parts(fact)
+            batch.Clear()
+        else:
+            entry = batch.entries.add()
+            entry.at_ms = fact.at_ms
+            _FILL[type(fact)](entry, fact)
+    parts.append(batch.SerializeToString())
+    return parts
 
 
 def decode_batch(blob: bytes) -> list[Fact]:

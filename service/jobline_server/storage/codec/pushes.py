@@ -21,9 +21,15 @@ from jobline_server.engine.limits import PRODUCER_ID_BYTES
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.records import fill_record, record_from_stored
-from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
+from jobline_server.storage.codec.shared import fill_columns, interned_options, payloads_of
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.options import serialized_options
+from jobline_server.wire.raw_fields import VARINT, tag_of, varint
+
+_ENTRY = tag_of(entry_pb2.JournalBatch.DESCRIPTOR, "entries")
+_AT_MS = tag_of(entry_pb2.Entry.DESCRIPTOR, "at_ms", VARINT)
+_LOT_PUSHED = tag_of(entry_pb2.Entry.DESCRIPTOR, "lot_pushed")
+_BLOCK = tag_of(entry_pb2.LotPushed.DESCRIPTOR, "payload_block")
 
 
 def _fill_calls(message: entry_pb2.PushCalls, fact: LotPushed | JobsPushed) -> None:
@@ -44,11 +50,28 @@ def _calls_of(message: entry_pb2.PushCalls) -> tuple[Call, ...]:
 
 def fill_lot_pushed(entry: entry_pb2.Entry, fact: LotPushed) -> None:
     """Writes it into an entry."""
-    message = entry.lot_pushed
+    entry.lot_pushed.payload_block = fact.payloads.block
+    _fill_lot(entry.lot_pushed, fact)
+
+
+def lot_pushed_parts(fact: LotPushed) -> tuple[bytes, bytes]:
+    """Returns an entry of a batch in two parts, of which the second is the block of payloads
+    itself: where it is large, a message would copy it twice.
+    """
+    message = entry_pb2.LotPushed()
+    _fill_lot(message, fact)
+    block = fact.payloads.block
+    lot = b"".join([message.SerializeToString(), _BLOCK, varint(len(block))])
+    entry = b"".join([_AT_MS, varint(fact.at_ms), _LOT_PUSHED, varint(len(lot) + len(block)), lot])
+    return b"".join([_ENTRY, varint(len(entry) + len(block)), entry]), block
+
+
+def _fill_lot(message: entry_pb2.LotPushed, fact: LotPushed) -> None:
+    """Writes all but the block."""
     message.queue = fact.queue
     message.first_id = fact.first_id
     message.options = serialized_options(fact.options)
-    fill_payloads(message, fact.payloads)
+    fill_columns(message, fact.payloads)
     message.count = len(fact.payloads)
     message.aged_ms = fact.aged_ms
     if fact.digests:

@@ -45,6 +45,11 @@ HasPayloads = entry_pb2.LotPushed | store_pb2.StoredLot | store_pb2.StoredRun | 
 def fill_payloads(message: HasPayloads, payloads: Payloads) -> None:
     """Writes payloads and their columns into a message."""
     message.payload_block = payloads.block
+    fill_columns(message, payloads)
+
+
+def fill_columns(message: HasPayloads, payloads: Payloads) -> None:
+    """Writes what stands beside payloads into a message."""
     if payloads.columns is not None:
         _fill_columns(message.columns, payloads.columns)
 
