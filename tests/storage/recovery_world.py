@@ -61,7 +61,7 @@ class World:
     def time_passes(self, passed_ms: int) -> None:
         """Does what has become due."""
         now = self.now
-        self.now = replace(now, wall_ms=now.wall_ms + passed_ms, mono_ms=now.mono_ms + passed_ms)
+        self.now = Now(now.wall_ms + passed_ms, now.mono_ms + passed_ms)
         while tick(self.shard, self.now):
             pass
 

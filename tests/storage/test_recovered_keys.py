@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from jobline_server.engine import limits
@@ -31,7 +29,7 @@ def test_a_jump_of_the_wall_clock_forgets_no_key_over_a_restart(world, checkpoin
 
     years_ms = 3 * 365 * limits.DAY_MS
     assert count_again("before") == 1
-    world.now = replace(world.now, wall_ms=world.now.wall_ms + years_ms)
+    world.now = world.now._replace(wall_ms=world.now.wall_ms + years_ms)
     assert count_again("after") == 1
     if checkpoint:
         world.finish_checkpoint(truncate=True)
@@ -41,6 +39,6 @@ def test_a_jump_of_the_wall_clock_forgets_no_key_over_a_restart(world, checkpoin
     assert (count_again("before"), count_again("after")) == (0, 0)
     world.commit()
     # Stopped while its clock goes on: the monotonic one begins anew.
-    world.now = replace(world.now, wall_ms=world.now.wall_ms + 2 * limits.HOUR_MS)
+    world.now = world.now._replace(wall_ms=world.now.wall_ms + 2 * limits.HOUR_MS)
     world.crash(ops_kept=0)
     assert (count_again("before"), count_again("after")) == (1, 1)

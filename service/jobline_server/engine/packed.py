@@ -42,7 +42,7 @@ class PackedValues:
         # Neither is there where all have one length.
         self._begins: array[int] | None = None
         self._sums: array[int] | None = None
-        one_length = _one_length(block, count)
+        one_length = _length_of_one(block) if count == 1 else _one_length(block, count)
         if one_length is not None:
             self.bytes_max = one_length
             self._header_bytes = len(header_of(one_length))
@@ -138,6 +138,14 @@ class PackedValues:
             return count * (self._header_bytes + self.bytes_max)
         at = start - self.skipped
         return self._begins[at + count] - self._begins[at]
+
+
+def _length_of_one(block: bytes) -> int:
+    """The length of the only value of a block."""
+    at = 1
+    while block[at] > 0x7F:
+        at += 1
+    return len(block) - at - 1
 
 
 def _one_length(block: bytes, count: int) -> int | None:

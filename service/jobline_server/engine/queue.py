@@ -16,13 +16,12 @@ from jobline_server.engine.ready import ReadyCounts
 from jobline_server.engine.values import (
     DEFAULT_SETTINGS,
     KEPT_STATES,
-    WAITING_STATES,
     JobState,
     QueueSettings,
 )
 
 # Looking a member up on its enum is dear before Python 3.12.
-_READY = JobState.READY
+_SCHEDULED, _BLOCKED, _READY = JobState.SCHEDULED, JobState.BLOCKED, JobState.READY
 # With no more priorities than this all are walked, which takes less than to find those of a name.
 RANKS_WALKED_MAX = 8
 
@@ -110,7 +109,8 @@ class Queue:
         """Makes an item ready at the tail of its lane."""
         lane = self.lane_of(item)
         lane.put(item, jobs)
-        self.count_lane(lane, jobs)
+        if jobs:
+            self.count_lane(lane, jobs)
 
     def put_all(self, items: Sequence[LaneItem], jobs: Iterable[int]) -> None:
         """Makes items ready in this order, each with so many jobs."""
@@ -272,7 +272,8 @@ class Queue:
 
     def waiting(self) -> int:
         """Jobs that have not been handed out."""
-        return sum([self.counts[state] for state in WAITING_STATES])
+        counts = self.counts
+        return counts[_SCHEDULED] + counts[_BLOCKED] + counts[_READY]
 
     def kept(self) -> dict[JobState, int]:
         """How many jobs have ended and are kept, by state; states without any are left out."""

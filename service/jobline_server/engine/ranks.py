@@ -38,12 +38,16 @@ class Rank:
         return bool(self._by_size)
 
     def __contains__(self, name: str) -> bool:
-        return any(name in lanes for lanes in self._by_size.values())
+        for lanes in self._by_size.values():  # noqa: SIM110  # a generator costs more than the look
+            if name in lanes:
+                return True
+        return False
 
     def add(self, lane: Lane) -> None:
         """Adds a lane that has something ready now, or whose gate is open now."""
         self._by_size.setdefault(lane.size, {})[lane.name] = lane
-        self.note_head(lane)
+        if self._heads:
+            self.note_head(lane)
 
     def remove(self, lane: Lane) -> None:
         """Removes a lane that has nothing ready any more, or whose gate is closed now."""
@@ -51,7 +55,9 @@ class Rank:
         del lanes[lane.name]
         if not lanes:
             del self._by_size[lane.size]
-            self._heads = {key: heads for key, heads in self._heads.items() if key[0] != lane.size}
+            if self._heads:
+                kept = {key: heads for key, heads in self._heads.items() if key[0] != lane.size}
+                self._heads = kept
 
     def note_head(self, lane: Lane) -> None:
         """Notes that something was put before the head of a lane."""

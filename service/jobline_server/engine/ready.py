@@ -25,7 +25,8 @@ class ReadyCounts:
     def add(self, lane: Lane, jobs: int) -> None:
         """Counts jobs of a lane in, or out if `jobs` is below zero."""
         _add(self._by_name, lane.name, jobs)
-        self._add_to_priority(lane.priority, jobs)
+        if jobs:
+            self._add_to_priority(lane.priority, jobs)
 
     def add_all(self, before: Mapping[Lane, int]) -> int:
         """Counts what lanes have in place of what they had before; returns the difference."""
@@ -36,12 +37,11 @@ class ReadyCounts:
             _add(by_name, lane.name, jobs)
             by_priority[lane.priority] = by_priority.get(lane.priority, 0) + jobs
         for priority, jobs in by_priority.items():
-            self._add_to_priority(priority, jobs)
+            if jobs:
+                self._add_to_priority(priority, jobs)
         return sum(by_priority.values())
 
     def _add_to_priority(self, priority: int, jobs: int) -> None:
-        if not jobs:
-            return
         left = _add(self._by_priority, priority, jobs)
         if left == jobs:
             insort(self._priorities, -priority)

@@ -135,8 +135,7 @@ class RevokeReason(IntEnum):
     QUEUE_DELETED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(NamedTuple):
     """The two clocks, in milliseconds: wall time since 1970 for `run_at` and retention, monotonic
     time for leases. A jump of the first ends no lease.
     """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from jobline_server.engine import limits
@@ -279,7 +277,7 @@ def test_a_forward_jump_of_the_wall_clock_forgets_no_key(world):
     """Trial E10: a window ends when it has really passed, wherever the clock was set meanwhile."""
     known = world.row(key="a")
     asked = world.push(payloads=[b"1"], request_id=b"r")
-    world.now = replace(world.now, wall_ms=world.now.wall_ms + 3 * 365 * limits.DAY_MS)
+    world.now = world.now._replace(wall_ms=world.now.wall_ms + 3 * 365 * limits.DAY_MS)
     world.tick(1_000)
     assert world.push(jobs=[keyed("a")]).exceptions == [(0, DUPLICATE, known)]
     assert world.push(payloads=[b"1"], request_id=b"r") == asked
@@ -292,6 +290,6 @@ def test_a_forward_jump_of_the_wall_clock_forgets_no_key(world):
 def test_a_backward_jump_of_the_wall_clock_keeps_no_key_longer(world):
     """Trial E10."""
     world.row(key="a")
-    world.now = replace(world.now, wall_ms=world.now.wall_ms - 365 * limits.DAY_MS)
+    world.now = world.now._replace(wall_ms=world.now.wall_ms - 365 * limits.DAY_MS)
     world.tick(limits.DAY_MS + 2 * limits.MINUTE_MS)
     assert world.shard.load.keys == 0

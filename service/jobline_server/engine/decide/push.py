@@ -63,7 +63,8 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
         first_id = shard.next_id()
     if rows:
         _emit_jobs(shard, now, command, rows, level, request_hash)
-    for of_lot in _by_size(payloads):
+    lots = (payloads,) if payloads.bytes_max <= SMALL_BYTES else _by_size(payloads)
+    for of_lot in lots if payloads else ():
         _emit_lot(shard, now, command, of_lot, level, request_hash)
     return Pushed(first_id, count, level, exceptions)
 
@@ -162,9 +163,6 @@ def _by_size(payloads: Payloads) -> Iterator[Payloads]:
     """Payloads in the lots that they become: one, but for large ones, which stand alone, as they
     stand in lanes of their own.
     """
-    if payloads and payloads.bytes_max <= SMALL_BYTES:
-        yield payloads
-        return
     start = 0
     for index in range(len(payloads)):
         if payloads.bytes_of(index, 1) > SMALL_BYTES:
