@@ -91,6 +91,18 @@ def test_what_waits_is_written_once_and_deleted_when_it_was_applied() -> None:
     assert arrived(receiver) == [b"1", b"2"]
 
 
+def test_a_receiver_that_was_loaded_knows_what_it_has_applied() -> None:
+    world, receiver = World(), World(OTHER)
+    send(world, b"1")
+    batch = next_batch(world.shard, OTHER)
+    assert batch is not None
+    up_to = decide_receive(receiver.shard, receiver.now, batch)
+    receiver.finish_checkpoint(truncate=True)
+    receiver.crash(ops_kept=0)
+    assert decide_receive(receiver.shard, receiver.now, batch) == up_to
+    assert arrived(receiver) == [b"1"]
+
+
 def test_a_damaged_message_is_lost_and_its_neighbours_arrive() -> None:
     world, receiver = World(), World(OTHER)
     send(world, b"1", b"2", b"3")

@@ -62,10 +62,6 @@ class MessageBatch:
     first_number: int
     messages: tuple[ShardMessage, ...]
 
-    def last_number(self) -> int:
-        """Returns the number of the last message."""
-        return self.first_number + len(self.messages) - 1
-
     def jobs(self) -> int:
         """Returns how many jobs the messages carry."""
         return sum(message.jobs() for message in self.messages)

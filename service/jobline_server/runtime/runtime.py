@@ -30,6 +30,7 @@ from jobline_server.runtime.core import Core, Wants
 from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.ended.evictions import Evictions
+from jobline_server.runtime.ended.outcomes import OutcomeLookup
 from jobline_server.runtime.loops import log_stray_exceptions
 from jobline_server.runtime.messages.courier import Courier
 from jobline_server.runtime.messages.links import LocalLink
@@ -106,6 +107,7 @@ class Runtime:
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )
         self.timer_loop = TimerLoop(core)
+        self.outcomes = OutcomeLookup(core, self.ended)
         self.courier = Courier(core, LocalLink(core))
         self._stores = stores
         self._tasks: list[asyncio.Task[None]] = []
@@ -123,6 +125,7 @@ class Runtime:
         """Has the parts notified of commits: first those that keep what happened."""
         core = self.core
         core.listen("commit_ended_jobs", self.ended.writer.on_committed, Wants.ENDINGS)
+        core.listen("commit_outcomes", self.outcomes.on_committed, Wants.ENDINGS)
         core.listen("commit_waits", self.waits.on_committed)
         core.listen("commit_evictions", self.evictions.on_committed, Wants.ENDINGS)
         core.listen("commit_watchers", self.feed.on_committed)

@@ -29,7 +29,6 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.loops import pause_after
 from jobline_server.runtime.messages.links import Link
 from jobline_server.runtime.slots import ShardSlot
-from jobline_server.runtime.waiting import is_set_within
 
 Pair = tuple[int, int]
 
@@ -42,7 +41,7 @@ class Courier:
         self._link = link
         self._record = core.loops.record("messages")
         self._deliveries: dict[Pair, asyncio.Task[None]] = {}
-        self._stopping = asyncio.Event()
+        self._stopped = False
 
     def start(self) -> None:
         """Delivers what waited when the process ended."""
@@ -51,7 +50,7 @@ class Courier:
 
     async def stop(self) -> None:
         """Ends all deliveries; what is not acknowledged is delivered again by the next start."""
-        self._stopping.set()
+        self._stopped = True
         deliveries = [*self._deliveries.values()]
         for task in deliveries:
             task.cancel()
@@ -64,7 +63,7 @@ class Courier:
                 self._serve(batch.slot)
 
     def _serve(self, slot: ShardSlot) -> None:
-        if self._stopping.is_set():
+        if self._stopped:
             return
         for to_shard in slot.shard.messages.outboxes:
             pair = (slot.number, to_shard)
@@ -81,8 +80,7 @@ class Courier:
                     failures = 0
                     continue
                 failures += 1
-                if await is_set_within(self._stopping, pause_after(failures)):
-                    return
+                await asyncio.sleep(pause_after(failures))
         finally:
             # In the same step as the last look: what is committed later starts another task.
             del self._deliveries[slot.number, to_shard]

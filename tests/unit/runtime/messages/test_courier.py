@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide import messages as decide_messages
-from jobline_server.runtime import waiting
+from jobline_server.runtime import loops
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.messages import courier
 from jobline_server.runtime.watch.events import event_runs
@@ -32,11 +31,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Pauses take no time, and are noted."""
     noted: list[float] = []
 
-    async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
-        noted.append(seconds)
-        return await waiting.is_set_within(event, 0.001)
+    def pause_after(failures: int) -> float:
+        noted.append(loops.pause_after(failures))
+        return 0.001
 
-    monkeypatch.setattr(courier, "is_set_within", is_set_within)
+    monkeypatch.setattr(courier, "pause_after", pause_after)
     return noted
 
 

@@ -1,0 +1,44 @@
+"""What a verb knows of jobs that are not live: outcomes that were looked up before it decides.
+
+The engine holds live jobs only. A verb that depends on others is given the outcomes that are known,
+and raises `OutcomesNeeded` before it emits anything if that is not enough; the runtime looks those
+up and decides again (`runtime/ended/outcomes.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from jobline_server.engine.values import JobState
+from jobline_server.engine.view import ShardView
+
+Outcomes = Mapping[int, JobState | None]
+"""States of jobs that were looked up: how a job ended, or where it stands in another shard; None
+for one that is not kept, or was never pushed.
+"""
+
+
+class OutcomesNeeded(Exception):
+    """A verb must know what became of these jobs first. Nothing has changed."""
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        super().__init__(f"what became of {len(ids)} jobs is not known")
+        self.ids = ids
+
+
+def states_of(
+    shard: ShardView, ids: Sequence[int], outcomes: Outcomes
+) -> dict[int, JobState | None]:
+    """Returns the states of jobs: of live ones of this shard, else what was looked up. Raises
+    `OutcomesNeeded` for all that are neither.
+    """
+    states: dict[int, JobState | None] = {}
+    unknown: list[int] = []
+    for job_id in ids:
+        state = shard.state_of(job_id)
+        if state is None and job_id not in outcomes:
+            unknown.append(job_id)
+        states[job_id] = state or outcomes.get(job_id)
+    if unknown:
+        raise OutcomesNeeded(unknown)
+    return states
