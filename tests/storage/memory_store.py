@@ -108,14 +108,9 @@ class MemoryStore:
     async def commit(
         self, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int] = NO_CEILINGS
     ) -> None:
-        for row in rows:
-            fence = self._shards[row.shard].row
-            if (row.epoch, row.offset - 1, row.chain_before) != (
-                fence.epoch,
-                fence.offset,
-                fence.chain,
-            ):
-                raise Fenced(f"shard {row.shard} is elsewhere")
+        fenced = [row.shard for row in rows if not self._continues(row)]
+        if fenced:
+            raise Fenced(f"shards {fenced} are elsewhere", shards=fenced)
         for row in rows:
             file = self._shards[row.shard]
             file.journal.append(row)
@@ -123,6 +118,19 @@ class MemoryStore:
         for shard, ceiling in id_ceilings.items():
             file = self._shards[shard]
             file.row = replace(file.row, id_ceiling=max(ceiling, file.row.id_ceiling))
+
+    def _continues(self, row: JournalRow) -> bool:
+        fence = self._shards[row.shard].row
+        known = (fence.epoch, fence.offset, fence.chain)
+        return known == (row.epoch, row.offset - 1, row.chain_before)
+
+    async def resolve(self, shard: int, epoch: int, offset: int, chain: int) -> bool:
+        row = self._shards[shard].row
+        if (row.epoch, row.offset, row.chain) == (epoch, offset, chain):
+            return True
+        if (row.epoch, row.offset) == (epoch, offset - 1):
+            return False
+        raise Fenced(f"shard {shard} is elsewhere", shards=(shard,))
 
     async def stage(
         self,
@@ -148,7 +156,7 @@ class MemoryStore:
         removals: Sequence[ItemKey],
     ) -> None:
         if offset > self._shards[shard].row.offset:
-            raise Fenced(f"shard {shard} has not committed offset {offset}")
+            raise Fenced(f"shard {shard} has not committed offset {offset}", shards=(shard,))
         await self.stage(shard, epoch, generation, rows, removals)
         file = self._shards[shard]
         file.superseded += len(file.staged.keys() & file.items.keys())
@@ -165,7 +173,7 @@ class MemoryStore:
     def _may_stage(self, shard: int, epoch: int, generation: int) -> _ShardFile:
         file = self._shards[shard]
         if (file.row.epoch, file.row.generation + 1) != (epoch, generation):
-            raise Fenced(f"shard {shard} is at another generation")
+            raise Fenced(f"shard {shard} is at another generation", shards=(shard,))
         return file
 
     async def drop_staged(self, shard: int) -> None:

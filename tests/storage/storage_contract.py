@@ -13,12 +13,21 @@ from typing import Any
 
 import pytest
 
-from jobline_server.storage.store import Fenced, Store, StoreRefused
+from jobline_server.storage.store import (
+    CommitUnknown,
+    Fenced,
+    JournalRow,
+    ShardsFailed,
+    Store,
+    StoreRefused,
+)
 from tests.storage.rows import ID_BLOCK, Writer, blobs_of, checkpoint, items_of, job, opened
 
 
 class StoreContract:
-    """Opening, fence, commits and ids."""
+    """Opening, fence, commits and ids. `can_resolve`: the store can say what became of a commit."""
+
+    can_resolve = True
 
     def store(self) -> Store:
         raise NotImplementedError
@@ -210,11 +219,20 @@ class StoreContract:
         two = Writer.of(await store.open_shard(1, 0, ID_BLOCK))
         good, bad = one.row(b"good"), replace(two.row(b"bad"), epoch=77)
         for rows in ([good, bad], [bad, good]):
-            with pytest.raises(Fenced):
+            with pytest.raises(Fenced) as fenced:
                 await store.commit(rows, {0: 99_999})
+            assert fenced.value.shards == {1}, "the others may be committed without it"
         assert await blobs_of(store, 0) == await blobs_of(store, 1) == []
         await store.commit([good])
         assert await blobs_of(store, 0) == [b"good"]
+
+    async def test_every_fenced_row_is_named(self) -> None:
+        store = self.store()
+        one = await opened(store)
+        two = Writer.of(await store.open_shard(1, 0, ID_BLOCK))
+        with pytest.raises(Fenced, match="1") as fenced:
+            await store.commit([replace(one.row(b"a"), epoch=77), replace(two.row(b"b"), epoch=77)])
+        assert fenced.value.shards == {0, 1}
 
     async def test_writer_of_an_older_epoch_is_fenced(self) -> None:
         store = self.store()
@@ -223,10 +241,41 @@ class StoreContract:
         new = Writer.of(await store.open_shard(0, 0, ID_BLOCK))
         with pytest.raises(Fenced):
             await store.commit([old.row(b"late")])
-        with pytest.raises(Fenced):
+        with pytest.raises(Fenced) as staged:
             await store.stage(0, old.epoch, 1, [job(1)], [])
-        with pytest.raises(Fenced):
+        with pytest.raises(Fenced) as finished:
             await checkpoint(store, old, [job(1)])
+        assert staged.value.shards == finished.value.shards == {0}
         await store.commit([new.row(b"b")])
         assert await blobs_of(store) == [b"a", b"b"]
         assert await items_of(store) == {}
+
+    # What became of a commit.
+
+    async def test_a_row_that_is_stored_is_resolved_as_stored_and_the_next_one_as_not(self) -> None:
+        store = self.store()
+        writer = await opened(store)
+        stored, next_row = writer.row(b"a"), writer.row(b"b")
+        await store.commit([stored])
+        if not self.can_resolve:
+            for row in (stored, next_row):
+                with pytest.raises(CommitUnknown):
+                    await self.resolved(store, row)
+            return
+        assert await self.resolved(store, stored) is True
+        assert await self.resolved(store, next_row) is False
+        await store.commit([next_row])
+        assert await self.resolved(store, next_row) is True
+
+    async def test_a_row_of_a_shard_that_others_write_is_resolved_as_fenced(self) -> None:
+        store = self.store()
+        old = await opened(store)
+        await store.open_shard(0, 0, ID_BLOCK)
+        with pytest.raises(ShardsFailed) as lost:
+            await self.resolved(store, old.row(b"late"))
+        assert isinstance(lost.value, Fenced) == self.can_resolve
+        assert lost.value.shards == ({0} if self.can_resolve else set())
+
+    @staticmethod
+    async def resolved(store: Store, row: JournalRow) -> bool:
+        return await store.resolve(row.shard, row.epoch, row.offset, row.chain)

@@ -5,8 +5,8 @@ names the epoch it was made under, the offset that follows and the chain it cont
 says anything else, nothing is written. So a shard's writes have one order, whoever writes them.
 
 A failed write says which of three it is: definite (`CommitRefused`: nothing was stored), unknown
-(`CommitUnknown`: it may have been, ask or stop), or fenced (`Fenced`: somebody else's shard now, or
-a bug).
+(`CommitUnknown`: it may have been; ask, or stop), or fenced (`Fenced`: somebody else's shard now,
+or a bug). The last two name the shards that they concern; other shards go on.
 
 A store knows nothing of jobs: blobs are opaque, keys are numbers. It reads no clock and has no beat
 of its own; it does what it is called for. `tests/storage/storage_contract.py` is this file as
@@ -16,7 +16,7 @@ tests.
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
@@ -117,14 +117,23 @@ class DiskFull(CommitRefused):
     """There is no room, not even with the ballast given up. The same write may be tried again."""
 
 
-class CommitUnknown(Exception):
-    """Whether this write was stored is not known. Where nobody can be asked, the process must
-    stop."""
+class ShardsFailed(Exception):
+    """A write failed, which concerns `shards`."""
+
+    def __init__(self, message: str, *, shards: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.shards = frozenset(shards)
 
 
-class Fenced(Exception):
-    """The shard row is not where the writer believes it is. Nothing was stored, and the writer must
-    stop."""
+class CommitUnknown(ShardsFailed):
+    """Whether this write was stored is not known for `shards`, or for all of its shards if none are
+    named; for others it was not stored. Ask `Store.resolve`. Where nobody can be asked, the shards
+    cannot be served any more, or the process must stop."""
+
+
+class Fenced(ShardsFailed):
+    """The rows of `shards` are not where the writer believes they are: others write them now.
+    Nothing of this write was stored, for no shard; the writer must write these no more."""
 
 
 class StoreRefused(Exception):
@@ -184,6 +193,14 @@ class Store(Protocol):
 
         `id_ceilings` (shard → new ceiling) rides in the same transaction; a ceiling never falls.
         Returns after the fsync. Raises `Fenced`, `CommitRefused` or `CommitUnknown`.
+        """
+
+    async def resolve(self, shard: int, epoch: int, offset: int, chain: int) -> bool:
+        """Returns whether a row whose commit was unknown is stored, durably.
+
+        False: it is not and never will be, and the same row may be committed again. Raises `Fenced`
+        if the shard row is neither there nor where it was before, and `CommitUnknown` if the store
+        cannot know.
         """
 
     async def stage(

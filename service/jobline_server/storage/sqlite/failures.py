@@ -63,7 +63,8 @@ def _meaning_of(
     ):
         return DiskFull("the disk is full; nothing was written")
     if code == sqlite3.SQLITE_CONSTRAINT_TRIGGER and str(error) == _FENCED:
-        return Fenced("the shard row has another epoch, offset or chain than this commit continues")
+        # The trigger cannot say which row it was; `journal.append` looks.
+        return Fenced("a shard row is elsewhere")
     return CommitUnknown(f"a write failed and may or may not be on disk: {error}")
 
 

@@ -69,7 +69,8 @@ def may_stage(connection: sqlite3.Connection, shard: int, epoch: int, generation
     if (row.epoch, row.generation + 1) != (epoch, generation):
         raise Fenced(
             f"shard {shard} is at epoch {row.epoch} and generation {row.generation}; "
-            f"epoch {epoch} cannot stage generation {generation}"
+            f"epoch {epoch} cannot stage generation {generation}",
+            shards=(shard,),
         )
     return row
 
@@ -128,7 +129,10 @@ def finish(
         "checksum": checkpoint_checksum_of(generation, offset, chain),
     }
     if connection.execute(_SQL["finish_checkpoint"], flip).rowcount != 1:
-        raise Fenced(f"shard {shard} cannot finish generation {generation} at offset {offset}")
+        raise Fenced(
+            f"shard {shard} cannot finish generation {generation} at offset {offset}",
+            shards=(shard,),
+        )
 
 
 def read_page(connection: sqlite3.Connection, shard: ShardRow, after: tuple[int, int]) -> Page:

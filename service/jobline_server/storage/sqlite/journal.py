@@ -9,7 +9,7 @@ from typing import Any
 
 from jobline_server.storage.sqlite.failures import autocommit, transact
 from jobline_server.storage.sqlite.statements import load, repeated
-from jobline_server.storage.store import JournalRow, ShardRow
+from jobline_server.storage.store import Fenced, JournalRow, ShardRow
 
 OFFSET_BITS = 48
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
@@ -32,6 +32,18 @@ def append(
     connection: sqlite3.Connection, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int]
 ) -> None:
     """One transaction for all rows. It is one statement, unless a ceiling moves without a row."""
+    try:
+        _append(connection, rows, id_ceilings)
+    except Fenced as fenced:
+        shards = _fenced_among(connection, rows)
+        named = ", ".join(map(str, sorted(shards)))
+        message = f"the row of shard {named} has another epoch, offset or chain than continued"
+        raise Fenced(message, shards=shards) from fenced
+
+
+def _append(
+    connection: sqlite3.Connection, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int]
+) -> None:
     parameters: list[int | bytes | None] = []
     for row in rows:
         parameters += (
@@ -57,6 +69,16 @@ def append(
             )
 
     transact(connection, append_and_raise)
+
+
+def _fenced_among(connection: sqlite3.Connection, rows: Sequence[JournalRow]) -> set[int]:
+    """The shards of rows that do not continue their shard row."""
+    return {
+        row.shard
+        for row in rows
+        if connection.execute(_SQL["fence"], {"shard": row.shard}).fetchone()
+        != (row.epoch, row.offset - 1, row.chain_before)
+    }
 
 
 def read_page(connection: sqlite3.Connection, shard: ShardRow, after: int) -> list[JournalRow]:

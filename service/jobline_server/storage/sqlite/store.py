@@ -32,6 +32,7 @@ from jobline_server.storage.sqlite.watermark import WatermarkFile
 from jobline_server.storage.store import (
     NO_CEILINGS,
     BadRow,
+    CommitUnknown,
     DataLoss,
     DiskFull,
     ItemKey,
@@ -180,6 +181,12 @@ class SqliteStore:
         for row in rows:
             ceiling = self._ceilings.get(row.shard, 0)
             self._promised.keep(row.shard, row.epoch, row.offset, row.chain, ceiling)
+
+    async def resolve(self, shard: int, epoch: int, offset: int, chain: int) -> bool:
+        """See `Store.resolve`. After a failed fsync nobody knows what is on the disk: reads may be
+        answered from memory that was never written.
+        """
+        raise CommitUnknown(f"nobody can say whether offset {offset} of shard {shard} is on disk")
 
     async def stage(
         self,

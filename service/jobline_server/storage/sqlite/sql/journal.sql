@@ -7,6 +7,10 @@ VALUES (?, ?, ?, ?, ?, ?);
 -- Moves the id ceiling of a shard that has no row in this commit.
 UPDATE shard SET id_ceiling = max(id_ceiling, :id_ceiling) WHERE shard = :shard;
 
+-- name: fence
+-- What the next row of a shard has to continue.
+SELECT epoch, offset, chain FROM shard WHERE shard = :shard;
+
 -- name: read_rows
 -- The rows of a shard between two positions, in order.
 SELECT position, epoch, chain_before, chain, blob
