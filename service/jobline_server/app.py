@@ -212,6 +212,7 @@ class Server:
             refresh=server.refresh,
             version=VERSION,
             failing=self.runtime.failing,
+            broken=self.runtime.broken,
             is_ready=self._is_ready,
             is_full=lambda: self.runtime.core.commits.disk_full,
         )
@@ -224,7 +225,7 @@ class Server:
 
     def _report_health(self) -> None:
         """Sets the health service to SERVING, unless work is failing or the server stops."""
-        is_well = self._stopping is None and not self.runtime.failing()
+        is_well = self._stopping is None and not self.runtime.broken()
         self.services.health.set_serving(is_well)
 
     def _is_ready(self) -> bool:

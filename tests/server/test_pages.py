@@ -9,8 +9,10 @@ import pytest
 from grpc import aio
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobline.v1 import job_service_pb2
+from jobline.v1 import admin_service_pb2, job_service_pb2
+from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline_server.runtime.health import Health
 from jobline_server.testing import RunningServer, running_server
 from jobline_server.web import connections, metrics
 from jobline_server.web.server import CannotListen, bind
@@ -96,6 +98,27 @@ async def test_health_pages(server: RunningServer) -> None:
 
     assert (await fetch(server, "/healthz")).status_code == 200
     assert (await fetch(server, "/readyz")).status_code == 503
+
+
+async def test_a_lost_shard_shows_in_health_and_metrics_and_the_server_stays_ready(
+    server: RunningServer, channel: aio.Channel
+) -> None:
+    """A load balancer that removed the server would keep callers from the other shards, too."""
+    slots = server.server.runtime.core.slots
+    slots.close(slots[1], Health.FENCED, "another process has it")
+
+    page = await fetch(server, "/healthz")
+    assert page.status_code == 503
+    assert page.text == "shard 1 is not served any more (fenced): another process has it\n"
+    assert (await fetch(server, "/readyz")).status_code == 200
+    assert server.server.services.health.serving
+    found = await samples(server)
+    served = [found["jobline_shard_served", frozenset({str(shard)})] for shard in range(2)]
+    assert served == [1, 0]
+    stats = await AdminServiceStub(channel).GetStats(admin_service_pb2.GetStatsRequest())
+    assert [shard.problem for shard in stats.shards if shard.problem] == [
+        "fenced: another process has it"
+    ]
 
 
 async def test_the_landing_page_says_where_things_are(server: RunningServer) -> None:

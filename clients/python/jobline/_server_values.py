@@ -14,7 +14,8 @@ from jobline._values import QueueWeight
 @dataclass(frozen=True, slots=True)
 class ShardStats:
     """One shard: the last committed offset of its journal, the one that its last checkpoint holds,
-    its jobs that have not ended, and its queues.
+    its jobs that have not ended, and its queues. `problem`: why the server does not serve it any
+    more, "" while it does.
     """
 
     shard: int
@@ -23,6 +24,7 @@ class ShardStats:
     checkpoint_offset: int
     live_jobs: int
     queues: int
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

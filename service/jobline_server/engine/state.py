@@ -160,6 +160,22 @@ class ShardState:
         tables = (self.keys, self.requests, self.producers, self.volatile_producers)
         return any(table.is_due(aged_ms) for table in tables)
 
+    def leave_load(self) -> None:
+        """Takes what it holds out of the server's load: it is not served any more. What may yet be
+        decided on it counts for nothing.
+        """
+        load, self.load = self.load, Load()
+        load.live_jobs -= sum(queue.live() for queue in self.queues.values())
+        load.active_jobs -= sum(queue.counts[JobState.ACTIVE] for queue in self.queues.values())
+        load.payload_bytes -= sum(queue.payload_bytes for queue in self.queues.values())
+        load.keys -= len(self.keys.records)
+        load.requests -= len(self.requests.records)
+        for table in (self.producers, self.volatile_producers):
+            load.calls -= sum(1 + len(record.calls) for record in table.records.values())
+        for sent in self.messages.waiting.values():
+            load.outgoing_jobs -= sent.message.jobs()
+            load.outgoing_bytes -= sent.message.payload_bytes()
+
     # Ids and order.
 
     def id_of(self, sequence: int) -> int:

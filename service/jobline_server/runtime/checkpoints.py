@@ -16,10 +16,11 @@ from typing import TypeVar
 
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
+from jobline_server.runtime.health import Health
 from jobline_server.runtime.slots import JournalPosition, ShardSlot
 from jobline_server.runtime.waiting import is_set_within
 from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint, LastSlice
-from jobline_server.storage.store import DiskFull
+from jobline_server.storage.store import DiskFull, Fenced, ShardsFailed
 
 # A checkpoint is worth it when a recovery would have to read this much of all shards together, or
 # when the last one is this old.
@@ -93,6 +94,8 @@ class Checkpoints:
         async with self._taking:
             for slot in self._core.slots:
                 place = slot.position
+                if slot.is_closed:
+                    continue
                 if self.is_worth_it(place, now.wall_ms) or (everything and place.journal_rows):
                     share = _Share(self._core, self._journal_bytes_max, self._hurried)
                     await self._take(slot, share)
@@ -114,8 +117,21 @@ class Checkpoints:
             commits.disk_full = True
             checkpoint.abandon()
             await self._drop_staged(slot)
+        except ShardsFailed as error:
+            if error.shards:
+                health = Health.FENCED if isinstance(error, Fenced) else Health.UNKNOWN
+                self._close(slot, health, error)
+            else:
+                commits.fail(error)
         except Exception as error:  # noqa: BLE001  # a store that failed once is not written to again
             commits.fail(error)
+
+    def _close(self, slot: ShardSlot, health: Health, error: Exception) -> None:
+        """Its shard is lost; the process goes on if another one is left."""
+        try:
+            self._core.commits.failed_writes.close(slot.number, health, error)
+        except Exception as last:  # noqa: BLE001  # it was the last one
+            self._core.commits.fail(last)
 
     async def _stage(self, checkpoint: Checkpoint, slot: ShardSlot, share: _Share) -> None:
         while piece := checkpoint.slice():
@@ -132,7 +148,15 @@ class Checkpoints:
     async def _finish(self, checkpoint: Checkpoint, slot: ShardSlot) -> None:
         commits, store, place = self._core.commits, self._core.store, slot.position
         captured: list[LastSlice] = []
-        await commits.commit_once(lambda: captured.append(checkpoint.finish()))
+        try:
+            await commits.commit_once(lambda: captured.append(checkpoint.finish()))
+        except ShardsFailed as error:
+            # What was cut of all shards is on its way to nowhere.
+            commits.fail(error)
+            raise
+        if slot.is_closed:
+            # By this very commit.
+            return
         last = captured[0]
         chain, rows_before = place.chain, place.journal_rows
         await self._ended.writer.sync()

@@ -77,6 +77,8 @@ class Core:
         left. Set by the dispatcher.
         """
         self._listeners: list[tuple[Record, Listener, Wants]] = []
+        self._closed_listeners: list[tuple[Record, Callable[[ShardSlot], None]]] = []
+        slots.on_closed = self._on_closed
         self._dispatches = self.loops.record("hand_outs")
         self._failing: ShardSlot | None = None
 
@@ -85,6 +87,18 @@ class Core:
         that fails is not notified again of that commit.
         """
         self._listeners.append((self.loops.record(name), listener, wants))
+
+    def listen_closed(self, name: str, listener: Callable[[ShardSlot], None]) -> None:
+        """Has a listener notified of each shard that is not served any more."""
+        self._closed_listeners.append((self.loops.record(name), listener))
+
+    def _on_closed(self, slot: ShardSlot) -> None:
+        for record, listener in self._closed_listeners:
+            try:
+                listener(slot)
+            except Exception as error:  # noqa: BLE001  # the others are told all the same
+                record.failed(error)
+        self.loops.changed()
 
     def now(self) -> Now:
         """Both times. Who decides reads them here, so that from then on they go with the loop."""
@@ -114,8 +128,10 @@ class Core:
 
     def after_decision(self, slot: ShardSlot) -> None:
         """Something was decided on a shard: its facts are written soon, and what needs no commit
-        happens at once.
+        happens at once. Raises `Refused` if the shard is not served any more: it was all in vain.
         """
+        if slot.is_closed:
+            raise self.slots.refusal(slot.number)
         if slot.shard.entries:
             self.commits.request_commit()
         else:
@@ -178,6 +194,8 @@ class Core:
         """Hands out what may be handed out at the queues that something happened to. A queue where
         that fails is tried again after the next commit, or when the timers are looked at.
         """
+        if slot.is_closed:
+            return
         failed, shard = False, slot.shard
         woken, slot.woken = slot.woken, {}
         for queue in woken:

@@ -18,6 +18,8 @@ async def delete_idle_queues(core: Core) -> int:
     deleted = 0
     for slot in core.slots:
         for names in _slices(slot.shard):
+            if slot.is_closed:
+                break
             deleted += decide_delete_idle_queues(slot.shard, core.now(), names)
             core.after_decision(slot)
             await asyncio.sleep(0)

@@ -120,6 +120,7 @@ class Runtime:
         self.bulk = Bulk(core, self.ended, new_name)
         self.queues = Queues(core, self.ended, self.bulk, new_name)
         self.statistics = Statistics(core, self.streams, self.ended)
+        self._listen_closed()
 
     def _listen(self) -> None:
         """Has the parts notified of commits: first those that keep what happened."""
@@ -133,6 +134,13 @@ class Runtime:
         core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
         core.listen("commit_messages", self.courier.on_committed)
 
+    def _listen_closed(self) -> None:
+        """Has those parts notified of a lost shard that keep callers waiting for it, or leases."""
+        core = self.core
+        core.listen_closed("closed_waits", self.waits.on_closed)
+        core.listen_closed("closed_streams", self.streams.on_closed)
+        core.listen_closed("closed_pulls", self.pulls.on_closed)
+
     @property
     def failed(self) -> asyncio.Future[None]:
         """Fails when the store did: the process must stop then."""
@@ -140,6 +148,12 @@ class Runtime:
 
     def failing(self) -> list[str]:
         """What does not work, in lines; nothing while the server is well."""
+        return [*self.broken(), *map(str, self.core.slots.closed.values())]
+
+    def broken(self) -> list[str]:
+        """What keeps the server from working, in lines; a lost shard does not as long as there are
+        others.
+        """
         lines = [f"{name} failed again and again" for name in self.core.loops.failing()]
         return ["the storage failed", *lines] if self.failed.done() else lines
 

@@ -2,13 +2,16 @@
 
 A slot is found by the number of its shard, by the name of a queue or by the id of a job. Not every
 shard of the store need be here: what belongs to one that is not is refused with SHARD_UNAVAILABLE.
-Nothing here decides anything, or knows what a fact means.
+
+A shard fails alone: its slot is closed for good, and the others go on. Those who wait for its
+commits are refused; those who keep something of it elsewhere are notified. Nothing here decides
+anything, or knows what a fact means.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -17,7 +20,11 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import shard_of
+from jobline_server.runtime.health import ClosedShard, Health
 from jobline_server.storage.segments import KeySegments
+from jobline_server.telemetry.log import logger
+
+LOG = logger("runtime")
 
 # When a caller may try again, in milliseconds: a supervisor restarts a server in about a second.
 RETRY_AFTER_MS = 1_000
@@ -43,16 +50,27 @@ class JournalPosition:
 
 
 class ShardSlot:
-    """A shard, the position of its journal, the callers that wait for its commits, and its queues
-    that may have jobs to dispatch.
+    """A shard, the position of its journal, the callers that wait for its commits, its queues that
+    may have jobs to dispatch, and how it is doing.
     """
 
-    __slots__ = ("committing", "number", "position", "shard", "waiting", "woken")
+    __slots__ = (
+        "committing",
+        "health",
+        "is_closed",
+        "number",
+        "position",
+        "shard",
+        "waiting",
+        "woken",
+    )
 
     def __init__(self, shard: Shard, position: JournalPosition) -> None:
         self.number = shard.number
         self.shard = shard
         self.position = position
+        self.health = Health.OPEN
+        self.is_closed = False
         self.waiting: list[Answer] = []
         """Answers that the next commit allows."""
         self.committing: list[Answer] | None = None
@@ -78,13 +96,22 @@ class ShardSlots:
 
     def __init__(self, slots: Iterable[ShardSlot], total: int) -> None:
         self.total = total
+        self.closed: dict[int, ClosedShard] = {}
+        """Shards that were lost, in this order."""
         self._by_number = {slot.number: slot for slot in slots}
+        self.is_partial = len(self._by_number) < total
+        """Whether any shard of the store is not here."""
+        self.on_closed: Callable[[ShardSlot], None] = lambda _slot: None
+        """Called after a slot was closed. Set by the core."""
 
     def __iter__(self) -> Iterator[ShardSlot]:
         return iter([*self._by_number.values()])
 
     def __len__(self) -> int:
         return len(self._by_number)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._by_number
 
     def __getitem__(self, number: int) -> ShardSlot:
         """Returns the slot of a shard. Raises `Refused` if it is not here."""
@@ -135,9 +162,15 @@ class ShardSlots:
 
     def check_here(self, ids: Iterable[int]) -> None:
         """Raises `Refused` if any of these ids is in a shard that is not here."""
-        if len(self._by_number) < self.total:
+        if self.is_partial:
             for job_id in ids:
                 self.of_id(job_id)
+
+    def check_any_id(self, ids: Sequence[int]) -> None:
+        """Raises `Refused` if none of these ids is in a shard that is here, and some in others."""
+        owners = self.owners_of(ids)
+        if owners.elsewhere and not owners.here:
+            self.of_id(ids[owners.elsewhere[0]])
 
     def owners_of(self, ids: Iterable[int]) -> Owners:
         """Returns which slots own which of these ids."""
@@ -154,9 +187,15 @@ class ShardSlots:
         return owners
 
     def offsets(self) -> list[int]:
-        """Returns the offset of the last commit of each shard of the store; 0 if it is not here."""
-        slots = map(self._by_number.get, range(self.total))
-        return [0 if slot is None else slot.shard.committed for slot in slots]
+        """Returns the offset of the last commit of each shard of the store, as far as it is known
+        here; 0 for one that never was here.
+        """
+        offsets = [0] * self.total
+        for number, closed in self.closed.items():
+            offsets[number] = closed.offset
+        for number, slot in self._by_number.items():
+            offsets[number] = slot.shard.committed
+        return offsets
 
     def journal_bytes(self) -> int:
         """Returns the size of all journals together."""
@@ -164,8 +203,41 @@ class ShardSlots:
 
     def refusal(self, number: int) -> Refused:
         """Returns the refusal of what belongs to a shard that is not here."""
+        no_more = " any more" if number in self.closed else ""
         return Refused(
             RefusalKind.SHARD_UNAVAILABLE,
-            f"shard {number} is not served here; the others are",
+            f"shard {number} is not served here{no_more}; others are",
             retry_after_ms=RETRY_AFTER_MS,
         )
+
+    def check_any_queue(self, queues: Iterable[tuple[str, int]]) -> None:
+        """Raises `Refused` if none of these queues, which are (name, weight), is here."""
+        if self.is_partial:
+            names = [name for name, _ in queues]
+            if names and not any(map(self.find_by_queue, names)):
+                self.of_queue(names[0])
+
+    def close(self, slot: ShardSlot, health: Health, why: str) -> None:
+        """Closes a slot for good: its shard failed. What was decided and not committed is void."""
+        if slot.is_closed:
+            return
+        slot.is_closed, slot.health = True, health
+        shard = slot.shard
+        del self._by_number[slot.number]
+        self.is_partial = True
+        self.closed[slot.number] = ClosedShard(
+            slot.number,
+            shard.epoch,
+            shard.committed,
+            slot.position.checkpoint_offset,
+            health,
+            why,
+        )
+        LOG.critical("a shard is lost", shard=slot.number, health=health.value, why=why)
+        shard.leave_load()
+        slot.woken.clear()
+        for future, _ in (*(slot.committing or ()), *slot.waiting):
+            if not future.done():
+                future.set_exception(self.refusal(slot.number))
+        slot.waiting, slot.committing = [], None
+        self.on_closed(slot)

@@ -59,6 +59,9 @@ class TimerLoop:
         self._more = False
         for slot in core.slots:
             shard = slot.shard
+            if slot.is_closed:
+                # Since the iteration of the loop before.
+                continue
             if next_deadline(shard, now) is None and not shard.holds_keys():
                 continue
             try:

@@ -183,7 +183,7 @@ class DeadCount:
 
 @dataclass(slots=True)
 class ShardView:
-    """Health of one shard."""
+    """Health of one shard. `problem`: why it is not served any more; "" while it is."""
 
     shard: int
     epoch: int
@@ -191,6 +191,7 @@ class ShardView:
     checkpoint_offset: int
     live_jobs: int
     queues: int
+    problem: str = ""
 
 
 @dataclass(slots=True)

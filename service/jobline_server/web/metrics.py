@@ -159,9 +159,16 @@ def _health(view: ServerView) -> Iterator[Metric]:
         "Commits of a shard that no checkpoint holds yet.",
         labels=["shard"],
     )
+    served = GaugeMetricFamily(
+        "jobline_shard_served",
+        "1 for a shard that is served, 0 for one that was lost.",
+        labels=["shard"],
+    )
     for shard in view.shards:
         journal.add_metric([str(shard.shard)], shard.offset - shard.checkpoint_offset)
+        served.add_metric([str(shard.shard)], int(not shard.problem))
     yield journal
+    yield served
 
 
 def _own_work(core: Core) -> Iterator[Metric]:

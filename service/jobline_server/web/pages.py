@@ -31,11 +31,12 @@ def make_pages(
     refresh: Callable[[], Awaitable[None]],
     version: str,
     failing: Callable[[], list[str]],
+    broken: Callable[[], list[str]],
     is_ready: Callable[[], bool],
     is_full: Callable[[], bool],
 ) -> Starlette:
     """Returns the application. `refresh` updates the metrics of the registry; `failing` returns a
-    line for each piece of work that is failing.
+    line for everything that fails, `broken` for what keeps the server from working.
     """
 
     async def landing(_request: Request) -> Response:
@@ -52,7 +53,7 @@ def make_pages(
     async def readyz(_request: Request) -> Response:
         # Not a 503: a load balancer that removed the server would also keep acks away.
         ready = FULL if is_full() else "ready"
-        return _health(failing() or ([] if is_ready() else ["not taking work"]), ready)
+        return _health(broken() or ([] if is_ready() else ["not taking work"]), ready)
 
     return Starlette(
         routes=[

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.state import Load
 from jobline_server.engine.values import Now
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
@@ -117,6 +118,10 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
 
     def teardown(self):
         self.both.compare_recovered()
+        # Nothing of it is left in the load of the server once it is not served any more.
+        load = self.both.shard.load
+        self.both.shard.leave_load()
+        assert load == Load()
 
 
 ROUNDS_MAX = 4

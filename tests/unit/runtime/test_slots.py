@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from zlib import crc32
 
 import pytest
@@ -12,6 +13,7 @@ from jobline_server.engine.limits import SEQUENCE_BITS
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
+from jobline_server.runtime.health import Health
 from jobline_server.runtime.slots import JournalPosition, ShardSlot, ShardSlots
 from jobline_server.storage.segments import KeySegments
 
@@ -118,3 +120,39 @@ def test_offsets_are_of_all_shards_and_journals_of_those_here(slots: ShardSlots)
         slot.position.journal_bytes = 100
     assert slots.journal_bytes() == 200
     assert (len(slots), slots.total) == (2, TOTAL)
+
+
+async def test_a_slot_that_is_closed_refuses_its_callers_and_is_found_no_more(
+    slots: ShardSlots,
+) -> None:
+    """Those who wait for the commit under way, those who wait for the next one; others wait on."""
+    loop = asyncio.get_running_loop()
+    closed: list[ShardSlot] = []
+    slots.on_closed = closed.append
+    lost, other = slots[1], slots[2]
+    waits = [loop.create_future() for _ in range(4)]
+    waits[1].cancel()
+    lost.committing, lost.waiting = [(waits[0], 1), (waits[1], 1)], [(waits[2], 1)]
+    other.waiting = [(waits[3], 1)]
+    for _ in range(2):
+        slots.close(lost, Health.FENCED, "another process has it")
+    for wait in (waits[0], waits[2]):
+        with pytest.raises(Refused, match="shard 1 is not served here any more"):
+            await wait
+    assert not waits[3].done()
+    assert (closed, [*slots], 1 in slots, lost.is_closed) == ([lost], [other], False, True)
+    assert str(slots.closed[1]) == (
+        "shard 1 is not served any more (fenced): another process has it"
+    )
+    assert slots.offsets() == [0, 10, 20, 0]
+
+
+def test_ids_and_queues_are_refused_if_none_of_them_is_here(slots: ShardSlots) -> None:
+    """A call that can be served in part is."""
+    slots.check_any_id([id_in(0), id_in(1)])
+    slots.check_any_id([NOWHERE])
+    slots.check_any_queue([(queue_in(0), 1), (queue_in(1), 1)])
+    with pytest.raises(Refused, match="shard 0"):
+        slots.check_any_id([NOWHERE, id_in(0), id_in(3)])
+    with pytest.raises(Refused, match="shard 3"):
+        slots.check_any_queue([(queue_in(3), 1), (queue_in(0), 1)])

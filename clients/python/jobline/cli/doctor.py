@@ -88,7 +88,7 @@ def examine(cli: Cli, *, read_only: bool) -> Iterator[Finding]:
 
 
 def _of_stats(stats: ServerStats) -> list[Finding]:
-    return [_disk(stats), _fsync(stats), _lag(stats), _workers(stats), _dead(stats)]
+    return [_shards(stats), _disk(stats), _fsync(stats), _lag(stats), _workers(stats), _dead(stats)]
 
 
 def _client_versions() -> Finding:
@@ -127,6 +127,14 @@ def _round_trip(cli: Cli) -> Finding:
         times.append(time.monotonic() - began)
     slowest = show_span(max(times))
     return fine("round trip", f"{show_span(statistics.median(times))}, slowest {slowest}")
+
+
+def _shards(stats: ServerStats) -> Finding:
+    lost = [shard for shard in stats.shards if shard.problem]
+    if lost:
+        found = "; ".join(f"shard {shard.shard} is {shard.problem}" for shard in lost)
+        return failed("shards", found, "See the server's log; a restart serves it again.")
+    return fine("shards", f"{counted(len(stats.shards), 'shard')} served")
 
 
 def _disk(stats: ServerStats) -> Finding:

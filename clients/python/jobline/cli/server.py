@@ -104,4 +104,5 @@ _SHARDS: list[Column[ShardStats]] = [
     Column("checkpoint", lambda one: f"{one.checkpoint_offset:,}", right=True),
     Column("live jobs", lambda one: f"{one.live_jobs:,}", right=True),
     Column("queues", lambda one: f"{one.queues:,}", right=True),
+    Column("", lambda one: one.problem, style="red", yields=True),
 ]

@@ -50,6 +50,7 @@ class ShardStats(_message.Message):
     CHECKPOINT_OFFSET_FIELD_NUMBER: _builtins.int
     LIVE_JOBS_FIELD_NUMBER: _builtins.int
     QUEUES_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     shard: _builtins.int
     """Output only. The shard."""
     epoch: _builtins.int
@@ -62,6 +63,8 @@ class ShardStats(_message.Message):
     """Output only. Its jobs that have not ended."""
     queues: _builtins.int
     """Output only. Its queues."""
+    problem: _builtins.str
+    """Output only. Why it is not served any more. Empty: it is."""
     def __init__(
         self,
         *,
@@ -71,10 +74,11 @@ class ShardStats(_message.Message):
         checkpoint_offset: _builtins.int = ...,
         live_jobs: _builtins.int = ...,
         queues: _builtins.int = ...,
+        problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_offset", b"checkpoint_offset", "epoch", b"epoch", "live_jobs", b"live_jobs", "offset", b"offset", "queues", b"queues", "shard", b"shard"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checkpoint_offset", b"checkpoint_offset", "epoch", b"epoch", "live_jobs", b"live_jobs", "offset", b"offset", "problem", b"problem", "queues", b"queues", "shard", b"shard"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

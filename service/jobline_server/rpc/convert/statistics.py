@@ -40,6 +40,7 @@ def statistics_response(
             checkpoint_offset=shard.checkpoint_offset,
             live_jobs=shard.live_jobs,
             queues=shard.queues,
+            problem=shard.problem,
         )
     return response
 

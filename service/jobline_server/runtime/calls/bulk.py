@@ -94,15 +94,27 @@ class Bulk:
 
     async def _act(self, verb: _Verb, selection: Selection, *, dry_run: bool) -> BulkResult:
         result = BulkResult(operation_id=self._new_operation())
+        lost_before = len(self._core.slots.closed)
         if selection.filter is None:
             await self._act_on_ids(verb, selection.ids, result, dry_run=dry_run)
         else:
             await self._act_on_filter(verb, selection.filter, result, dry_run=dry_run)
         await self._core.commits.wait()
+        self._check_still_here(selection, lost_before)
         if result.full is not None and not result.count:
             # Nothing was changed, and this is why.
             raise result.full
         return result
+
+    def _check_still_here(self, selection: Selection, lost_before: int) -> None:
+        """Raises `Refused` if a shard was lost meanwhile that the call may have changed."""
+        slots = self._core.slots
+        if selection.filter is None:
+            slots.check_here(selection.ids)
+        elif selection.filter.queue:
+            slots.of_queue(selection.filter.queue)
+        elif len(slots.closed) > lost_before:
+            raise slots.refusal(next(reversed(slots.closed)))
 
     async def _act_on_ids(
         self, verb: _Verb, ids: Sequence[int], result: BulkResult, *, dry_run: bool

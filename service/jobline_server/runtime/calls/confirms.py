@@ -56,13 +56,20 @@ class Confirms:
             if self._session.phase is Phase.ENDED:
                 return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.add_done_callback(partial(self._handle_committed, decided))
+        future.add_done_callback(partial(self._handle_committed, settles, decided))
         self._core.commits.resolve_after_commit([(future, None)])
 
-    def _handle_committed(self, decided: Sequence[Settled], future: asyncio.Future[None]) -> None:
+    def _handle_committed(
+        self, settles: Sequence[Settle], decided: Sequence[Settled], future: asyncio.Future[None]
+    ) -> None:
         if future.exception() is not None:
             self._fail()
             return
+        if self._core.slots.is_partial:
+            for settle, one in zip(settles, decided, strict=True):
+                self.pending -= entries_of(one.exceptions, one.dead)
+                self._settling.note_lost(settle, one)
+                self.pending += entries_of(one.exceptions, one.dead)
         unknown: list[Settled] = []
         for one in decided:
             if one.unknown is None:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun, Pull
+from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun, Pull, Refused
 from jobline_server.engine.decide.lease import leased_job
 from jobline_server.engine.decide.settle import held
 from jobline_server.engine.holder import Holder, InFlight
@@ -23,6 +23,7 @@ from jobline_server.runtime.calls.pull_dedup import PullDedup, PullKey, Run, lea
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.waiting import is_set_by
 
 # The payload that one pull may carry.
@@ -45,6 +46,7 @@ class LongPoll:
         self._holders: dict[int, Holder] = {}
         self._over = False
         self.is_given_up = False
+        self.refusal: Refused | None = None
 
     def room(self) -> tuple[int, int]:
         """What is left of what it asked for."""
@@ -74,6 +76,12 @@ class LongPoll:
     def end(self) -> None:
         """It takes no more."""
         self._over = True
+
+    def refuse(self, refusal: Refused) -> None:
+        """None of its queues is here any more."""
+        self.refusal = refusal
+        self.end()
+        self.arrived.set()
 
     def give_up(self) -> None:
         """Nobody wants its reply any more."""
@@ -155,13 +163,29 @@ class PullCalls:
             await asyncio.sleep(0)
         if poll.leased or not has_time or self._core.draining:
             poll.end()
+            if not poll.leased:
+                self._core.slots.check_any_queue(poll.queues)
             return
+        self._core.slots.check_any_queue(poll.queues)
         self._dispatcher.join(poll)
         try:
             await is_set_by(poll.arrived, until)
         finally:
             poll.end()
             self._dispatcher.leave(poll)
+        if poll.refusal is not None:
+            raise poll.refusal
+
+    def on_closed(self, _slot: ShardSlot) -> None:
+        """A shard was lost: refuses pulls that wait and have no queue that is here any more."""
+        rings, slots = self._core.rings, self._core.slots
+        for name in rings.queues():
+            for consumer in rings.consumers(name) if slots.find_by_queue(name) is None else ():
+                if isinstance(consumer, LongPoll):
+                    try:
+                        slots.check_any_queue(consumer.queues)
+                    except Refused as refused:
+                        consumer.refuse(refused)
 
     def _still_held(self, runs: Iterable[Run]) -> Leased:
         jobs: list[LeasedJob] = []

@@ -15,14 +15,16 @@ from jobline_server.engine.commands import (
     ReleaseItem,
 )
 from jobline_server.runtime.calls.settles import ITEMS_AT_ONCE, NEVER
-from jobline_server.runtime.calls.settling import Settled, Settling
+from jobline_server.runtime.calls.settling import Settled, Settling, ids_of
 from jobline_server.runtime.core import Core
 
 T = TypeVar("T")
 
 
 class SettleCalls:
-    """Calls of workers that hold no stream. Each returns after the commit."""
+    """Calls of workers that hold no stream. Each returns after the commit, or raises `Refused` if
+    none of its jobs is in a shard that is here.
+    """
 
     def __init__(self, core: Core, settling: Settling) -> None:
         self._core = core
@@ -58,6 +60,10 @@ class SettleCalls:
             start += len(part)
         if any(item.worker_checkpoint is not None for item in items):
             await self._core.commits.wait()
+        if self._core.slots.is_partial:
+            ids = [item.id for item in items]
+            self._core.slots.check_any_id(ids)
+            exceptions = self._settling.settles.with_lost(ids, exceptions)
         leases = [(item.id, item.delivery) for item in items]
         return await self._settling.settles.explain_missing(leases, exceptions, repeated=NEVER)
 
@@ -67,6 +73,9 @@ class SettleCalls:
             await asyncio.sleep(0)
         await self._core.commits.wait()
         [settled] = done
+        if self._core.slots.is_partial:
+            self._core.slots.check_any_id(ids_of(settle))
+            self._settling.note_lost(settle, settled)
         if settled.unknown is not None:
             settled.exceptions = await self._settling.explain(settled)
         return settled

@@ -6,7 +6,7 @@ the finished file says so, and only then is anybody told ALREADY_DONE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from jobline_server.engine.commands import (
@@ -142,6 +142,16 @@ class Settles:
             exceptions.extend((indexes[at], outcome) for at, outcome in part)
             core.after_decision(slot)
         return sorted(exceptions)
+
+    def with_lost(self, ids: Iterable[int], exceptions: NotDone) -> NotDone:
+        """Returns outcomes as they stand after the commit: LEASE_LOST for jobs whose shard is not
+        here, which may have been lost together with what was decided there.
+        """
+        lost = self._core.slots.owners_of(ids).elsewhere
+        if not lost:
+            return exceptions
+        others = [one for one in exceptions if one[0] not in set(lost)]
+        return sorted([*others, *((index, SettleOutcome.LEASE_LOST) for index in lost)])
 
     async def explain_missing(
         self,

@@ -84,6 +84,14 @@ class Settling:
                 settled.unknown = _leases_of(settle)
             on_settled(settled)
 
+    def note_lost(self, settle: Settle, settled: Settled) -> None:
+        """Corrects outcomes after the commit: jobs whose shard is not here are LEASE_LOST. What was
+        decided on them before their shard was lost may never be stored.
+        """
+        settled.exceptions = self.settles.with_lost(ids_of(settle), settled.exceptions)
+        not_done = {index for index, _ in settled.exceptions}
+        settled.dead = [index for index in settled.dead if index not in not_done]
+
     async def explain(self, settled: Settled) -> NotDone:
         """Returns its exceptions as the ended store knows them: what was settled so before under
         the same lease is ALREADY_DONE.
@@ -169,6 +177,12 @@ class Settling:
         if settle.fails or settle.releases or settle.results:
             return False
         return self.settles.cost_little(settle.ack_ids, settle.ack_deliveries)
+
+
+def ids_of(settle: Settle) -> list[int]:
+    """Returns the ids of acks, then fails, then releases."""
+    fails, releases = (item.id for item in settle.fails), (item.id for item in settle.releases)
+    return [*settle.ack_ids, *fails, *releases]
 
 
 def _leases_of(settle: Settle) -> Leases:

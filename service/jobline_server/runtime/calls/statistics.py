@@ -16,6 +16,7 @@ from jobline_server.runtime.calls.streams import Streams, shown_name
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import LOOKUP_JOBS, EndedJobs
+from jobline_server.runtime.health import ClosedShard
 from jobline_server.runtime.queries.paging import page_by_name, worker_bytes
 from jobline_server.runtime.views import DeadCount, ServerView, ShardView, WorkerView
 
@@ -72,6 +73,7 @@ class Statistics:
                     queues=len(queues),
                 )
             )
+        view.shards += map(_closed, core.slots.closed.values())
         return view
 
     async def of_dead_letters(self, queue: str) -> list[DeadCount]:
@@ -142,6 +144,18 @@ class Statistics:
             draining=False,
             lost=True,
         )
+
+
+def _closed(closed: ClosedShard) -> ShardView:
+    return ShardView(
+        shard=closed.number,
+        epoch=closed.epoch,
+        offset=closed.offset,
+        checkpoint_offset=closed.checkpoint_offset,
+        live_jobs=0,
+        queues=0,
+        problem=f"{closed.health.value}: {closed.why}",
+    )
 
 
 def _count(view: ServerView, queues: Sequence[Queue]) -> int:

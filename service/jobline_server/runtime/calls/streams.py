@@ -9,6 +9,7 @@ from zlib import crc32
 from jobline_server.dispatch.frames import Goaway, Open
 from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.holder import Holder
 from jobline_server.engine.values import RevokeReason
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.calls.settling import Settling
@@ -16,6 +17,7 @@ from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.slots import ShardSlot
 
 # How long a worker that was asked to move has for it.
 GOAWAY_MS = 60_000
@@ -53,6 +55,7 @@ class Streams:
         self.ports: dict[str, WorkerStream] = {}
         core.open_streams = self.ports
         self._changed = asyncio.Event()
+        self._revoking: set[asyncio.Task[None]] = set()
 
     def open_stream(self, first: Open) -> WorkerStream:
         """Opens a stream. A session that is known is resumed, and an older stream of it ends; one
@@ -60,6 +63,7 @@ class Streams:
         """
         if self._core.draining:
             raise Refused(RefusalKind.DRAINING, "the server is draining; connect again later")
+        self._core.slots.check_any_queue(first.queues)
         session_id = first.session if self._is_known(first.session) else self._new_session()
         earlier = self.ports.get(session_id)
         if earlier is not None:
@@ -122,6 +126,33 @@ class Streams:
                     port.revoke(job_id, delivery, reason)
                     if reason is RevokeReason.LEASE_LOST:
                         port.session.handle_lost_lease(now, holder.lease_ms_min)
+
+    def on_closed(self, slot: ShardSlot) -> None:
+        """A shard was lost, and all leases on it: those are revoked some at a time. Streams none of
+        whose queues is here any more end, so that their workers look elsewhere.
+        """
+        lost: list[tuple[WorkerStream, Holder]] = []
+        for port in self.ports.values():
+            holder = port.holders.pop(slot.number, None)
+            if holder is not None:
+                lost.append((port, holder))
+        task = asyncio.get_running_loop().create_task(self._revoke(lost))
+        self._revoking.add(task)
+        task.add_done_callback(self._revoking.discard)
+
+    async def _revoke(self, lost: Sequence[tuple[WorkerStream, Holder]]) -> None:
+        for port, holder in lost:
+            for ids, deliveries in holder.held_slices():
+                for job_id, delivery in zip(ids, deliveries, strict=True):
+                    port.revoke(job_id, delivery, RevokeReason.LEASE_LOST)
+                await asyncio.sleep(0)
+            for lease in holder.leases.values():
+                holder.settle(*lease.unfinished())
+        for port in list(self.ports.values()):
+            try:
+                self._core.slots.check_any_queue(port.queues)
+            except Refused:
+                port.end()
 
     def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
         """The workers of a queue are told of jobs that none of them handles, by name."""

@@ -11,8 +11,8 @@ The order of a commit:
 6. the calls that waited are answered
 
 A commit that fails for a full disk is tried again until there is room: memory is never rolled
-back. After any other failure nobody knows what is on disk, so the loop stops for good, and the
-process with it.
+back. A failure that names shards concerns those alone (`failed_writes`). After any other nobody
+knows what is on disk, so the loop stops for good, and the process with it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from jobline_server.engine import limits
 from jobline_server.engine.entries import Fact
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.commits.cuts import Cut, rows_of
 from jobline_server.runtime.commits.disk import Disk, make_room
+from jobline_server.runtime.commits.failed_writes import FailedWrites
 from jobline_server.runtime.commits.replies import give, give_up
 from jobline_server.runtime.slots import Answer, ShardSlot, ShardSlots
 from jobline_server.storage.commit_timer import BUFFERED_MS_MAX, CommitTimer
 from jobline_server.storage.space import Space
-from jobline_server.storage.store import DiskFull, JournalRow, Store
+from jobline_server.storage.store import DiskFull, JournalRow, ShardsFailed, Store
 from jobline_server.telemetry.calls import Histogram
 
 # How soon a commit that found the disk full is tried again.
@@ -70,6 +72,7 @@ class Commits:
         self._collecting = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._disk = Disk(space)
+        self.failed_writes = FailedWrites(store, slots)
         self._writing: list[Sequence[Fact]] = []
         self.waits_for_room = True
         """Whether a write that finds the disk full is tried again; not when the server stops: what
@@ -102,10 +105,11 @@ class Commits:
             self._wake.set()
 
     async def wait(self, slot: ShardSlot | None = None) -> None:
-        """Returns when all that was decided so far is on disk, of one shard or of all. Raises
-        `Refused` with STORAGE_FAILED if that will never be known.
+        """Returns when all that was decided so far is on disk, of one shard or of all that are
+        here. Raises `Refused` with STORAGE_FAILED if that will never be known, and with
+        SHARD_UNAVAILABLE if the one shard is not served any more.
         """
-        if self._noted or self._committing is not None:
+        if self._noted or self._committing is not None or (slot is not None and slot.is_closed):
             # One future a call: a call that is cancelled takes nobody along.
             future: asyncio.Future[None] = self._loop.create_future()
             self.resolve_after_commit([(future, None)], slot)
@@ -117,6 +121,9 @@ class Commits:
         """Gives callers their answers when `wait` would return."""
         if slot is None:
             decided, waiting, committing = self._noted, self._waiting, self._committing
+        elif slot.is_closed:
+            give_up(answers, partial(self._slots.refusal, slot.number))
+            return
         else:
             decided = bool(slot.shard.entries)
             waiting, committing = slot.waiting, slot.committing
@@ -146,7 +153,7 @@ class Commits:
     def close(self) -> None:
         """Has the loop commit what is left, and end."""
         self._closing = True
-        self.waits_for_room = False
+        self.waits_for_room = self.failed_writes.retries = False
         self._wake.set()
 
     async def _until_due(self) -> bool:
@@ -192,7 +199,6 @@ class Commits:
         cuts, ceilings = self._cut()
         if captured is not None:
             captured()
-        batches = [cut.batch for cut in cuts]
         rows = await rows_of(cuts)
         started = time.perf_counter()
         if rows:
@@ -201,9 +207,10 @@ class Commits:
         seconds = time.perf_counter() - started
         self.commit_seconds += (seconds - self.commit_seconds) * 0.05
         self.durations.add(seconds)
-        for number, ceiling in ceilings.items():
-            self._slots[number].position.id_ceiling = ceiling
+        batches = [cut.batch for cut in cuts if not cut.batch.slot.is_closed]
         for batch in batches:
+            position = batch.slot.position
+            position.id_ceiling = ceilings.get(batch.slot.number, position.id_ceiling)
             batch.shard.committed = batch.offset
         self._timer.landed()
         self._on_committed(batches)
@@ -231,11 +238,17 @@ class Commits:
         return cuts, ceilings
 
     async def _write(self, rows: list[JournalRow], ceilings: dict[int, int]) -> None:
-        """Tries again for as long as the disk is full; pushes are refused meanwhile."""
-        while True:
+        """Tries again for as long as the disk is full; pushes are refused meanwhile. Returns when
+        each row is on disk, or its shard not served any more.
+        """
+        while rows:
             try:
                 await self._store.commit(rows, ceilings)
                 break
+            except ShardsFailed as error:
+                rows = await self.failed_writes.rows_left(rows, error)
+                left = {row.shard for row in rows}
+                ceilings = {shard: ceilings[shard] for shard in left & ceilings.keys()}
             except DiskFull:
                 if not self.waits_for_room:
                     raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.runtime.slots import Answer
@@ -22,8 +22,8 @@ def give(answers: Iterable[Answer]) -> None:
             future.set_result(answer)
 
 
-def give_up(answers: Iterable[Answer]) -> None:
-    """Tells callers that nobody knows."""
+def give_up(answers: Iterable[Answer], refusal: Callable[[], Refused] = storage_failed) -> None:
+    """Tells callers that nobody knows, or what else the `refusal` says; each gets its own."""
     for future, _ in answers:
         if not future.done():
-            future.set_exception(storage_failed())
+            future.set_exception(refusal())

@@ -134,18 +134,24 @@ class EndedJobs:
         return await self._change(spans, why)
 
     async def _change(self, spans: Sequence[EndedSpan], decide: Decide) -> int:
-        """Emits a fact per queue and state, and waits for one commit of all of them."""
+        """Emits a fact per queue and state, and waits for one commit of all of them. Skips queues
+        that are not here; returns how many jobs were changed.
+        """
+        changed = 0
         for number, ((queue, state), runs) in enumerate(_by_queue_state(spans).items(), 1):
-            self._decide(decide, queue, state, runs)
+            changed += self._decide(decide, queue, state, runs)
             if number % LOOKUP_JOBS == 0:
                 await asyncio.sleep(0)
         await self._core.commits.wait()
-        return sum(span.count for span in spans)
+        return changed
 
-    def _decide(self, decide: Decide, queue: str, state: JobState, runs: Runs) -> None:
-        slot = self._core.slots.of_queue(queue)
+    def _decide(self, decide: Decide, queue: str, state: JobState, runs: Runs) -> int:
+        slot = self._core.slots.find_by_queue(queue)
+        if slot is None:
+            return 0
         decide(slot.shard, self._core.now(), queue, state, runs)
         self._core.after_decision(slot)
+        return sum(count for _, count in runs)
 
 
 def _kept(found: EndedLookup) -> dict[int, Kept]:

@@ -159,7 +159,9 @@ class EndedWriter:
         """
         ops, trimmed = piece
         for trim in trimmed:
-            slot = self._core.slots.of_queue(trim.queue)
+            slot = self._core.slots.find_by_queue(trim.queue)
+            if slot is None:
+                continue
             decide_delete_ended(slot.shard, self._core.now(), trim.queue, trim.state, trim.runs)
             self._core.after_decision(slot)
         self._unwritten += ops

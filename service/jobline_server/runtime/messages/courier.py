@@ -72,10 +72,12 @@ class Courier:
                 self._deliveries[pair] = task
 
     async def _deliver_all(self, slot: ShardSlot, to_shard: int) -> None:
-        """Delivers until nothing is left that is on disk, or until `stop`."""
+        """Delivers until nothing is left that is on disk, until `stop`, or until the sender's shard
+        is lost: its next owner delivers the rest.
+        """
         failures = 0
         try:
-            while (batch := next_batch(slot.shard, to_shard)) is not None:
+            while not slot.is_closed and (batch := next_batch(slot.shard, to_shard)) is not None:
                 if await self._is_delivered(slot, batch):
                     failures = 0
                     continue

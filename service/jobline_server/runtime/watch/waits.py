@@ -7,7 +7,8 @@ from array import array
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 
-from jobline_server.engine.commands import Ended
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Ended, Refused
 from jobline_server.engine.effects import Applied
 from jobline_server.engine.endings import JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.entries import JobsDeleted
@@ -16,6 +17,7 @@ from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.damage import damaged
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, Kept
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.waiting import is_set_by
 from jobline_server.runtime.watch.wait_index import WaitIndex
 
@@ -32,13 +34,19 @@ REMOVE_AT_ONCE = 100
 class _Waiter:
     """A caller, its ids, and the ends that it has not taken yet."""
 
-    __slots__ = ("arrived", "ends", "ids", "missing")
+    __slots__ = ("arrived", "ends", "ids", "missing", "refusal")
 
     def __init__(self, ids: Sequence[int]) -> None:
         self.ids = array("Q", ids)
         self.missing = len(ids)
         self.ends: list[WaitedEnd] = []
         self.arrived = asyncio.Event()
+        self.refusal: Refused | None = None
+
+    def refuse(self, refusal: Refused) -> None:
+        """Ends the wait after the ends that were added before."""
+        self.refusal = refusal
+        self.arrived.set()
 
     def add(self, job_id: int, ended: Ended | None) -> None:
         """Adds the end of a job, whose entry was removed from the index."""
@@ -75,6 +83,13 @@ class Waits:
                 elif isinstance(ending, QueueGone):
                     self._notify_gone(ending.live, EndReason.QUEUE_DELETED, ending.at_ms)
             self._notify_deleted(batch.applied)
+
+    def on_closed(self, slot: ShardSlot) -> None:
+        """Refuses the callers that wait for jobs of a shard that was lost."""
+        first_id = slot.number << limits.SEQUENCE_BITS
+        for job_id in self._waiting.within(first_id, 1 << limits.SEQUENCE_BITS):
+            for waiter in self._waiting.take(job_id):
+                waiter.refuse(self._core.slots.refusal(slot.number))
 
     def _notify_jobs(self, ending: JobsEnded) -> None:
         for job in ending.jobs:
@@ -133,6 +148,8 @@ class Waits:
             while waiter.missing or waiter.ends:
                 if waiter.ends:
                     yield waiter.take_ends()
+                elif waiter.refusal is not None:
+                    raise waiter.refusal
                 elif not await _arrives(waiter, deadline):
                     break
         finally:

@@ -12,6 +12,7 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide import messages as decide_messages
 from jobline_server.runtime import loops
 from jobline_server.runtime.commits.batches import CommittedBatch
+from jobline_server.runtime.health import Health
 from jobline_server.runtime.messages import courier
 from jobline_server.runtime.watch.events import event_runs
 from tests.unit.runtime.messages.sending import HERE, THERE, Sending, a_moment, sending, until
@@ -188,3 +189,28 @@ async def test_watchers_see_the_push_and_nothing_of_the_message(
         EventKind.EVENT_KIND_QUEUE_CREATED,
         EventKind.EVENT_KIND_PUSHED,
     ]
+
+
+async def test_a_sender_that_is_lost_delivers_no_more(pair: Sending, pauses: list[float]) -> None:
+    """Its next owner does, with the same numbers: what was applied is not applied again."""
+    pair.link.open.clear()
+    pair.send(b"1")
+    await pair.commit()
+    slots = pair.runtime.core.slots
+    slots.close(slots[HERE], Health.FENCED, "another process has it")
+    pair.link.open.set()
+    await pair.commit()
+    await until(lambda: not pair.courier._deliveries)
+    assert len(pair.link.calls) == 1
+
+
+async def test_messages_to_a_shard_that_is_lost_wait_in_the_outbox(
+    pair: Sending, pauses: list[float]
+) -> None:
+    """They are delivered when it is served again, here or elsewhere."""
+    slots = pair.runtime.core.slots
+    slots.close(slots[THERE], Health.FENCED, "another process has it")
+    pair.send(b"1")
+    await pair.commit()
+    await until(lambda: len(pair.link.calls) > 2)
+    assert pair.waits() == 1
