@@ -56,6 +56,7 @@ class RetentionContract:
             state = JobState.COMPLETED
             assert ids_of(await past_age(finished, "emails", state, 9, 5, 99)) == [*range(10)]
             assert not await past_age(finished, "emails", state, 9, 11, 99)
+            assert not await past_age(finished, "emails", state, 9, 20, 99)
 
     async def test_stale_jobs_are_due_for_deletion_oldest_first(self) -> None:
         async with self.opening() as finished:
@@ -171,6 +172,14 @@ class RetentionContract:
             assert ids_of(await beyond_own_count(finished, own, 99)) == [*range(40, 50)]
             await finished.write([RemoveEnded(95, 5)])
             assert ids_of(await beyond_own_count(finished, own, 99)) == [*range(40, 45)]
+
+    async def test_own_count_that_no_job_has_or_that_holds_for_new_ones_finds_nothing(self) -> None:
+        rows = [put(i, ended_ms=i, keep_count=6 if i > 5 else None) for i in range(10)]
+        async with self.opening() as finished:
+            await finished.write(rows)
+            for count in (0, 5, 6, 99):
+                own = OwnCount("emails", COMPLETED, count)
+                assert not await beyond_own_count(finished, own, 99)
 
     async def test_run_is_not_cut_to_keep_its_own_count(self) -> None:
         """It goes as a whole once as many as it says ended after the last of it."""

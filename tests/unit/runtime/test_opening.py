@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 from jobline_server.engine.limits import HOUR_MS
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.opening import open_runtime
-from jobline_server.runtime.runtime import Runtime, RuntimeSettings
-from jobline_server.storage.stores import Stores
-from tests.storage.memory_ended_store import MemoryEndedStore
-from tests.storage.memory_store import MemoryStore
 from tests.unit.background.conftest import Keeping
-from tests.unit.runtime.conftest import nothing_is_damaged
-
-
-async def started(stores: Stores, clock: ManualClock) -> Runtime:
-    names = count(1)
-    runtime = await open_runtime(
-        stores,
-        shards=1,
-        clock=clock,
-        settings=RuntimeSettings(),
-        new_name=lambda: f"name-{next(names)}",
-        report=nothing_is_damaged,
-    )
-    runtime.start()
-    return runtime
+from tests.unit.runtime.in_memory import new_stores, started
 
 
 async def test_stores_in_memory_without_a_disk_are_served() -> None:
     """Jobs are pushed, leased, ended, aged and evicted, also after a restart; nobody asks for the
     room on a disk that is not there.
     """
-    stores, clock = Stores(MemoryStore(), MemoryEndedStore()), ManualClock()
+    stores, clock = new_stores(), ManualClock()
     keeping = Keeping(await started(stores, clock), clock)
     completed, (cancelled,) = await keeping.complete(3, count=2), await keeping.cancel()
     await keeping.runtime.stop()

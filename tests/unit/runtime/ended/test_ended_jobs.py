@@ -1,0 +1,122 @@
+"""Ended jobs are found with how they ended, and changed by facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.entries import JobsAgedOut, JobsDeleted
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobState
+from jobline_server.runtime.commits.batches import CommittedBatch
+from jobline_server.runtime.ended import ended_jobs
+from jobline_server.storage.ended_store import EndedSpan
+from jobline_server.storage.store import DataLoss
+from tests.unit.background.conftest import Keeping
+
+COMPLETED, CANCELLED, STALE = JobState.COMPLETED, JobState.CANCELLED, JobState.STALE
+NOWHERE = (1 << 63) - 1
+
+
+def span(ids: Sequence[int], state: JobState, queue: str = "mail") -> EndedSpan:
+    return EndedSpan(queue, int(state), ids[0], len(ids))
+
+
+async def test_job_is_found_with_its_state_and_outcome(keeping: Keeping) -> None:
+    """A STALE job still says how it ended."""
+    ended = keeping.runtime.ended
+    (job_id,) = await keeping.cancel()
+    kept = await ended.find(job_id)
+    assert kept is not None
+    assert (kept.state, kept.outcome, kept.record.id) == (CANCELLED, CANCELLED, job_id)
+    assert await ended.make_stale([span([job_id], CANCELLED)]) == 1
+    kept, view = await ended.find(job_id), await ended.view(job_id)
+    assert kept is not None
+    assert (kept.state, kept.outcome) == (STALE, CANCELLED)
+    assert view is not None
+    assert (view.state, view.id) == (STALE, job_id)
+
+
+async def test_job_that_has_not_ended_or_is_not_there_is_not_found(keeping: Keeping) -> None:
+    ended = keeping.runtime.ended
+    push = Push("mail", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"]))
+    live = (await keeping.runtime.pushes.push(push)).first_id
+    for job_id in (live, live + 100, NOWHERE):
+        assert await ended.find(job_id) is None
+        assert await ended.view(job_id) is None
+
+
+async def test_look_up_yields_each_id_once_in_order(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In parts of a bounded number of jobs; ids of no shard come first."""
+    monkeypatch.setattr(ended_jobs, "LOOKUP_JOBS", 2)
+    first, second = await keeping.complete(3), await keeping.cancel(2)
+    asked = [*second, *first, first[0], second[1] + 50, NOWHERE]
+    found = [part async for part in keeping.runtime.ended.look_up(asked)]
+    assert [list(part.ids) for part in found] == [
+        [NOWHERE],
+        first[:2],
+        [first[2], second[0]],
+        [second[1], second[1] + 50],
+    ]
+    states = {job_id: kept.state for part in found for job_id, kept in part.kept.items()}
+    assert states == dict.fromkeys(first, COMPLETED) | dict.fromkeys(second, CANCELLED)
+
+
+async def test_look_up_of_nothing_is_empty(keeping: Keeping) -> None:
+    assert [part async for part in keeping.runtime.ended.look_up([])] == []
+
+
+async def test_change_is_one_fact_per_queue_and_state(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call returns after the commit of the last; the loop is free in between."""
+    monkeypatch.setattr(ended_jobs, "LOOKUP_JOBS", 1)
+    ended, facts = keeping.runtime.ended, list[object]()
+
+    def note(batches: Sequence[CommittedBatch]) -> None:
+        facts.extend(fact for batch in batches for fact, _, _ in batch.applied)
+
+    completed, cancelled = await keeping.complete(3), await keeping.cancel(2)
+    other = await keeping.cancel(queue="other")
+    keeping.runtime.core.listen("test", note)
+    spans = [
+        span(completed[:1], COMPLETED),
+        span(cancelled, CANCELLED),
+        span(completed[2:], COMPLETED),
+        span(other, CANCELLED, "other"),
+    ]
+    assert await ended.make_stale(spans) == 5
+    aged = [fact for fact in facts if isinstance(fact, JobsAgedOut)]
+    assert [(fact.queue, fact.starts) for fact in aged] == [
+        ("mail", [completed[0], completed[2]]),
+        ("mail", cancelled[:1]),
+        ("other", other),
+    ]
+    assert await ended.delete([span(other, STALE, "other")]) == 1
+    (deleted,) = [fact for fact in facts if isinstance(fact, JobsDeleted)]
+    assert (deleted.queue, deleted.starts, deleted.evicted) == ("other", other, False)
+    assert await keeping.kept() == {
+        **dict.fromkeys([completed[0], completed[2], *cancelled], STALE),
+        completed[1]: COMPLETED,
+    }
+
+
+async def test_job_that_the_store_cannot_read_is_refused_and_counted(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, however often it is asked for."""
+
+    async def broken(_job_ids: Sequence[int]) -> None:
+        raise DataLoss("a bad page")
+
+    (job_id,) = await keeping.cancel()
+    monkeypatch.setattr(keeping.runtime.ended.ended_store, "get_many", broken)
+    for _ in range(2):
+        with pytest.raises(Refused) as refused:
+            await keeping.runtime.ended.find(job_id)
+        assert refused.value.kind is RefusalKind.DATA_LOSS
+    assert keeping.runtime.ended.damage.count() == 1
