@@ -62,7 +62,7 @@ def work_off(world, max_jobs):
 def put_back(world, job_id):
     """An ended job is retried by hand."""
     world.commit()
-    world.write_shelf()
+    world.write_buffer()
     state, record = world.kept()[job_id]
     decide_retry(world.shard, world.now, [(record, state)])
 

@@ -88,12 +88,12 @@ async def row_of(store: EndedJobStore, job_id: int) -> EndedRow | None:
     return (await store.get_many([job_id])).rows.get(job_id)
 
 
-async def everything(finished: EndedJobStore, page_size: int = 1_000) -> dict[int, EndedRow]:
+async def everything(store: EndedJobStore, page_size: int = 1_000) -> dict[int, EndedRow]:
     """All that is kept, by id, through pages."""
     found: dict[int, EndedRow] = {}
     after: int | None = -1
     while after is not None:
-        page = await finished.list(EndedQuery(after_id=after, limit=page_size))
+        page = await store.list(EndedQuery(after_id=after, limit=page_size))
         for part in page.parts:
             for job_id in range(part.first_id, part.first_id + part.count):
                 assert job_id > max(found, default=-1), "ids come in order, none twice"

@@ -1,4 +1,4 @@
-"""Endings as a shard tells them, in short words, and what a shelf makes of them."""
+"""Endings as a shard tells them, in short words, and what a buffer makes of them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def singles(*ids, state=COMPLETED, kept=True, **fields):
 
 
 def taken(*turns, completed_max=100):
-    """What a shelf hands out after these turns."""
-    shelf = EndedBuffer(completed_max)
+    """What a buffer hands out after these turns."""
+    buffer = EndedBuffer(completed_max)
     for turn in turns:
-        shelf.add(turn)
-    return shelf.take()
+        buffer.add(turn)
+    return buffer.take()
 
 
 def spans(ops):

@@ -265,7 +265,7 @@ class CommandRules(RuleBasedStateMachine):
     def change_ended(self, picked, what):
         """As the runtime does: everything is committed and written before anybody looks."""
         self.world.commit()
-        self.world.write_shelf()
+        self.world.write_buffer()
         kept = self.world.kept()
         ids = list(kept)
         for job_id in dict.fromkeys(ids[-1 - pick] for pick in picked if pick < len(ids)):

@@ -1,7 +1,7 @@
-"""A shard with its store, finished file and shelf, as the runtime runs them, and a crash at will.
+"""A shard with its store, ended store and buffer, as the runtime runs them, and a crash at will.
 
 `World` does by hand what the runtime does with an event loop: it commits, takes checkpoints in
-slices, writes the shelf, and recovers. What the recovered shard must equal is kept aside at each
+slices, writes the buffer, and recovers. What the recovered shard must equal is kept aside at each
 commit: its image, and how each job that ended is remembered.
 """
 
@@ -49,7 +49,7 @@ class World:
         self.finished = Reference()
         self.unsynced: list[EndedOp] = []
         self.durable_jobs = dict(self.finished.jobs)
-        self.shelf = EndedBuffer()
+        self.buffer = EndedBuffer()
         self.checkpoint: Checkpoint | None = None
         self.ended: EndedModel = {}
         self.reports: list[SetApart] = []
@@ -87,28 +87,28 @@ class World:
         if row is not None:
             run(self.store.commit([row]))
             self.shard.committed = row.offset
-        self.shelf.add(endings)
+        self.buffer.add(endings)
         for ending in endings:
             _note(self.ended, ending)
         self.image = image_of(self.shard)
 
-    # The finished file.
+    # The ended store.
 
-    def write_shelf(self) -> None:
-        """The finished file gets all that ended, without being made durable."""
-        ops, trimmed = self.shelf.take()
+    def write_buffer(self) -> None:
+        """The ended store gets all that ended, without being made durable."""
+        ops, trimmed = self.buffer.take()
         assert not trimmed
         self.finished.write(ops)
         self.unsynced += ops
 
     def sync_finished(self) -> None:
-        """What the finished file has is durable."""
-        self.write_shelf()
+        """What the ended store has is durable."""
+        self.write_buffer()
         self.durable_jobs = dict(self.finished.jobs)
         self.unsynced = []
 
     def kept(self) -> EndedModel:
-        """What the finished file says of each job."""
+        """What the ended store says of each job."""
         return {
             job_id: (JobState(row.state), record_of(row, job_id))
             for job_id, row in sorted(self.finished.jobs.items())
@@ -158,7 +158,7 @@ class World:
     # Crashes.
 
     def crash(self, *, ops_kept: int) -> None:
-        """The process is gone. Of what the finished file was not made to keep, a first part is
+        """The process is gone. Of what the ended store was not made to keep, a first part is
         there.
         """
         self.sent = [one for one in self.sent if one[0] <= self.shard.committed]
@@ -166,7 +166,7 @@ class World:
         self.finished.write(self.unsynced[:ops_kept])
         self.durable_jobs = dict(self.finished.jobs)
         self.unsynced = []
-        self.shelf = EndedBuffer()
+        self.buffer = EndedBuffer()
         self.checkpoint = None
         # Monotonic clocks begin anywhere, and wall clocks go on.
         self.now = Now(self.now.wall_ms + 700, 90_000)
@@ -180,8 +180,8 @@ class World:
         recovery: Recovery = run(
             recover_shard(self.store, image, load=load, report=self.reports.append)
         )
-        self.shelf.add(recovery.take_endings())
-        self.write_shelf()
+        self.buffer.add(recovery.take_endings())
+        self.write_buffer()
         self.shard = recovery.finish(self._counts(), self.now)
         self.segments = recovery.segments
         self.chain, self.generation = image.row.chain, image.row.generation

@@ -1,4 +1,4 @@
-"""What checkpoints and the finished file keep comes back from its bytes as it was."""
+"""What checkpoints and the ended store keep comes back from its bytes as it was."""
 
 from __future__ import annotations
 

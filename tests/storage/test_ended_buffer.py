@@ -1,4 +1,4 @@
-"""The shelf: what the finished file gets, in which order, and what it never gets."""
+"""The ended buffer: what the ended store gets, in which order, and what it never gets."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def test_only_the_newest_completed_jobs_of_a_queue_are_written():
 
 def test_trimming_happens_while_jobs_arrive():
     """So that a burst does not fill the memory before anybody comes to take it."""
-    shelf = EndedBuffer(20)
+    buffer = EndedBuffer(20)
     for first_id in range(0, 50_000, 10):
-        shelf.add([runs(lot_of(first_id, 10), (first_id, 10))])
-        assert len(shelf._pending) <= 2 * SWEPT_MIN
-    ops, trimmed = shelf.take()
+        buffer.add([runs(lot_of(first_id, 10), (first_id, 10))])
+        assert len(buffer._pending) <= 2 * SWEPT_MIN
+    ops, trimmed = buffer.take()
     assert spans(ops) == [(49_980, 10), (49_990, 10)]
     assert trimmed == [Trimmed("q", COMPLETED, [(0, 49_980)])]
 
@@ -128,24 +128,24 @@ def test_slices_are_what_take_hands_out():
     lot = lot_of(100, 100)
     turns = [[runs(lot, (100 + start * 3, 1)), singles(start + 1)] for start in range(20)]
     whole, _ = taken(*turns)
-    shelf = EndedBuffer()
+    buffer = EndedBuffer()
     for turn in turns:
-        shelf.add(turn)
-    pieces = [ops for ops, _ in shelf.slices(7)]
+        buffer.add(turn)
+    pieces = [ops for ops, _ in buffer.slices(7)]
     assert [op for piece in pieces for op in piece] == whole
     assert max(map(len, pieces)) == 7
-    assert shelf.take() == ([], [])
+    assert buffer.take() == ([], [])
 
 
 def test_what_is_added_between_slices_is_for_the_next_time():
-    shelf = EndedBuffer()
-    shelf.add([singles(1, 2, 3)])
+    buffer = EndedBuffer()
+    buffer.add([singles(1, 2, 3)])
     seen: list[tuple[int, int]] = []
-    for ops, _ in shelf.slices(1):
-        shelf.add([singles(10 + len(seen))])
+    for ops, _ in buffer.slices(1):
+        buffer.add([singles(10 + len(seen))])
         seen += spans(ops)
     assert seen == [(1, 1), (2, 1), (3, 1)]
-    assert spans(shelf.take()[0]) == [(10, 1), (11, 1), (12, 1)]
+    assert spans(buffer.take()[0]) == [(10, 1), (11, 1), (12, 1)]
 
 
 @pytest.mark.parametrize("state", [COMPLETED, DEAD])
@@ -153,9 +153,9 @@ def test_endings_go_as_they_are_handed_out(state):
     """To free 300,000 dead jobs at the end of their write was a step of 0.1 s."""
     alone = [singles(number, state=state) for number in range(1, 5)]
     in_lots = [runs(lot_of(100 * number, 1), (100 * number, 1), state=state) for number in (1, 2)]
-    shelf = EndedBuffer()
-    shelf.add([*alone, *in_lots])
-    slices = shelf.slices(2)
+    buffer = EndedBuffer()
+    buffer.add([*alone, *in_lots])
+    slices = buffer.slices(2)
     next(slices)
     assert getrefcount(alone[0]) < getrefcount(alone[3])
     next(slices)
@@ -192,10 +192,10 @@ def test_endings_told_again_after_a_crash_do_no_harm(turns, first, size):
     once = Reference()
     once.write(taken(*turns)[0])
     again = Reference()
-    shelf = EndedBuffer()
+    buffer = EndedBuffer()
     for turn in turns[:first]:
-        shelf.add(turn)
-    written = shelf.take()[0]
+        buffer.add(turn)
+    written = buffer.take()[0]
     again.write(written[: len(written) // size])
     again.write(taken(*turns)[0])
     assert {job_id: record_of(row, job_id) for job_id, row in again.jobs.items()} == {

@@ -1,4 +1,4 @@
-"""Rows of the finished file: which endings share one, and what stands in it."""
+"""Rows of the ended store: which endings share one, and what stands in it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from jobline_server.storage.ended_store import EndedJobStore
-from tests.storage.ended_store_contract import FinishedContract, Opening
+from tests.storage.ended_store_contract import EndedStoreContract, Opening
 from tests.storage.memory_ended_store import MemoryEndedStore
 from tests.storage.scan_contract import ScanContract
 
@@ -21,7 +21,7 @@ class InMemory:
         return opened()
 
 
-class TestMemoryEndedStore(InMemory, FinishedContract):
+class TestMemoryEndedStore(InMemory, EndedStoreContract):
     pass
 
 

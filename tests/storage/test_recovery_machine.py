@@ -57,7 +57,7 @@ class RecoveryMachine(CommandRules, MessageRules):
         if queue not in self.shard.queues:
             return
         self.world.commit()
-        self.world.write_shelf()
+        self.world.write_buffer()
         kept = [one for one in self.world.kept().values() if one[1].queue == queue]
         decide_delete_queue(self.shard, self.now, queue, force=True)
         if again:
@@ -72,8 +72,8 @@ class RecoveryMachine(CommandRules, MessageRules):
         self.world.commit()
 
     @rule()
-    def write_shelf(self):
-        self.world.write_shelf()
+    def write_buffer(self):
+        self.world.write_buffer()
 
     @rule(budget=st.integers(1, 5))
     def stage(self, budget):

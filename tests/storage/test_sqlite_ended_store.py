@@ -1,4 +1,4 @@
-"""The finished file on SQLite: the contract, and what is SQLite's own."""
+"""The ended store on SQLite: the contract, and what is SQLite's own."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from tests.storage.ended_reference import (
     put,
     row_of,
 )
-from tests.storage.ended_store_contract import FinishedContract, Opening
+from tests.storage.ended_store_contract import EndedStoreContract, Opening
 from tests.storage.retention_contract import RetentionContract, check_retention
 from tests.storage.scan_contract import ScanContract
 
 
 @asynccontextmanager
 async def opened(directory: Path) -> AsyncIterator[EndedJobStore]:
-    finished = SqliteEndedJobStore(directory)
-    await finished.open()
+    store = SqliteEndedJobStore(directory)
+    await store.open()
     try:
-        yield finished
+        yield store
     finally:
-        await finished.close()
+        await store.close()
 
 
 class InDirectory:
@@ -63,7 +63,7 @@ class InDirectory:
         return opened(self._path)
 
 
-class TestSqliteFinished(InDirectory, FinishedContract):
+class TestSqliteEndedStore(InDirectory, EndedStoreContract):
     pass
 
 
@@ -104,21 +104,21 @@ async def check_replay(ops: list[EndedOp], arrived: int, page_size: int) -> None
     reference = Reference()
     reference.write(ops)
     with TemporaryDirectory() as name:
-        async with opened(Path(name)) as finished:
-            await finished.write(ops[:arrived])
-            await finished.write(ops)
-            assert await everything(finished, page_size) == reference.jobs
+        async with opened(Path(name)) as store:
+            await store.write(ops[:arrived])
+            await store.write(ops)
+            assert await everything(store, page_size) == reference.jobs
             in_flight = Counter((row.queue, row.state) for row in reference.jobs.values())
-            assert await finished.counts() == in_flight
+            assert await store.counts() == in_flight
             for job_id in range(40):
-                assert await row_of(finished, job_id) == reference.jobs.get(job_id)
+                assert await row_of(store, job_id) == reference.jobs.get(job_id)
             dead = EndedQuery(queue="a", states=frozenset({DEAD, STALE}), limit=99)
-            assert ids_of(await finished.list(dead)) == [
+            assert ids_of(await store.list(dead)) == [
                 job_id
                 for job_id, row in sorted(reference.jobs.items())
                 if row.queue == "a" and row.state in (DEAD, STALE)
             ]
-            await check_retention(finished)
+            await check_retention(store)
         assert count_bodies_nobody_needs(Path(name)) == 0
 
 
@@ -157,17 +157,17 @@ def change(directory: Path, statement: str) -> None:
     ],
 )
 async def test_rotten_row_is_not_served_and_its_neighbours_are(tmp_path: Path, rot: str) -> None:
-    async with opened(tmp_path) as finished:
-        await finished.write([put(4), put(5), put(6)])
+    async with opened(tmp_path) as store:
+        await store.write([put(4), put(5), put(6)])
     change(tmp_path, rot)
-    async with opened(tmp_path) as finished:
-        look = await finished.get_many([4, 5, 6])
+    async with opened(tmp_path) as store:
+        look = await store.get_many([4, 5, 6])
         assert (sorted(look.rows), look.bad) == ([4, 6], [5])
-        page = await finished.list(EndedQuery())
+        page = await store.list(EndedQuery())
         assert ids_of(page) == [4, 6]
         assert page.bad == [(5, 1)]
-        await finished.write([RemoveEnded(5, 1)])
-        assert (await finished.list(EndedQuery())).bad == []
+        await store.write([RemoveEnded(5, 1)])
+        assert (await store.list(EndedQuery())).bad == []
 
 
 async def test_list_that_fails_leaves_nothing_to_other_threads(
@@ -179,13 +179,13 @@ async def test_list_that_fails_leaves_nothing_to_other_threads(
     left: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
     states = [COMPLETED, DEAD] * 3
-    async with opened(tmp_path) as finished:
-        await finished.write([put(i, state=state) for i, state in enumerate(states, 1)])
+    async with opened(tmp_path) as store:
+        await store.write([put(i, state=state) for i, state in enumerate(states, 1)])
     change(tmp_path, "UPDATE ended SET error_message = CAST(x'ff' AS TEXT) WHERE first_id = 3")
-    async with opened(tmp_path) as finished:
+    async with opened(tmp_path) as store:
         for query in (EndedQuery(queue="emails"), EndedQuery(states=frozenset({COMPLETED, DEAD}))):
             with pytest.raises(DataLoss):
-                await finished.list(query)
+                await store.list(query)
             gc.collect()
     assert left == []
 
@@ -194,44 +194,44 @@ async def test_list_reaches_what_is_rare_at_once(tmp_path: Path) -> None:
     """An index holds the jobs of a queue and state: those of other states are not passed."""
     rare = (2_500, 5_000, 7_499)
     query = EndedQuery(queue="emails", states=frozenset({DEAD}), limit=2)
-    async with opened(tmp_path) as finished:
-        await finished.write([put(i, state=DEAD if i in rare else COMPLETED) for i in range(7_500)])
-        page = await finished.list(query)
+    async with opened(tmp_path) as store:
+        await store.write([put(i, state=DEAD if i in rare else COMPLETED) for i in range(7_500)])
+        page = await store.list(query)
     assert (ids_of(page), page.resume_after) == ([2_500, 5_000], 5_000)
 
 
 async def test_everything_is_there_after_closing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as finished:
-        await finished.write([put(1, 3)])
-    async with opened(tmp_path) as finished:
-        assert ids_of(await finished.list(EndedQuery())) == [1, 2, 3]
+    async with opened(tmp_path) as store:
+        await store.write([put(1, 3)])
+    async with opened(tmp_path) as store:
+        assert ids_of(await store.list(EndedQuery())) == [1, 2, 3]
 
 
 async def test_sync_makes_a_copy_of_the_files_hold_everything(tmp_path: Path) -> None:
     """What an fsync covers cannot be seen without a power cut; that the commit is there can."""
-    async with opened(tmp_path / "live") as finished:
-        await finished.write([put(1, 3)])
-        await finished.sync()
-        await finished.sync()
+    async with opened(tmp_path / "live") as store:
+        await store.write([put(1, 3)])
+        await store.sync()
+        await store.sync()
         shutil.copytree(tmp_path / "live", tmp_path / "copy")
-    async with opened(tmp_path / "copy") as finished:
-        assert ids_of(await finished.list(EndedQuery())) == [1, 2, 3]
+    async with opened(tmp_path / "copy") as store:
+        assert ids_of(await store.list(EndedQuery())) == [1, 2, 3]
 
 
 async def test_sync_commits_under_full_and_returns_to_normal(tmp_path: Path) -> None:
     """The statements are traced, because the fsync itself leaves no trace."""
-    finished = SqliteEndedJobStore(tmp_path)
-    await finished.open()
+    store = SqliteEndedJobStore(tmp_path)
+    await store.open()
     seen: list[str] = []
-    await finished._database.run(lambda raw: raw.set_trace_callback(seen.append))
-    await finished.sync()
+    await store._database.run(lambda raw: raw.set_trace_callback(seen.append))
+    await store.sync()
     assert not seen, "nothing was written, so there is nothing to sync"
-    await finished.write([put(1)])
+    await store.write([put(1)])
     seen.clear()
-    await finished.sync()
+    await store.sync()
     assert seen[0] == "PRAGMA synchronous = FULL"
     assert seen[-2:] == ["COMMIT", "PRAGMA synchronous = NORMAL"]
-    await finished.close()
+    await store.close()
 
 
 async def test_file_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -249,28 +249,26 @@ async def test_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 
 async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
-    """No statement of the finished file sorts what it finds or looks at a whole table."""
-    finished = SqliteEndedJobStore(tmp_path)
-    await finished.open()
-    await finished.write(
-        [put(i, queue="a", state=DEAD, keep_count=i % 2 * 2 + 1) for i in range(4)]
-    )
+    """No statement sorts what it finds or scans a whole table."""
+    store = SqliteEndedJobStore(tmp_path)
+    await store.open()
+    await store.write([put(i, queue="a", state=DEAD, keep_count=i % 2 * 2 + 1) for i in range(4)])
     seen: list[str] = []
-    await finished._database.run(lambda raw: raw.set_trace_callback(seen.append))
-    await row_of(finished, 1)
-    await finished.list(EndedQuery(queue="a"))
-    await finished.list(EndedQuery(states=frozenset({DEAD})))
+    await store._database.run(lambda raw: raw.set_trace_callback(seen.append))
+    await row_of(store, 1)
+    await store.list(EndedQuery(queue="a"))
+    await store.list(EndedQuery(states=frozenset({DEAD})))
     for order in ScanOrder:
-        await finished.scan(EndedScan(order, "a", DEAD, after=(1, 1), until=(9, 9)))
+        await store.scan(EndedScan(order, "a", DEAD, after=(1, 1), until=(9, 9)))
     ended = EndedScan(ScanOrder.ENDED, "a", DEAD, after=(1, 1))
     for scan in (ended, replace(ended, by_queue_age=True), replace(ended, keep_count=1)):
-        await finished.scan(scan)
-        await finished.count(scan)
-    await finished.next_own_count(None)
-    await finished._database.run(lambda raw: raw.set_trace_callback(None))
+        await store.scan(scan)
+        await store.count(scan)
+    await store.next_own_count(None)
+    await store._database.run(lambda raw: raw.set_trace_callback(None))
     statements = [statement for statement in seen if "FROM ended" in statement]
     for statement in statements:
-        plan = await finished._database.run(
+        plan = await store._database.run(
             lambda raw, s=statement: raw.execute("EXPLAIN QUERY PLAN " + s).fetchall()  # type: ignore[misc]
         )
         steps = [str(step[3]) for step in plan]
@@ -280,4 +278,4 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
         if "_ms, first_id) >" in statement:
             assert all("_ms>" in step for step in steps if step.startswith("SEARCH")), steps
     assert len(statements) >= 13
-    await finished.close()
+    await store.close()

@@ -41,7 +41,7 @@ def backoff_ms(options: JobOptions, settings: QueueSettings, job_id: int, attemp
 
 
 def is_kept(options: JobOptions, settings: QueueSettings, state: JobState) -> bool:
-    """Whether a job that ended in this state goes to the finished file."""
+    """Whether a job that ended in this state goes to the ended store."""
     own, queue = options.retention, settings.retention
     if state is _COMPLETED:
         return not (

@@ -15,7 +15,7 @@ from jobline_server.engine.values import (
 
 @dataclass(slots=True)
 class JobRecord:
-    """A job as it is written down whole: in the finished file, and when it comes back."""
+    """A job as it is written down whole: in the ended store, and when it comes back."""
 
     id: int
     queue: str

@@ -32,7 +32,7 @@ class JobState(IntEnum):
 
 WAITING_STATES = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY})
 ENDED_STATES = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED})
-# What the finished file holds.
+# What the ended store holds.
 KEPT_STATES = ENDED_STATES | {JobState.STALE}
 
 

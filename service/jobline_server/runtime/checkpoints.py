@@ -1,7 +1,7 @@
 """Checkpoints: the journal of a shard is folded into tables when that is worth it.
 
 A shard is walked in slices between commits; the last step is taken in the turn that cuts a commit,
-so that what is written is the state at exactly that offset. The finished file is made durable
+so that what is written is the state at exactly that offset. The ended store is made durable
 before: what only the journal still told of ended jobs goes with it.
 """
 

@@ -1,8 +1,8 @@
-"""Opening: from files to a runtime, each shard as it was at its last commit.
+"""Opening: makes a runtime from stores, with each shard as it was at its last commit.
 
-1. the store is opened, each shard taken under a new epoch, its items and journal read
-2. what the journal told of ended jobs goes to the finished file again
-3. the finished file's counts complete the shards, and every lease gets its full time
+1. the stores are opened, each shard is taken under a new epoch, its items and journal are read
+2. the endings of the journal are written to the ended store again
+3. the counts of the ended store complete the shards, and every lease gets its full time
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ async def open_runtime(
     new_name: Callable[[], str],
     report: Report,
 ) -> Runtime:
-    """Recovers all shards and puts the runtime together; call `start` next. `shards` 0 takes what
-    the store has; `report` is told of what was damaged and set apart. Raises `StoreRefused` or
-    `DataLoss`.
+    """Recovers all shards and returns the runtime; call `start` next. `shards` 0 takes the number
+    that the store has; `report` is called with each item that was damaged and set apart. Raises
+    `StoreRefused` or `DataLoss`.
     """
     store = stores.store
     number = await store.open(shards)
@@ -84,7 +84,7 @@ async def _finish(recoveries: Sequence[Recovery], stores: Stores, now: Now) -> l
     buffer = EndedBuffer()
     for recovery in recoveries:
         buffer.add(recovery.take_endings())
-    # What is trimmed here was never written, so the counts below do not have it either.
+    # Jobs that are trimmed here were never written, so the counts below do not have them.
     ops, _trimmed = buffer.take()
     await _write(stores, ops)
     counts = _by_queue(await stores.ended_store.counts())
@@ -92,7 +92,7 @@ async def _finish(recoveries: Sequence[Recovery], stores: Stores, now: Now) -> l
 
 
 async def _write(stores: Stores, ops: Sequence[EndedOp]) -> None:
-    """A start may have all of the reserve: without it there is nobody who could make room."""
+    """Writes, with all of the reserve if needed: only a server that has started can make room."""
     while True:
         try:
             await stores.ended_store.write(ops)
@@ -113,5 +113,5 @@ def _by_queue(
 
 
 def first_epoch(now: Now) -> int:
-    """An epoch that no earlier life of any copy of the store can have had: seconds since 2025."""
+    """Returns an epoch that no earlier run of any copy of the store has had: seconds since 2025."""
     return max((now.wall_ms - limits.EPOCH_ZERO_MS) // limits.SECOND_MS, 1)

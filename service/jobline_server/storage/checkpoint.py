@@ -1,28 +1,28 @@
 """Checkpoint: a shard's state as rows, written in slices while the shard goes on.
 
-The shard notes what changed since the last checkpoint, and what ended that a checkpoint had written
-(`shard.changes`). Slices take from these notes, a bounded piece at a time, one kind after the other
-in the order of `KINDS`; what changes again is noted again, and what ends after its slice is noted
-as something to remove. `finish` takes all that is left in one go, so its rows together with those
-of the slices are the shard's state at one moment: that of its last taken entries. A job that begins
-and ends between two checkpoints is in no note and costs no row.
+The shard notes what changed since the last checkpoint, and which items are gone that a checkpoint
+had written (`shard.changes`). Slices take from these notes, a bounded piece at a time, one kind
+after the other in the order of `KINDS`. What changes again is noted again, and an item that is gone
+after its slice is noted to be removed. `finish` takes all that is left at once. So its rows,
+together with those of the slices, are the state of the shard at one moment: that of its last taken
+entries. A job that begins and ends between two checkpoints is in no note and costs no row.
 
     checkpoint = Checkpoint(shard, segments)
     while piece := checkpoint.slice():
         await store.stage(…, piece.rows, piece.removals)
-    shard.take_entries() → commit                  # in the same turn, before or after:
+    shard.take_entries() → commit                  # in the same step of the loop as `finish`
     last = checkpoint.finish()                     # last.offset is that commit's offset
     await the commit, await store.finish_checkpoint(…, last.offset, chain, last.rows, last.removals)
 
-The finished file must hold all endings up to `last.offset`, durably, before `finish_checkpoint`:
-the journal that could tell of them again is cut off then.
+The ended store must hold all endings up to `last.offset`, durably, before `finish_checkpoint`: the
+journal that has them is truncated then.
 
-If there is no room for a write, `abandon` gives back all notes that were taken, so that the next
+If a write finds no room, `abandon` gives back all notes that were taken, so that the next
 checkpoint writes or removes everything again, over what was staged. A crash needs nothing: the
-store drops what was staged, and notes are made anew by the journal, from the last finished
-checkpoint on.
+store drops what was staged, and the journal after the last finished checkpoint makes the notes
+anew.
 
-This neither waits nor knows who calls, and decides nothing about when.
+This module does not wait, and does not decide when a checkpoint is taken.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from jobline_server.storage.kinds import KINDS
 from jobline_server.storage.kinds.table import KindSlices, Slice
 from jobline_server.storage.segments import KeySegments
 
-# Slices go once over everything, then over what changed meanwhile, and so on while that is much. A
-# shard that changes faster than it is written down is not chased for ever: after so many passes
-# slices are twice as large in each pass, until what is left is no more than one of them.
+# Slices pass over everything, then over what changed meanwhile, and so on while that is much. A
+# shard may change faster than it is written: after this many passes slices double with each pass,
+# until what is left fits into one.
 PASSES_ALIKE = 4
 
 
 @dataclass(slots=True)
 class LastSlice(Slice):
-    """The last piece. The checkpoint is the shard's state after the journal's row `offset`."""
+    """The last slice. The checkpoint is the shard's state after the journal row `offset`."""
 
     offset: int = 0
 
@@ -61,12 +61,12 @@ class Checkpoint:
 
     @property
     def passes(self) -> int:
-        """How many times slices have begun to go over what there is."""
+        """Returns how many passes have begun."""
         return self._passes
 
     def slice(self, budget_items: int = limits.SLICE_ITEMS) -> Slice:
-        """Takes a piece of about this many items, or more if the shard changes too fast for that.
-        An empty one says: call `finish`.
+        """Takes a slice of about this many items, or more if the shard changes too fast. After an
+        empty slice, call `finish`.
         """
         piece = Slice()
         is_new_pass = self._to_go <= 0
@@ -77,7 +77,7 @@ class Checkpoint:
             if noted <= budget_items and self._cost() <= budget_items:
                 return piece
             self._to_go = noted
-        # Keys that were taken over since need no row: all of a slice's notes may come to nothing.
+        # Keys that were replaced since need no row, so a slice's notes may yield none.
         while noted and not piece:
             self._fill(piece, budget_items)
             left = self._noted()
@@ -86,7 +86,7 @@ class Checkpoint:
         return piece
 
     def finish(self) -> LastSlice:
-        """Takes all that is left. The shard's entries must have been taken in this very turn."""
+        """Takes all that is left. The shard's entries must have been taken in the same step."""
         shard = self._shard
         if shard.entries:
             raise RuntimeError("a checkpoint ends where the journal does: take the entries first")
@@ -97,7 +97,7 @@ class Checkpoint:
         return last
 
     def abandon(self) -> None:
-        """Gives all notes back: nothing of this checkpoint counts."""
+        """Gives all notes back: this checkpoint is not finished."""
         for kind in self._kinds:
             kind.give_back()
 

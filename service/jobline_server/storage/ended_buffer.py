@@ -1,21 +1,21 @@
-"""The shelf: where jobs that ended wait for the finished file.
+"""The ended buffer: jobs that ended, until they are written to the ended store.
 
-Endings of committed turns gather here as they are, in batches that cost next to nothing. When they
-are taken, neighbours of a lot that ended alike become one row even if they were acked one by one,
-in any order; what is not kept was never here; and of completed jobs only the newest of each queue
-are left, as many as it keeps at most. Those that were left out are reported, so that a fact can say
-that they are deleted; they never cost the file anything.
+Endings of committed batches are kept as they are, which costs next to nothing. When they are taken,
+consecutive jobs of a lot that ended alike become one row, even if they were acked one by one and in
+any order. Jobs that are not to be kept are left out, and of completed jobs all but the newest of
+each queue, up to the number that it keeps. Those are returned beside the rows, so that a fact can
+delete them; they cost the store nothing.
 
-Changes to ended jobs (stale, deleted, put back, queue gone) keep their place among the endings:
-rows never reach across one. None speaks of a job that was left out: whoever changes an ended job
-has found it in the file.
+Changes to ended jobs (stale, deleted, retried, queue deleted) keep their order among the endings:
+no row combines endings before and after a change. No change concerns a job that was left out: a
+caller that changes an ended job has found it in the store.
 
-After a crash the journal tells of endings again. They go through a shelf as before: the operations
-say what an id is from then on, so it does no harm if the file holds some of them already. What is
-left out then needs no fact: counts are read from the file afterwards.
+After a crash the journal has the endings again. They go through a buffer as before: an operation
+says what an id is from then on, so it does no harm if the store has some already. Jobs that are
+left out then need no fact, because the counts are read from the store afterwards.
 
-Nothing is lost with the shelf: the journal has it all until a checkpoint, before which the caller
-takes everything, writes it and makes it durable.
+Nothing is lost with the buffer: the journal has it all until a checkpoint, and before that the
+caller takes everything, writes it and makes it durable.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_rows import operations
 from jobline_server.storage.ended_store import EndedOp, PutEnded
 
-# A slice takes about 10 ms: a row is one item of its budget, and one more for so many bytes of it.
+# A slice takes about 10 ms. A row costs one item of its budget, and one more per this many bytes.
 BUDGET_ITEMS = 1_000
 BYTES_AN_ITEM = 4_096
-# Endings that were left out are swept off the shelf when there are this many, and half of it is.
+# Endings that were left out are swept once there are this many, and half of the buffer are such.
 SWEPT_MIN = 1_000
-# Endings in line because the first of them could not be taken. With more the process has to stop,
-# as after a write that failed: the journal has them all, and a start takes them from there.
+# The most endings that wait because the first of them could not be taken. With more the process
+# stops, as after a failed write: the journal has them all, and a start takes them from there.
 LINE_MAX = 100_000
 
 _COMPLETED = JobState.COMPLETED
@@ -45,7 +45,7 @@ _COMPLETED = JobState.COMPLETED
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """Jobs that ended in this state and never went to the file, as (first id, count) of runs."""
+    """Jobs that ended in this state and are not written, as runs (first id, count)."""
 
     queue: str
     state: JobState
@@ -56,7 +56,7 @@ Taken = tuple[list[EndedOp], list[Trimmed]]
 
 
 class EndedBuffer:
-    """What ended and is not in the finished file yet, of all shards of a store."""
+    """The endings of all shards that are not in the ended store yet."""
 
     __slots__ = ("_completed", "_completed_max", "_left_out", "_line", "_pending")
 
@@ -65,13 +65,13 @@ class EndedBuffer:
         self._line: deque[Ending] = deque()
         self._pending: list[Ending] = []
         self._completed: dict[str, _Completed] = {}
-        # By identity: what is left out still lies in `_pending` until it is swept off.
+        # By identity: endings that are left out stay in `_pending` until they are swept.
         self._left_out: set[int] = set()
 
     def add(self, endings: Iterable[Ending]) -> None:
-        """Takes endings of a committed turn, in order; turns of one shard come in order. If it
-        raises, none is lost: the one that it was about and those behind it stay in line, and are
-        tried first the next time.
+        """Adds the endings of a committed batch; batches of one shard come in order. If it raises,
+        none is lost: the ending that failed and those behind it wait, and are tried first the next
+        time.
         """
         line = self._line
         line.extend(endings)
@@ -80,7 +80,7 @@ class EndedBuffer:
             line.popleft()
 
     def is_line_too_long(self) -> bool:
-        """Whether more endings were given to `add`, and not taken, than memory is for."""
+        """Returns whether more endings wait to be added than memory is for."""
         return len(self._line) > LINE_MAX
 
     def _take(self, ending: Ending) -> None:
@@ -92,17 +92,17 @@ class EndedBuffer:
             self._pending.append(ending)
 
     def take(self) -> Taken:
-        """Hands out everything, as operations in order, and says what was left out."""
+        """Returns everything as operations in order, and the jobs that were left out."""
         ops: list[EndedOp] = []
         trimmed: list[Trimmed] = []
-        for some_ops, some_trimmed in self.slices():
-            ops += some_ops
-            trimmed += some_trimmed
+        for more_ops, more_trimmed in self.slices():
+            ops += more_ops
+            trimmed += more_trimmed
         return ops, trimmed
 
     def slices(self, budget_items: int = BUDGET_ITEMS) -> Iterator[Taken]:
-        """What `take` would hand out, a bounded piece at a time, for callers that must not stand
-        still. What is added meanwhile is for the next time.
+        """Yields what `take` returns in bounded pieces, for callers that must not block. What is
+        added meanwhile is not among it.
         """
         self._sweep()
         pending, self._pending = self._pending, []
@@ -113,19 +113,19 @@ class EndedBuffer:
             if (runs := of_queue.left_out_runs())
         ]
         completed.clear()
-        ops = operations(_let_go(pending))
+        ops = operations(_drain(pending))
         while (piece := _piece_of(ops, budget_items)) or trimmed:
             yield piece, trimmed
             trimmed = []
 
     def _trim(self, ending: RunsEnded | JobsEnded) -> None:
-        """Leaves out the oldest completed jobs of a queue that has more than it keeps."""
+        """Leaves out the oldest completed jobs of a queue that keeps no more."""
         queue = _queue_of(ending)
         completed = self._completed.get(queue.name)
         if completed is None:
             completed = self._completed[queue.name] = _Completed()
-        most = max(self._completed_max, queue.settings.retention.count or 0)
-        self._left_out.update(completed.add(ending, most))
+        limit = max(self._completed_max, queue.settings.retention.count or 0)
+        self._left_out.update(completed.add(ending, limit))
         if len(self._left_out) > max(SWEPT_MIN, len(self._pending) // 2):
             self._sweep()
 
@@ -137,9 +137,9 @@ class EndedBuffer:
 
 
 class _Completed:
-    """The completed jobs of one queue, oldest first, and what was left out of them. Each lot is a
-    row of marks, so that a thousand acks in any order cost a thousand assignments, and few runs
-    afterwards.
+    """The completed jobs of one queue, oldest first, and those that were left out. The latter are
+    marked in an array per lot, so that a thousand acks in any order cost a thousand assignments and
+    become few runs.
     """
 
     __slots__ = ("_count", "_endings", "_marks", "_runs")
@@ -150,19 +150,19 @@ class _Completed:
         self._marks: dict[int, bytearray] = {}
         self._runs: list[tuple[int, int]] = []
 
-    def add(self, ending: RunsEnded | JobsEnded, most: int) -> Iterator[int]:
-        """Adds to the newest and yields the identity of each ending that is left out for it."""
+    def add(self, ending: RunsEnded | JobsEnded, limit: int) -> Iterator[int]:
+        """Adds the newest ending, and yields the identities of those that are left out for it."""
         count = sum(ending.counts) if isinstance(ending, RunsEnded) else len(ending.jobs)
         self._count += count
         self._endings.append((ending, count))
-        while self._count - self._endings[0][1] >= most:
+        while self._count - self._endings[0][1] >= limit:
             oldest, count = self._endings.popleft()
             self._count -= count
             self._leave_out(oldest)
             yield id(oldest)
 
     def left_out_runs(self) -> list[tuple[int, int]]:
-        """All that was left out, in order of id, as few runs as there can be."""
+        """Returns all that was left out by id, in as few runs as possible."""
         runs = self._runs
         for base, mark in self._marks.items():
             start = mark.find(1)
@@ -189,9 +189,9 @@ def _queue_of(ending: RunsEnded | JobsEnded) -> Queue:
     return ending.lot.queue if isinstance(ending, RunsEnded) else ending.jobs[0].queue
 
 
-def _let_go(pending: list[Ending]) -> Iterator[Ending]:
-    """Endings in order. Each goes when it was looked at: a million at once, with their jobs, take
-    some tenths of a second to free.
+def _drain(pending: list[Ending]) -> Iterator[Ending]:
+    """Yields endings in order, and frees each before the next: to free a million at once, with
+    their jobs, takes some tenths of a second.
     """
     pending.reverse()
     while pending:
@@ -199,7 +199,7 @@ def _let_go(pending: list[Ending]) -> Iterator[Ending]:
 
 
 def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
-    """Operations until the budget is spent."""
+    """Returns operations until the budget is spent."""
     piece: list[EndedOp] = []
     spent = 0
     for op in ops:
@@ -211,7 +211,7 @@ def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
 
 
 def _joined(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Runs in order, neighbours as one."""
+    """Returns runs in order, consecutive ones joined."""
     joined: list[tuple[int, int]] = []
     end = -1
     for first_id, count in sorted(runs):

@@ -1,11 +1,12 @@
-"""Endings as operations for the finished file.
+"""Makes operations for the ended store from endings.
 
-Neighbours of one lot that ended alike become one row, even if they ended one by one, in any order
-and a moment apart. Changes to ended jobs keep their place: no row reaches across one.
+Consecutive jobs of a lot that ended alike become one row, even if they ended one by one, in any
+order and at different times. Changes to ended jobs keep their order: no row combines endings before
+and after a change.
 
-After a crash the journal tells of all endings since a checkpoint at once. A row counts as ended
-with the last of its jobs, so jobs that ended far apart share none: they would be found, aged and
-deleted by a time that is not theirs.
+After a crash the journal has all endings since a checkpoint at once. A row counts as ended with the
+last of its jobs. So jobs that ended far apart share no row: otherwise they would be found, aged and
+deleted by the time of others.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from jobline_server.storage.ended_store import (
     RemoveQueue,
 )
 
-# Whoever looks at one job reads its whole row, so rows stay small.
+# A look-up of one job reads its whole row, so rows are small.
 ROW_JOBS_MAX = 1_000
 ROW_BYTES_MAX = 1 << 20
-# What ends while the server works is written every second, or every other if it has much to do.
+# The most time between the jobs of a row. Rows are written every second, or every other under load.
 ROW_SPAN_MS = 2_000
 
-PageBuilder = tuple[int, int, int]
+EndedRun = tuple[int, int, int]
 """First id, count, and when they ended."""
 Alike = tuple[int, JobState, int, str]
-"""What runs share that may share rows: first id of the lot, state, delivery, worker."""
+"""What runs have in common that may share a row: first id of the lot, state, delivery, worker."""
 
 
 def operations(pending: Iterable[Ending]) -> Iterator[EndedOp]:
-    """Endings as operations, made as they are asked for."""
+    """Yields the operations of endings, made on demand."""
     alike: dict[Alike, list[RunsEnded]] = {}
     for ending in pending:
         if isinstance(ending, RunsEnded):
@@ -54,7 +55,7 @@ def operations(pending: Iterable[Ending]) -> Iterator[EndedOp]:
 
 
 def _rows_of_runs(alike: dict[Alike, list[RunsEnded]]) -> Iterator[EndedOp]:
-    """Rows of what gathered, in the order in which it began. Each goes when its rows are made."""
+    """Yields the rows of all groups, in the order of their first runs, and frees each group."""
     groups = list(alike.values())
     alike.clear()
     groups.reverse()
@@ -92,27 +93,27 @@ def _job_row(ending: JobsEnded, job: Job) -> EndedRow:
 
 
 def _run_rows(alike: list[RunsEnded]) -> Iterator[EndedOp]:
-    """Runs of one lot, state and lease as rows: neighbours share one, in chunks of a bounded
-    size."""
+    """Yields the rows of runs of one lot, state and lease: consecutive ones share a row of a
+    bounded size."""
     lot = alike[0].lot
     largest = lot.payloads.job_bytes_max
     jobs_max = ROW_BYTES_MAX // largest if largest else ROW_JOBS_MAX
-    pieces = sorted(
+    runs = sorted(
         (start, count, ending.ended_ms)
         for ending in alike
         for start, count in zip(ending.starts, ending.counts, strict=True)
     )
-    for chunk in _chunks(pieces, min(max(jobs_max, 1), ROW_JOBS_MAX)):
+    for chunk in _chunks(runs, min(max(jobs_max, 1), ROW_JOBS_MAX)):
         yield PutEnded(_run_row(alike[0], chunk))
 
 
-def _chunks(pieces: list[PageBuilder], jobs_max: int) -> Iterator[list[PageBuilder]]:
-    """Sorted pieces in lists without gaps, of at most `jobs_max` jobs each, which ended within
+def _chunks(runs: list[EndedRun], jobs_max: int) -> Iterator[list[EndedRun]]:
+    """Yields sorted runs in lists without gaps, of up to `jobs_max` jobs each that ended within
     `ROW_SPAN_MS` of each other.
     """
-    chunk: list[PageBuilder] = []
+    chunk: list[EndedRun] = []
     room, end, low_ms, high_ms = jobs_max, 0, 0, 0
-    for first_id, length, ended_ms in pieces:
+    for first_id, length, ended_ms in runs:
         start, count = first_id, length
         while count:
             low_ms, high_ms = min(low_ms, ended_ms), max(high_ms, ended_ms)
@@ -130,7 +131,7 @@ def _chunks(pieces: list[PageBuilder], jobs_max: int) -> Iterator[list[PageBuild
         yield chunk
 
 
-def _run_row(ending: RunsEnded, chunk: list[PageBuilder]) -> EndedRow:
+def _run_row(ending: RunsEnded, chunk: list[EndedRun]) -> EndedRow:
     first_id = chunk[0][0]
     count = sum(part for _, part, _ in chunk)
     moments: list[int] = []
@@ -156,6 +157,6 @@ def _run_row(ending: RunsEnded, chunk: list[PageBuilder]) -> EndedRow:
 
 
 def _due_ms(options: JobOptions, ended_ms: int) -> int | None:
-    """When an age of their own makes jobs stale; None if they have none."""
+    """Returns when an age of their own makes jobs stale; None if they have none."""
     age_ms = options.retention.age_ms
     return None if age_ms is None else ended_ms + age_ms

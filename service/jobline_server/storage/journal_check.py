@@ -1,4 +1,4 @@
-"""Follows a journal as it is read, and says which case of `recovery_cases` it is."""
+"""Checks a journal as it is read, and finds its case of `recovery_cases`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jobline_server.storage.store import JournalRow, ShardRow, chain_of
 
 
 class JournalCheck:
-    """Follows a journal page by page. `offset` and `chain` are where it is good so far."""
+    """Checks a journal page by page. It is good up to `offset` and `chain`."""
 
     __slots__ = ("_epoch", "_shard", "chain", "offset")
 
@@ -32,13 +32,13 @@ class JournalCheck:
         self.chain = shard.checkpoint_chain
 
     def begin(self) -> RecoveryCase | None:
-        """A reason not to read the journal at all. Call `take` with each page next, then
+        """Returns a reason not to read the journal, or None. Call `take` with each page next, then
         `finish`."""
         return CHECKPOINT_AHEAD if self._shard.checkpoint_offset > self._shard.offset else None
 
     def take(self, rows: Sequence[JournalRow]) -> tuple[Sequence[JournalRow], RecoveryCase | None]:
-        """The rows that continue the journal; and if not all do, why not: nothing after them may be
-        applied."""
+        """Returns the rows that continue the journal, and the case if not all do: then no row
+        behind them may be applied."""
         for count, row in enumerate(rows):
             case = self._place_of(row) or self._content_of(row)
             if case is not None:
@@ -47,7 +47,7 @@ class JournalCheck:
         return rows, None
 
     def finish(self) -> RecoveryCase:
-        """What the journal is after its last row."""
+        """Returns the case of the journal, after its last row."""
         if self.offset < self._shard.offset:
             return SHORT_OF_THE_SHARD_ROW
         if self.chain != self._shard.chain:

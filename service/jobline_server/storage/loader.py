@@ -1,10 +1,10 @@
-"""Loader: a checkpoint's items become the queues, lots, jobs and keys of a shard.
+"""Loader: makes the queues, lots, jobs and keys of a shard from the items of a checkpoint.
 
-Items come by kind, in the order of `ItemKind`; each page of a kind goes to the `load` of its row in
-`KINDS`. What is ready gathers until all items are there, and then goes to its lane in the order in
-which it became ready.
+Items come by kind, in the order of `ItemKind`; each page of a kind is passed to the `load` of its
+row in `KINDS`. Ready jobs are put into their lanes once all items are there, in the order in which
+they became ready.
 
-An item whose checksum is wrong is reported and left out (`damaged` says that it happened).
+An item with a wrong checksum is reported and left out; `damaged` is true then.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Loader(Loading):
         self.damaged = False
 
     def take(self, page: Sequence[ItemRow | BadRow]) -> None:
-        """Takes items. Raises `DataLoss` for one whose checksum is right and which still makes no
-        sense: a newer version wrote it.
+        """Loads items. Raises `DataLoss` for an item that has a right checksum and cannot be
+        decoded: a newer version wrote it.
         """
         good: list[ItemRow] = []
         for row in page:
@@ -54,7 +54,7 @@ class Loader(Loading):
                 raise DataLoss(message) from error
 
     def build_lanes(self) -> None:
-        """Puts what is ready into its lanes. All items must be there."""
+        """Puts ready jobs into their lanes, after all items are loaded."""
         shard = self.shard
         for queue, items in self.ready.items():
             orders = [item.order for item in items]
@@ -76,7 +76,7 @@ class Loader(Loading):
 
 
 class _At:
-    """Rows, and the key of the one that is being read."""
+    """An iterator over rows, and the key of the current one."""
 
     __slots__ = ("_rows", "key")
 

@@ -1,23 +1,23 @@
-"""Recovery: a shard as it was at its last commit, from a checkpoint's items and the journal after
-it.
+"""Recovery: restores a shard to its last commit, from the items of a checkpoint and the journal
+after it.
 
-The order, which `recover_shard` follows:
+The steps, which `recover_shard` and its caller follow:
 
-1. items (`loader`);
-2. lanes, once all items are there;
-3. the journal's facts, through the same `apply` that live ones take;
-4. the endings that step 3 told of again go to the finished file (`take_endings`): it may hold none,
-   some or all of them, and must hold all of them afterwards;
-5. `finish`, with the finished file's counts: every lease starts afresh, and the shard is open.
+1. items are loaded (`loader`);
+2. lanes are built, once all items are there;
+3. the facts of the journal are applied, through the same `apply` as live ones;
+4. the endings of step 3 are written to the ended store again (`take_endings`): it may have none,
+   some or all of them before, and has all of them after;
+5. `finish`, with the counts of the ended store: every lease gets its full time, and the shard is
+   open.
 
-Counts of ended jobs are not stored with a shard. The finished file is the one place that knows what
-is kept, so after step 4 its counts are those of the live shard at its last commit, and reading them
-once is simpler, and truer, than adding up.
+Counts of ended jobs are not stored with a shard. Only the ended store knows what is kept: after
+step 4 its counts are those of the live shard at its last commit.
 
-Where an item was set apart, the journal is applied in `salvage`'s small pieces, and what no longer
-fits is reported as well.
+If an item was set apart, the journal is applied in `salvage`'s small pieces, and those that do not
+fit are reported too.
 
-This knows no clock and no file. Whoever feeds it says when now is.
+Recovery reads no clock and no file; the caller passes the time.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ __all__ = ["Recovery", "Report", "SetApart", "recover_shard"]
 
 
 Witness = Callable[[int, Sequence[Applied], int], None]
-"""Is told what happened in a row of the journal, with its offset and the size of its blob. Where an
-item was set apart nobody knows that, and it is told nothing.
+"""Receives the facts of each journal row with its offset and the size of its blob. Not called if an
+item was set apart: then the effects are not known.
 """
 
 
 def _nobody(_offset: int, _happened: Sequence[Applied], _blob_bytes: int) -> None:
-    """Nobody watches."""
+    """Ignores the rows."""
 
 
 class Recovery:
-    """One shard on its way back. Call `take_items` for each page, `take_journal` for each page,
-    `take_endings`, `finish`, in this order.
+    """Recovers one shard. Call `take_items` for each page, `take_journal` for each page,
+    `take_endings` and `finish`, in this order.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Recovery:
         self.journal_bytes = 0
 
     def take_items(self, page: Sequence[ItemRow | BadRow]) -> None:
-        """Takes items, in the order of their kinds. Raises `DataLoss`."""
+        """Loads items, in the order of their kinds. Raises `DataLoss`."""
         self._loader.take(page)
 
     def take_journal(self, page: Sequence[JournalRow]) -> None:
@@ -106,13 +106,13 @@ class Recovery:
                 self._witness(row.offset, applied, len(row.blob))
 
     def take_endings(self) -> list[Ending]:
-        """What ended since the checkpoint, in order, for the finished file."""
+        """Returns the endings since the checkpoint, in order, for the ended store."""
         self._end_items()
         endings, self._endings = self._endings, []
         return endings
 
     def finish(self, ended: Mapping[str, Mapping[JobState, int]], now: Now) -> Shard:
-        """The shard, open. `ended` are the finished file's counts by queue and state."""
+        """Opens and returns the shard. `ended` has the ended store's counts by queue and state."""
         self._end_items()
         shard, row = self._shard, self._image.row
         shard.committed = row.offset
@@ -124,7 +124,7 @@ class Recovery:
             if not queue.number:
                 queue.number = shard.next_id()
                 shard.use_ids(queue.number, 1)
-            # Whatever the finished file has under this name is counted, and so is this queue's.
+            # All that the ended store has under this name counts as this queue's.
             queue.set_kept(ended.get(queue.name, {}))
             queue.born_id = 0
             queue.pushed_total = queue.completed_total = queue.failed_total = 0
@@ -154,7 +154,7 @@ class Recovery:
 async def recover_shard(
     store: Store, image: ShardImage, *, load: Load, report: Report, witness: Witness = _nobody
 ) -> Recovery:
-    """Steps 1 to 3 for a shard that the store has just opened."""
+    """Does steps 1 to 3 for a shard that the store has just opened."""
     recovery = Recovery(image, load=load, report=report, witness=witness)
     async for items in store.items(image.row.shard):
         recovery.take_items(items)

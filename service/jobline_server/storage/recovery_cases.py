@@ -1,12 +1,12 @@
 """Recovery as a table: what a store may find when it opens a shard, and what is decided then.
 
-Each case has a number, a condition, a decision and a test of that number. The decision is either to
-go on, because nothing that was acknowledged is missing, or to refuse, because something is. A
-refusal has one way out, for people who know what they give up: opening with `accept_loss` goes on
-with everything before the place where the journal breaks, and sets apart what comes after.
+Each case has a number, a condition, a decision and a test of that number. The decision is to go on
+if nothing that was acknowledged is missing, and to refuse otherwise. An operator can accept the
+loss: opening with `accept_loss` goes on with everything before the break in the journal, and sets
+the rest apart.
 
-This module decides, and `journal_check` compares rows with it. Neither reads a file; a store feeds
-them.
+This module has the cases, and `journal_check` finds the one of a journal. Neither reads a file; a
+store passes them the rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jobline_server.storage.store import ShardRow
 
 
 class Decision(Enum):
-    """What follows from a case."""
+    """What is done in a case."""
 
     GO_ON = "go on"
     REFUSE = "refuse"
@@ -225,7 +225,7 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class CommitMark:
-    """What a store remembers outside its journal of the last commit that was acknowledged."""
+    """The last acknowledged commit, as a store has it outside of its journal."""
 
     epoch: int
     offset: int
@@ -234,7 +234,7 @@ class CommitMark:
 
 
 class Unreadable(Enum):
-    """A promise that was there and cannot be read."""
+    """A mark that exists and cannot be read."""
 
     UNREADABLE = "unreadable"
 
@@ -242,8 +242,8 @@ class Unreadable(Enum):
 def judge_commit_mark(
     shard: ShardRow, promise: CommitMark | Unreadable | None, chain_then: int | None
 ) -> RecoveryCase:
-    """Compares a shard row with the promise; `chain_then` is the journal's chain at the promised
-    offset, None where that row is gone."""
+    """Compares a shard row with the promise, the mark of its last acknowledged commit. `chain_then`
+    is the chain at the promised offset, None if that row is gone."""
     if promise is None:
         return NOTHING_PROMISED
     if isinstance(promise, Unreadable):

@@ -1,9 +1,9 @@
-"""Salvage: facts in pieces so small that each stands or falls alone.
+"""Salvage: splits facts into pieces that can be applied or left out one by one.
 
-Where an item was set apart, the journal goes on telling of jobs that are not there. Every fact is
-then applied a run at a time, and a run that does not fit is reported and left out; what stands
-beside it in the same fact goes on. `apply` looks before it changes anything, so a run that it
-refuses leaves nothing half done. The function that cuts a fact stands in its row of `codec`.
+If an item was set apart, the journal has facts of jobs that are missing. Then every fact is applied
+one run at a time, and a run that does not fit is reported and left out; the other runs of the fact
+are applied. `apply` checks before it changes anything, so a run that it refuses leaves no partial
+change. The function that splits a fact is in its row of `codec`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def pieces_of(fact: Fact) -> Iterator[Fact]:
 
 
 def queues_of(fact: Fact) -> set[str]:
-    """Returns the queues that a fact takes to be there."""
+    """Returns the queues that must exist for a fact."""
     if isinstance(fact, JobsRetried):
         return {job.queue for job in fact.jobs}
     queue = getattr(fact, "queue", "")

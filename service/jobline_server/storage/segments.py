@@ -1,12 +1,10 @@
-"""Key segments: under which item keys a shard's idempotency keys are kept.
+"""Key segments: the item keys under which a shard's idempotency keys are stored.
 
-Keys are written once, a segment of those that are new with each checkpoint, and forgotten by the
-hour: when an hour's window has ended, all of its segments go. So a segment's item key says its
-hour, and a counter within it:
+Keys are written once: each checkpoint writes the new ones as a segment. They are deleted by the
+hour: when the window of an hour has ended, all of its segments are removed. So the item key of a
+segment has the hour, and a counter within it:
 
     53 bits: shard (10) | hour (20) | counter (23)
-
-This knows numbers and no blobs.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ _HOUR_MASK = (1 << HOUR_BITS) - 1
 
 
 class KeySegments:
-    """The segments of one shard: how many item keys of each hour were given out."""
+    """The segments of one shard: how many item keys of each hour are in use."""
 
     __slots__ = ("_given", "_shard")
 
@@ -29,29 +27,25 @@ class KeySegments:
         self._given: dict[int, int] = {}
 
     def add(self, bucket: int) -> int:
-        """The item key of a new segment of this hour."""
+        """Returns the item key of a new segment of this hour."""
         counter = self._given.get(bucket, 0)
         self._given[bucket] = counter + 1
         return self._key(bucket, counter)
 
     def take_back(self, item_key: int) -> None:
-        """A segment that was given out and not kept: it, and those of its hour that were given out
-        after it, are given out again.
-        """
+        """Frees the item key of a segment that was not stored, and those of its hour behind it."""
         bucket = item_key >> COUNTER_BITS & _HOUR_MASK
         if bucket in self._given:
             self._given[bucket] = min(self._given[bucket], item_key & _COUNTER_MASK)
 
     def note(self, item_key: int) -> None:
-        """A segment that is there already."""
+        """Notes a segment that is stored already."""
         bucket = item_key >> COUNTER_BITS & _HOUR_MASK
         counter = item_key & _COUNTER_MASK
         self._given[bucket] = max(self._given.get(bucket, 0), counter + 1)
 
     def ended(self, forgotten_ms: int) -> dict[int, list[int]]:
-        """Item keys of the hours that ended, by hour; what ended before `forgotten_ms` is
-        forgotten.
-        """
+        """Returns the item keys of the hours that ended before `forgotten_ms`, by hour."""
         return {
             bucket: [self._key(bucket, counter) for counter in range(given)]
             for bucket, given in sorted(self._given.items())
@@ -59,7 +53,7 @@ class KeySegments:
         }
 
     def forget(self, bucket: int) -> None:
-        """The segments of an hour were removed."""
+        """Notes that the segments of an hour were removed."""
         self._given.pop(bucket, None)
 
     def _key(self, bucket: int, counter: int) -> int:

@@ -1,16 +1,16 @@
 """The interface of a store: rows and blobs of shards, durable and fenced.
 
-The idea: all writes of a shard pass its *shard row*, which holds (epoch, offset, chain). A commit
-names the epoch it was made under, the offset that follows and the chain it continues; if the row
-says anything else, nothing is written. So a shard's writes have one order, whoever writes them.
+All writes of a shard check its *shard row*, which has the epoch, offset and chain of the last
+commit. A commit names the epoch under which it was made, the offset that follows and the chain that
+it continues. If the row differs, nothing is written. So the writes of a shard have one order,
+whichever process makes them.
 
 A failed write says which of three it is: definite (`CommitRefused`: nothing was stored), unknown
 (`CommitUnknown`: it may have been; ask, or stop), or fenced (`Fenced`: somebody else's shard now,
 or a bug). The last two name the shards that they concern; other shards go on.
 
-A store knows nothing of jobs: blobs are opaque, keys are numbers. It reads no clock and has no beat
-of its own; it does what it is called for. `tests/storage/storage_contract.py` is this file as
-tests.
+A store knows nothing of jobs: blobs are opaque, keys are numbers. It reads no clock and starts
+nothing by itself. `tests/storage/storage_contract.py` is this file as tests.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ NO_CEILINGS: Mapping[int, int] = MappingProxyType({})
 
 
 class ItemKind(IntEnum):
-    """What an item is; also the order in which a shard is loaded. A store hands out items of other
-    kinds too, which a newer version wrote: as they are no loss, nothing sets them apart.
+    """The kind of an item; also the order in which a shard is loaded. A store returns items of
+    other kinds too, which a newer version wrote: they are not damaged, so they are not set apart.
     """
 
     SHARD = 0
@@ -55,11 +55,10 @@ class JournalRow:
 
 @dataclass(frozen=True, slots=True)
 class ShardRow:
-    """Where a shard stands: the fence, and the checkpoint that its items belong to.
+    """The fence of a shard, and the checkpoint that its items belong to.
 
     `offset` and `chain` are those of the last commit, 0 before the first. Sequence numbers of ids
-    below `id_ceiling` may have been given out. Items of a `generation` above this one are not there
-    yet.
+    below `id_ceiling` may have been given out. Items of a later `generation` are not visible.
     """
 
     shard: int
@@ -74,10 +73,10 @@ class ShardRow:
 
 @dataclass(frozen=True, slots=True)
 class ShardImage:
-    """A shard that was just opened: its row under the new epoch.
+    """A shard that was just opened, with its row under the new epoch.
 
-    Sequence numbers from `first_free_id_sequence` up to `row.id_ceiling` were never given out and
-    are the caller's to give. `set_apart` counts journal rows given up because the loss was
+    Sequence numbers from `first_free_id_sequence` up to `row.id_ceiling` were never given out; the
+    caller may give them. `set_apart` counts journal rows that are lost, because the loss was
     accepted.
     """
 
@@ -87,8 +86,7 @@ class ShardImage:
 
 
 class ItemRow(NamedTuple):
-    """An item as it is visible. `key` has at most 53 bits and is unique in its kind over the whole
-    store."""
+    """A visible item. `key` has up to 53 bits, and is unique within its kind in the whole store."""
 
     shard: int
     kind: ItemKind
@@ -98,7 +96,7 @@ class ItemRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """An item whose checksum is wrong. It was set apart; `blob` is what was found."""
+    """An item whose checksum is wrong. It was set apart; `blob` is the content that was found."""
 
     shard: int
     kind: int
@@ -114,7 +112,7 @@ class CommitRefused(Exception):
 
 
 class DiskFull(CommitRefused):
-    """There is no room, not even with the ballast given up. The same write may be tried again."""
+    """The disk has no room, even without the ballast. The same write may be retried."""
 
 
 class ShardsFailed(Exception):
@@ -141,7 +139,7 @@ class StoreRefused(Exception):
 
 
 class DataLoss(Exception):
-    """Something that was stored cannot be read back as it was. `case` is a number of
+    """Something that was stored cannot be read back unchanged. `case` is a number of
     `recovery_cases`."""
 
     def __init__(self, message: str, *, case: int = 0) -> None:
@@ -150,37 +148,36 @@ class DataLoss(Exception):
 
 
 def chain_of(blob: bytes, before: int) -> int:
-    """The chain after `blob`: a checksum of all blobs of the shard up to this one."""
+    """Returns the chain after `blob`: a checksum of all blobs of the shard up to this one."""
     return zlib.crc32(blob, before)
 
 
 class Store(Protocol):
-    """A store of shards. One caller at a time a shard; calls for different shards may overlap."""
+    """A store of shards. Calls for one shard come one at a time; those for others may overlap."""
 
     async def open(self, shards: int) -> int:
         """Makes the store, or opens it, and returns its number of shards.
 
-        The number is fixed when the store is made. 0 takes what is there, or the default for a new
-        one; any other number that differs from what is there raises `StoreRefused`. It is also
-        raised if another process has the store, if its format is not ours, or if it lost what it
-        had promised.
+        The number is fixed when the store is made. 0 takes the number of an existing store, or the
+        default for a new one. Raises `StoreRefused` if an existing store has another number, is in
+        use by another process, has another format, or lost commits that it acknowledged.
         """
 
     async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:
-        """Takes the shard under a new epoch, durably: one more than before, `epoch_floor` at least.
+        """Takes the shard under a new epoch, durably: one more than before, at least `epoch_floor`.
 
-        `id_ceiling` moves up by `id_block` in the same transaction. What an unfinished checkpoint
-        left behind is deleted. Call `items`, then `journal` next.
+        Raises `id_ceiling` by `id_block` in the same transaction, and deletes what an unfinished
+        checkpoint left. Call `items` next, then `journal`.
         """
 
     def items(self, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
-        """The items of the last finished checkpoint by (kind, key), in pages.
+        """Yields the items of the last finished checkpoint by (kind, key), in pages.
 
-        A row with a bad checksum comes as a `BadRow` and is set apart; its neighbours go on.
+        A row with a bad checksum is set apart and yielded as a `BadRow`.
         """
 
     def journal(self, shard: int) -> AsyncIterator[list[JournalRow]]:
-        """The journal from the checkpoint on, in pages, each row verified before it is yielded.
+        """Yields the journal after the checkpoint, in pages of verified rows.
 
         Raises `DataLoss` with a number of `recovery_cases` at the first row that does not continue
         the journal, and at the end if it stops short of the shard row.
@@ -189,10 +186,10 @@ class Store(Protocol):
     async def commit(
         self, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int] = NO_CEILINGS
     ) -> None:
-        """Stores rows of any shards, at most one a shard, durably and all or nothing.
+        """Stores rows of any shards, up to one per shard, durably: all of them or none.
 
-        `id_ceilings` (shard → new ceiling) rides in the same transaction; a ceiling never falls.
-        Returns after the fsync. Raises `Fenced`, `CommitRefused` or `CommitUnknown`.
+        Raises the `id_ceilings` (shard → new ceiling) in the same transaction; a ceiling never
+        falls. Returns after the fsync. Raises `Fenced`, `CommitRefused` or `CommitUnknown`.
         """
 
     async def resolve(self, shard: int, epoch: int, offset: int, chain: int) -> bool:
@@ -211,12 +208,12 @@ class Store(Protocol):
         rows: Sequence[ItemRow],
         removals: Sequence[ItemKey],
     ) -> None:
-        """Writes one slice of a checkpoint; nothing of it is visible before `finish_checkpoint`.
+        """Writes a slice of a checkpoint; none of it is visible before `finish_checkpoint`.
 
-        `generation` is the shard's plus one, else `Fenced`. `removals` are keys whose item ended; a
-        key that was never stored does no harm. What comes later in a generation counts: who gives
-        up a checkpoint half-way writes or removes all of it again with the next. Raises as
-        `commit`.
+        `generation` is that of the shard plus one, else `Fenced`. `removals` are the keys of items
+        that are gone; a key that was never stored does no harm. Within a generation the last write
+        of a key counts: a caller that abandons a checkpoint writes or removes all of it again with
+        the next. Raises as `commit`.
         """
 
     async def finish_checkpoint(
@@ -229,22 +226,21 @@ class Store(Protocol):
         rows: Sequence[ItemRow],
         removals: Sequence[ItemKey],
     ) -> None:
-        """Writes the last slice and makes the generation the visible one, in one transaction.
+        """Writes the last slice and makes the generation visible, in one transaction.
 
-        From then on items hold all facts up to `offset`, where the journal's chain was `chain`.
+        From then on the items hold all facts up to `offset`, where the journal's chain was `chain`.
         Call `truncate` next. Raises as `commit`.
         """
 
     async def drop_staged(self, shard: int) -> None:
-        """Deletes what an unfinished checkpoint staged: its pages are free for the journal then.
-        Takes all of the reserve if it has to. Raises as `commit`."""
+        """Deletes what an unfinished checkpoint staged, which frees pages for the journal. May take
+        all of the reserve. Raises as `commit`."""
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
-        """Deletes a slice of what the last checkpoint made superfluous: item versions, then journal
-        rows.
+        """Deletes a slice of what the last checkpoint replaced: item versions, then journal rows.
 
-        Takes at most `limit_rows` rows, fewer if they are large. Returns how many are known to
-        remain, counted no further than `limit_rows`; 0 when it is done.
+        Deletes up to `limit_rows` rows, fewer if they are large. Returns how many are known to
+        remain, counted up to `limit_rows`; 0 when it is done.
         """
 
     async def close(self) -> None:

@@ -236,7 +236,7 @@ class SideBySide:
 
 
 def ending_of(kept: tuple[JobState, JobRecord]) -> tuple[object, ...]:
-    """What the finished file would say."""
+    """What the ended store would say."""
     state, record = kept
     return state, record.result, record.reason
 

@@ -226,7 +226,7 @@ class World:
         return counts[JobState.SCHEDULED], counts[JobState.READY], counts[JobState.ACTIVE]
 
     def ended(self) -> dict[int, tuple[JobState, JobRecord]]:
-        """What ended since this was asked last, as the finished file would keep it."""
+        """What ended since this was asked last, as the ended store would keep it."""
         return {
             record.id: (state, record)
             for ending in take_endings(self.shard)

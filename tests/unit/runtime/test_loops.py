@@ -156,8 +156,8 @@ async def test_ended_jobs_that_were_not_kept_at_once_are_kept_later_and_in_order
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial A4: until then nothing that ended is read, and no checkpoint may forget it."""
-    shelf = runtime.ended.writer._buffer  # where it fails
-    monkeypatch.setattr(type(shelf), "_take", fails)
+    buffer = runtime.ended.writer._buffer  # where it fails
+    monkeypatch.setattr(type(buffer), "_take", fails)
     ids = [await an_ended_job(runtime) for _ in range(3)]
     assert runtime.core.loops.record("commit_ended_jobs").failures == 3
     with pytest.raises(LookupError):

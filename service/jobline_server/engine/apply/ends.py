@@ -194,7 +194,7 @@ def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
 
 
 def _kept_of(queue: Queue, jobs: list[Job], state: JobState) -> tuple[list[Job], list[Job]]:
-    """The jobs that go to the finished file, and those that do not."""
+    """The jobs that go to the ended store, and those that do not."""
     settings = queue.settings
     usual = effective.is_kept(DEFAULT_OPTIONS, settings, state)
     kept: list[Job] = []

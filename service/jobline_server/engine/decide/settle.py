@@ -2,7 +2,7 @@
 
 A lease is `(id, delivery)`. Only the newest one is valid: with an older counter nothing changes,
 and the outcome is LEASE_LOST. An id that is not live is NOT_FOUND here; whether it ended under
-this very lease is for the finished file to say.
+this very lease is for the ended store to say.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Settles over all shards: ack, fail, release and extend, each outcome back at its index.
 
 What the engine does not know any more may have ended under the very lease that is settled again:
-the finished file says so, and only then is anybody told ALREADY_DONE.
+the ended store says so, and only then is anybody told ALREADY_DONE.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Settles:
         *,
         repeated: Repeated,
     ) -> NotDone:
-        """Replaces NOT_FOUND where the finished file knows the job: ended by such a settle under
+        """Replaces NOT_FOUND where the ended store knows the job: ended by such a settle under
         this very lease is ALREADY_DONE, anything else is LEASE_LOST. `leases` are (id, delivery)
         by index.
         """

@@ -1,9 +1,9 @@
 """The codec: the engine's facts and ended jobs as bytes, and back, exactly.
 
-A file per room of `engine/apply` holds each fact's two directions side by side, and its row;
-`ended` and `records` hold those of the finished file. What a checkpoint keeps is in `kinds`, the
-only other room that knows protobuf and the engine both. The codec knows no file, no checksum and no
-store: it is handed blobs and hands out blobs.
+A file per module of `engine/apply` has both directions of each fact side by side, and its row;
+`ended` and `records` have those of ended jobs. What a checkpoint keeps is in `kinds`, the only
+other room that knows both protobuf and the engine. The codec knows no file, no checksum and no
+store, only blobs.
 
 To change what is written: change `entry.proto` or `store.proto` (they say how), then the two
 functions here. Fields below a line of dashes in `engine/entries.py` are not written.

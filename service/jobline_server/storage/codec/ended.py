@@ -1,6 +1,6 @@
-"""Jobs that ended ↔ the blobs of the finished file: one job, or a run of plain ones.
+"""Jobs that ended ↔ the blobs of the ended store: one job, or a run of members of a lot.
 
-Any one job is read back as a `JobRecord`, also out of the midst of a run.
+Any job is read back as a `JobRecord`, also one within a run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from jobline_server.wire.options import serialized_options
 
 
 def reason_of(ending: RunsEnded) -> EndReason:
-    """Why members of a lot ended: what happens to one alone takes it off its lot before."""
+    """Returns why members of a lot ended: a job to which anything else happens leaves its lot
+    first."""
     return EndReason.CANCELLED if ending.state is JobState.CANCELLED else EndReason.NONE
 
 
 def encode_ended_job(ending: JobsEnded, job: Job) -> bytes:
-    """One job that ended: what `ending.record(job)` says. Many end at once, so it goes straight
-    from the job, and what most have not is not even touched.
+    """Returns the blob of one job that ended, the same as from `ending.record(job)`. Many end at
+    once, so it is made from the job, and fields that most jobs do not have are not touched.
     """
     ended = store_pb2.StoredEnded()
     message = ended.job
@@ -59,7 +60,8 @@ def encode_ended_job(ending: JobsEnded, job: Job) -> bytes:
 def encode_ended_run(
     ending: RunsEnded, first_id: int, count: int, ended_ms: Sequence[int] = ()
 ) -> bytes:
-    """Neighbours that ended alike; `ended_ms` is when each did, empty if all did at once."""
+    """Returns the blob of consecutive jobs of a lot that ended alike; `ended_ms` is when each did,
+    empty if all did at once."""
     lot = ending.lot
     message = store_pb2.StoredEnded()
     run = message.run
@@ -75,12 +77,12 @@ def encode_ended_run(
 
 
 def record_of(row: EndedRow, job_id: int) -> JobRecord:
-    """One job of a row."""
+    """Returns one job of a row."""
     return records_of(row, [job_id])[0]
 
 
 def records_of(row: EndedRow, job_ids: Iterable[int]) -> list[JobRecord]:
-    """Jobs of a row: its blob is read once for all of them."""
+    """Returns jobs of a row; reads its blob once for all of them."""
     message = store_pb2.StoredEnded.FromString(row.blob)
     if message.HasField("job"):
         return [record_from_stored(message.job)]

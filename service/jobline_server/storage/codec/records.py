@@ -1,4 +1,4 @@
-"""Jobs written down whole, as the finished file keeps them and a retry brings them back."""
+"""Whole jobs as messages, as the ended store keeps them and a retry restores them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _MOSTLY_UNSET = (
 
 
 def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
-    """Writes a record into a message. What most have not is not even touched: a retry of many
-    writes them all at once.
+    """Writes a record into a message. Fields that most jobs do not have are not touched: a retry of
+    many writes them all at once.
     """
     message.id = record.id
     message.queue = record.queue
@@ -55,7 +55,7 @@ def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
 
 
 def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
-    """Writes what only jobs have that were handed out at least once."""
+    """Writes the fields of a job that was handed out at least once."""
     message.delivery = job.delivery
     message.attempts = job.attempts
     message.stalls = job.stalls

@@ -1,8 +1,8 @@
 """What many decoded things have: options, payloads, and columns beside those.
 
-Options are shared: the same bytes become the same object. The engine and the shelf compare options
-by identity, so a million recovered jobs of one kind must hold one `JobOptions`, as they did when
-they were pushed.
+Options are shared: the same bytes become the same object. The engine and the ended buffer compare
+options by identity, so a million recovered jobs of one kind must hold one `JobOptions`, as they did
+when they were pushed.
 """
 
 from __future__ import annotations

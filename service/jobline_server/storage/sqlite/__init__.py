@@ -9,14 +9,14 @@
     ballast         room to give up                ballast.py space.py
     lock            held while a process runs      files.py
 
-`connection.py` is a file with its thread, `failures.py` says what an error of a write means, and
-`statements.py` reads the SQL, which stands in `sql/`, a sentence a statement.
+`connection.py` is a file with its thread, `failures.py` translates errors of writes, and
+`statements.py` reads the SQL, which is in `sql/`, with a sentence about each statement.
 
 Each database has one connection on one thread (SQLite 3.40 loses commits with two, see the
 WAL-reset bug at https://sqlite.org/wal.html), and every transaction is one plain function that runs
-there from begin to end: nothing comes between its statements, and the loop is asked once. Python's
-lock is taken anew after every step of a statement, and a busy loop gives it back late, so the hot
-statements carry many rows each.
+there from begin to end: nothing comes between its statements, and it costs one hop from the loop.
+Python's lock is taken anew after every step of a statement, and a busy loop releases it late, so
+frequent statements have many rows each.
 
-Nothing here knows what a blob holds.
+Nothing here reads the contents of a blob.
 """

@@ -1,8 +1,8 @@
-"""The ballast: a file of no content that is given up when the disk is full, so that acks can go on.
+"""The ballast: a file without content that is freed when the disk is full, so that acks go on.
 
-It has two parts. The first goes to whatever finds the disk full; the last is kept for what makes
-room again: deletes, retention, giving free pages back to the file system. So a disk that the
-server's own jobs have filled can always be emptied.
+It has two parts. The first part is for any write that finds the disk full. The last is kept for
+writes that make room: deletes, retention, returning free pages to the file system. So a disk that
+is full of the server's own jobs can always be emptied.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from jobline_server.storage.sqlite.files import free_bytes, sync_directory
 
 # The last part is this share of the whole.
 LAST_PART = 4
-# So much must be free beside it, however little is called low: a disk that has just become full has
-# room again only when more than a few commits fit.
+# This much must be free beside it, whatever the settings say: a disk that was full has room again
+# only when more than a few commits fit.
 SPARE_BYTES_MIN = 1 << 20
 _BLOCK = 512
 
 
 class Ballast:
-    """A preallocated file: it stands whole, or its last part is left, or nothing. All calls come
-    from one thread."""
+    """A preallocated file: whole, or its last part, or empty. All calls come from one thread."""
 
     def __init__(self, file: Path, size_bytes: int) -> None:
         self._file = file
@@ -32,16 +31,16 @@ class Ballast:
         self.standing = False
 
     def find(self) -> None:
-        """Takes what an earlier process left of it: a start on a full disk may need that before
-        anything else."""
+        """Finds what an earlier process left of the file: a start on a full disk may need it
+        first."""
         self._held_bytes = self._allocated_bytes()
         self.standing = self._held_bytes == self._size_bytes and self._file.exists()
 
     def stand(self, spare_bytes: int) -> bool:
-        """Sets the file up if `spare_bytes` stay free beside it; returns whether it stands. Where
-        there is less room, its last part is.
+        """Makes the file whole if `spare_bytes` stay free beside it, and returns whether it is.
+        With less room, makes its last part.
 
-        The spare room is checked first, so that a disk which is only just full is not filled by us.
+        Checks the room first, so that it never fills a disk itself.
         """
         if self._size_bytes and self._held_bytes == self._size_bytes:
             self.standing = True
@@ -54,7 +53,8 @@ class Ballast:
         return self.standing
 
     def give_up(self, *, last: bool) -> bool:
-        """Frees the room of its first part at once, or of all; False if there was none to free."""
+        """Frees its first part, or all of it, at once; returns False if there was nothing to
+        free."""
         self.standing = False
         rest = 0 if last else self._last_bytes
         if self._held_bytes <= rest:
@@ -71,8 +71,7 @@ class Ballast:
         return min(found.st_size, found.st_blocks * _BLOCK)
 
     def _hold(self, size_bytes: int) -> bool:
-        """Makes the file this large, its room really its own; False, and nothing held, if that
-        cannot be."""
+        """Allocates the file with this size; returns False, with nothing allocated, on failure."""
         if size_bytes == self._held_bytes and self._file.exists():
             return True
         descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,8 +1,8 @@
-"""What belongs together: jobline.db notes that there is a promise file and how far finished.db was
-synced, and both databases carry the identity of their store.
+"""Checks that the files of a directory belong together: jobline.db notes that there is a promise
+file and how far finished.db was synced, and both databases have the identity of their store.
 
-A file that was deleted, or replaced by an older copy or that of another store, would pass for a new
-one otherwise, and what was in it for something that never was. Functions of a connection, but for
+Otherwise a file that was deleted, or replaced by an older copy or by that of another store, would
+pass for a new one, and its contents would be lost in silence. Functions of a connection, except
 `join`.
 """
 
@@ -53,34 +53,34 @@ class EndedFile(Protocol):
 
 
 def check_promise(connection: sqlite3.Connection, file: Path, losses: Losses) -> None:
-    """Refuses a store whose promise file is gone."""
+    """Refuses a store whose promise file is missing."""
     _, promised, _ = connection.execute(_SQL["note"]).fetchone()
     if promised and not file.exists():
         losses.meet(f"{file.name}: {PROMISE_MISSING}")
 
 
 def note_promise(connection: sqlite3.Connection) -> None:
-    """There is a promise file from now on."""
+    """Notes that there is a promise file."""
     transact(connection, partial(connection.execute, _SQL["note_promise"]))
 
 
 def note_ended(connection: sqlite3.Connection, syncs: int) -> None:
-    """How far the finished file was synced before this checkpoint. Part of a transaction."""
+    """Notes how far finished.db was synced before this checkpoint. Part of a transaction."""
     connection.execute(_SQL["note_ended"], {"syncs": syncs})
 
 
 def mark(connection: sqlite3.Connection) -> EndedMark:
-    """Of a finished file."""
+    """Returns the mark of a finished.db."""
     return EndedMark(*connection.execute(_SQL["mark"]).fetchone())
 
 
 def belong_to(connection: sqlite3.Connection, identity: int) -> None:
-    """Part of a transaction, of a finished file."""
+    """Writes the identity of the store into finished.db. Part of a transaction."""
     connection.execute(_SQL["belong_to"], {"identity": identity})
 
 
 async def join(database: Database, ended_file: EndedFile, losses: Losses) -> None:
-    """Refuses a finished file that is not the one which the store had, or takes it for good."""
+    """Refuses a finished.db that is not the one that the store had, or takes a new one."""
     note = await database.run(lambda raw: raw.execute(_SQL["note"]).fetchone())
     identity, _, ended_syncs = note
     found = await ended_file.mark()
@@ -105,8 +105,8 @@ def _case_of(identity: int, ended_syncs: int | None, found: EndedMark) -> Recove
 
 
 def put_aside(file: Path, refusal: StoreRefused, losses: Losses) -> None:
-    """Where a finished file cannot be read and its loss was accepted: keeps it under another name.
-    Raises the refusal otherwise."""
+    """Renames a finished.db that cannot be read if its loss was accepted; else raises the
+    refusal."""
     code = getattr(refusal.__cause__, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if code & _PRIMARY not in _UNREADABLE:
         raise refusal

@@ -1,4 +1,4 @@
-"""Opening: making or checking the file, comparing it with the promise, taking a shard.
+"""Opening: makes or checks the file, compares it with the watermark, takes shards.
 
 Functions of a connection, run on its thread. Nothing is changed before everything was compared.
 """
@@ -38,12 +38,12 @@ from jobline_server.storage.store import (
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a file says what it is, and the script that makes it."""
+    """The format of a file: how it is recognised, made and upgraded."""
 
     application_id: int
     version: int
     script: str
-    # By the version that they start from.
+    # By the version that they upgrade from.
     upgrades: Mapping[int, str]
 
 
@@ -56,7 +56,8 @@ _SQL = load("items.sql")
 
 
 def prepare(connection: sqlite3.Connection, shards: int) -> int:
-    """Makes the tables in a new file or checks those of an old one; the number of shards."""
+    """Makes the tables of a new file or checks those of an old one; returns the number of
+    shards."""
     if not 0 <= shards <= SHARDS_MAX:
         raise StoreRefused(f"{shards} shards asked for; a store has 1 to {SHARDS_MAX}")
     if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
@@ -84,7 +85,7 @@ def create(connection: sqlite3.Connection, name: str, values: Mapping[str, str])
 
 
 def upgrade(connection: sqlite3.Connection, ours: Format) -> None:
-    """Brings a file of ours from an older format to this one, a step a transaction."""
+    """Upgrades a file from an older format to this one, one transaction per version."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != ours.application_id:
         return
     while True:
@@ -99,8 +100,8 @@ def upgrade(connection: sqlite3.Connection, ours: Format) -> None:
 
 
 def check_format(connection: sqlite3.Connection, file: str, ours: Format) -> None:
-    """Refuses a file that is not ours or not of our format, and one whose schema rotted: a trigger
-    that lost a condition would not be noticed otherwise."""
+    """Refuses a file of another kind or format, and one whose schema is damaged: a trigger that
+    lost a condition would not be noticed otherwise."""
     found_id = connection.execute("PRAGMA application_id").fetchone()[0]
     found_version = connection.execute("PRAGMA user_version").fetchone()[0]
     if found_id != ours.application_id:
@@ -132,20 +133,20 @@ def _schema_as_made(name: str) -> list[tuple[object, ...]]:
 
 
 def check_structure(connection: sqlite3.Connection, losses: Losses) -> None:
-    """Refuses a file in which pages or indices do not fit together. Rows have checksums, but no row
-    has one for a row that is not found any more. A million items take less than a second."""
+    """Refuses a file with inconsistent pages or indices: the checksums of rows do not show that a
+    row is missing. A million items take less than a second."""
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found == "ok":
         return
     losses.meet(f"{DATABASE_FILE} is damaged: {found}; restore a backup")
-    # The rows are right as their checksums say; an index that lost some is made anew from them.
+    # Rows have checksums, so indices can be rebuilt from them.
     autocommit(connection, lambda: connection.execute("REINDEX"))
 
 
 def compare_with_watermark(
     connection: sqlite3.Connection, promises: WatermarkFile, losses: Losses
 ) -> None:
-    """Refuses a store that lost what was promised, or accepts the loss for good."""
+    """Refuses a store that lost acknowledged commits, or accepts the loss for good."""
     for *columns, checksum in connection.execute(_SQL["all_shard_rows"]).fetchall():
         row = ShardRow(*columns)
         promise = promises.read(row.shard)
@@ -179,8 +180,8 @@ def _case_of(
 def _accept_loss(
     connection: sqlite3.Connection, row: ShardRow, promise: CommitMark | Unreadable | None
 ) -> None:
-    """After a loss was accepted, the shard row is right as it stands; only no epoch and no id that
-    may have been given out is given again."""
+    """Accepts the shard row as it is, after a loss was accepted; but raises its epoch and id
+    ceiling so that none that may have been given out is given again."""
     checksum = checkpoint_checksum_of(row.generation, row.checkpoint_offset, row.checkpoint_chain)
     connection.execute(_SQL["accept_checkpoint"], {"shard": row.shard, "checksum": checksum})
     if isinstance(promise, CommitMark):
@@ -195,7 +196,7 @@ def _accept_loss(
 def take_shard(
     connection: sqlite3.Connection, shard: int, epoch_floor: int, id_block: int
 ) -> ShardRow:
-    """Raises epoch and id ceiling in one transaction."""
+    """Raises the epoch and the id ceiling in one transaction, and returns the row."""
 
     def raise_epoch() -> ShardRow:
         connection.execute(
@@ -207,8 +208,9 @@ def take_shard(
 
 
 def cut_where_it_breaks(connection: sqlite3.Connection, shard: int, losses: Losses) -> int:
-    """After a loss was accepted: verifies the whole journal of a shard, sets apart what comes after
-    a break, and puts the shard row where the journal is good. Returns the rows set apart."""
+    """Cuts a journal at its first break, after a loss was accepted: verifies all of it, sets apart
+    the rows behind the break, and moves the shard row to the last good one. Returns the number of
+    rows set apart."""
     row = shard_row(connection, shard)
     check = JournalCheck(row)
     case = check.begin()
@@ -228,7 +230,7 @@ def cut_where_it_breaks(connection: sqlite3.Connection, shard: int, losses: Loss
 
 
 def loss_of(shard: int, check: JournalCheck, case: RecoveryCase) -> DataLoss:
-    """What `journal` raises where a journal breaks."""
+    """Returns what `journal` raises at a break."""
     return DataLoss(
         f"shard {shard} after offset {check.offset}: {case}; {WAY_OUT}", case=case.number
     )

@@ -1,11 +1,12 @@
-"""One database file, one connection, one thread: `Database`.
+"""`Database`: one database file, one connection, one thread.
 
-aiosqlite runs what it is given on its thread, one thing after another. A transaction is therefore a
-plain function of the connection: it runs there whole, nothing comes between its statements, and the
-loop is asked once. If the task that waits for it is cancelled, it runs to its end all the same.
+aiosqlite runs what it is given on its thread, one after another. So a transaction is a plain
+function of the connection: it runs there from begin to end, nothing comes between its statements,
+and it costs one hop from the loop. If the task that waits for it is cancelled, it still runs to its
+end.
 
-After a write whose outcome is unknown the database takes no more writes: what memory believes and
-what the disk holds may differ from there on.
+After a write with an unknown outcome the database refuses all writes: memory and disk may differ
+from then on.
 """
 
 from __future__ import annotations
@@ -29,17 +30,16 @@ from jobline_server.storage.store import CommitUnknown, DataLoss, DiskFull, Stor
 T = TypeVar("T")
 
 SQLITE_PAGE_BYTES = 8_192
-# Pages move from the WAL to the database after this much was written. Measured with blobs of 100
-# KB: 4, 16 and 64 MiB give the same throughput, and the commits that wait behind the move wait 20,
-# 45 and 200 ms.
+# The WAL is checkpointed after this much was written. Measured with blobs of 100 KB: 4, 16 and 64
+# MiB give the same throughput, and commits wait up to 20, 45 and 200 ms for the checkpoint.
 WAL_BYTES_DEFAULT = 8 << 20
 CACHE_BYTES_DEFAULT = 32 << 20
-# Free pages that one slice gives back: 2 MiB, a few milliseconds and at most so much of the WAL.
+# Free pages per slice of `shrink`: 2 MiB, a few milliseconds, and at most as much of the WAL.
 SHRUNK_PAGES = 256
-# SQLite moves pages itself once the WAL is this many times larger than it should have become.
+# SQLite checkpoints by itself once the WAL is this many times larger than it should be.
 _BACKSTOP = 8
-# What reading a file with rot can raise: SQLite checks structure, not values. Text may not be UTF-8
-# any more, nor an error message that quotes it, and a number may come as NULL.
+# What reading a damaged file can raise: SQLite checks structure, not values. Text, and an error
+# message that quotes it, may not be UTF-8 any more, and a number may be NULL.
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError, TypeError, struct.error)
 
 _PRAGMAS = load("pragmas.sql")
@@ -48,7 +48,7 @@ _FIXED_WHEN_MADE = {"page_size", "auto_vacuum"}
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """How a file is opened; `synchronous` is FULL (each commit fsyncs) or NORMAL (only moved pages
+    """How a file is opened. `synchronous` is FULL (each commit fsyncs) or NORMAL (only checkpoints
     do)."""
 
     synchronous: str = "FULL"
@@ -58,8 +58,8 @@ class DatabaseSettings:
 
 
 class _OneHop(Protocol):
-    """The one private method of aiosqlite that is used. Its public ones run a statement a hop, so
-    that another task's statement may come between two of a transaction."""
+    """The one private method of aiosqlite that is used. Its public methods run one statement per
+    hop, so that another task's statement may come between two of a transaction."""
 
     def _execute(self, work: Callable[[], T]) -> Awaitable[T]: ...
 
@@ -84,14 +84,14 @@ class Database:
 
     @classmethod
     async def open(cls, file: Path, settings: DatabaseSettings) -> Database:
-        """Opens or makes the file and puts every PRAGMA in force, or raises `StoreRefused`."""
+        """Opens or makes the file and applies every PRAGMA, or raises `StoreRefused`."""
         opened: list[sqlite3.Connection] = []
         found = [False]
 
         def connect() -> sqlite3.Connection:
             found[0] = file.exists() and file.stat().st_size > 0
             if not file.exists():
-                # SQLite would let others read it; what it makes beside it has the same mode.
+                # SQLite would make it readable for all; files beside it get the same mode.
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             connection = sqlite3.connect(
                 file,
@@ -107,7 +107,7 @@ class Database:
         try:
             await connection
         except (sqlite3.Error, OSError) as error:
-            # Its thread has still to tell the loop that it ended, which may be closed in a moment.
+            # Its thread notifies the loop as it ends, and the loop may be closed soon.
             await asyncio.to_thread(connection._thread.join)  # noqa: SLF001  # nothing public waits
             if isinstance(error, OSError):
                 raise
@@ -123,18 +123,18 @@ class Database:
         return database
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs something that reads. What cannot be read is a `DataLoss`."""
+        """Runs a read. Raises `DataLoss` for what cannot be read."""
         try:
             return await self._on_thread(work)
         except _UNREADABLE as error:
             raise DataLoss(f"the database cannot be read: {error}") from error
 
     async def write(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
-        """Runs a transaction that writes about so many bytes. `work` translates its own errors."""
+        """Runs a transaction that writes about `wal_bytes`. `work` translates its own errors."""
 
         def guarded(raw: sqlite3.Connection) -> T:
-            # On the thread, so that it holds for what already waits in line, and for a caller who
-            # left.
+            # On the thread, so that it also holds for writes in its queue, and for those whose
+            # caller was cancelled.
             if self._broken is not None:
                 raise CommitUnknown(
                     "an earlier write may be lost; nothing more is written"
@@ -153,13 +153,13 @@ class Database:
         return outcome
 
     async def transact(self, work: Callable[[sqlite3.Connection], T], wal_bytes: int) -> T:
-        """Runs statements as one transaction that writes about so many bytes."""
+        """Runs statements as one transaction that writes about `wal_bytes`."""
         return await self.write(lambda raw: transact(raw, lambda: work(raw)), wal_bytes)
 
     async def shrink(self, pages_max: int) -> int:
-        """Gives free pages at the end of the file back to the file system, at most so many; returns
-        how many. Raises `DiskFull`: what is moved goes through the WAL. A file that was made before
-        this could be keeps its pages."""
+        """Returns up to `pages_max` free pages to the file system; returns how many. Raises
+        `DiskFull`: pages that are moved go through the WAL. A file that was made without
+        auto_vacuum keeps its pages."""
 
         def shrink(raw: sqlite3.Connection) -> int:
             before = _free_pages(raw)
@@ -173,7 +173,7 @@ class Database:
         return given
 
     async def close(self) -> None:
-        """Waits for what was begun and closes the file; SQLite moves all pages and deletes the
+        """Waits for the work in progress and closes the file; SQLite checkpoints and deletes the
         WAL."""
         if self._moving is not None:
             await self._moving
@@ -190,8 +190,8 @@ class Database:
             self._moving = None
 
     async def _checkpoint_wal(self, mode: str) -> None:
-        """SQLite's own checkpoint, between two commits rather than inside one: whoever waited for
-        the last commit is answered meanwhile. A full disk only means that the WAL grows on; it is
+        """Runs SQLite's own checkpoint, between two commits rather than inside one: the callers of
+        the last commit are answered meanwhile. A full disk only means that the WAL grows on; it is
         tried again. Where the file would grow by more than there is room for, nothing is moved: the
         attempt would take what room there is, and gain none."""
 
@@ -214,7 +214,7 @@ def _page_count(raw: sqlite3.Connection) -> int:
 
 
 def _vacuum(raw: sqlite3.Connection, pages_max: int) -> None:
-    """Where the WAL has no room for all that is moved, fewer pages go."""
+    """Frees fewer pages where the WAL has no room for more."""
     pages = pages_max
     while True:
         vacuum = f"PRAGMA incremental_vacuum({pages})"

@@ -1,4 +1,5 @@
-"""What an SQLite error means for a write: definite, unknown or fenced. Every write passes here."""
+"""Translates SQLite errors of writes: definite, unknown or fenced. Every write goes through
+here."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ T = TypeVar("T")
 _PRIMARY = 0xFF
 _FENCED = "fenced"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-# Where SQLite found no room for a page, there is none for so much.
+# If SQLite found no room for a page, there is none for this much.
 _PROBE_BYTES = 1 << 16
 
 
 def autocommit(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-    """Runs one statement that is a transaction by itself."""
+    """Runs one statement as a transaction of its own."""
     try:
         return work()
     except sqlite3.Error as error:
@@ -30,8 +31,7 @@ def autocommit(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
 
 
 def transact(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-    """Runs statements as one transaction. An exception of `work` itself undoes it and passes
-    through."""
+    """Runs statements as one transaction. An exception of `work` rolls it back and is raised."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         outcome = work()
@@ -45,16 +45,16 @@ def transact(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
 
 
 def in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
-    """As `transact`, for a function of the connection."""
+    """Runs a function of the connection as one transaction."""
     return transact(connection, lambda: work(connection))
 
 
 def _meaning_of(
     connection: sqlite3.Connection, error: sqlite3.Error
 ) -> CommitRefused | CommitUnknown | Fenced:
-    """Only two errors are known to leave nothing behind: a full disk, or quota, and our own fence.
-    For both SQLite undoes the statement or the transaction; that it did is checked, not
-    believed."""
+    """Returns what an error means. Only two are known to leave nothing behind: a full disk or
+    quota, and our own fence. For both SQLite rolls back the statement or the transaction, which is
+    checked."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if connection.in_transaction and not _roll_back(connection):
         return CommitUnknown(f"a write failed and could not be undone: {error}")
@@ -69,9 +69,9 @@ def _meaning_of(
 
 
 def _has_no_room(connection: sqlite3.Connection) -> bool:
-    """Whether a write failed because a quota is used up. SQLite calls that an I/O error, as it
-    knows ENOSPC alone, and does not tell the system's reason through Python; a file beside the
-    database does."""
+    """Returns whether a write failed because a quota is used up. SQLite reports that as an I/O
+    error (it knows only ENOSPC), without the system's reason; a write to a file beside the database
+    has it."""
     probe = Path(connection.execute("PRAGMA database_list").fetchone()[2] + ".probe")
     try:
         probe.write_bytes(bytes(_PROBE_BYTES))
@@ -85,7 +85,7 @@ def _has_no_room(connection: sqlite3.Connection) -> bool:
 
 
 def _roll_back(connection: sqlite3.Connection) -> bool:
-    """Ends a transaction that failed; False if that cannot be done."""
+    """Rolls back a failed transaction; returns False if that fails."""
     try:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Files beside the databases: the lock, names that survive a power cut, and free room."""
+"""Files beside the databases: the lock, durable names, and free space."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _HOLDER_BYTES = 20
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes names in a directory durable: fsync of a file does not cover its name (fsync(2))."""
+    """Makes the names in a directory durable: fsync of a file does not cover its name
+    (fsync(2))."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -23,7 +24,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Makes a directory with its parents, durably, readable by its owner only: payloads are
+    """Makes a directory with its parents, durably, readable only by its owner: payloads are
     private. Raises `StoreRefused`."""
     if directory.is_dir():
         return
@@ -37,14 +38,14 @@ def make_directory(directory: Path) -> None:
 
 
 def free_bytes(directory: Path) -> int:
-    """Room on the file system that an ordinary process may use."""
+    """Returns the free bytes of the file system that an ordinary process may use."""
     room = os.statvfs(directory)
     return room.f_bavail * room.f_frsize
 
 
 def keep_copy(file: Path, suffix: str) -> Path | None:
     """Keeps a file as evidence under another name, the first time only. SQLite deletes the WAL when
-    it closes; a second name keeps its content at no cost."""
+    it closes; a hard link keeps its content at no cost."""
     copy = file.with_name(file.name + suffix)
     if not file.exists() or copy.exists():
         return None
@@ -56,11 +57,11 @@ def keep_copy(file: Path, suffix: str) -> Path | None:
 
 
 class DirectoryLock:
-    """Held by the one process that has the directory open.
+    """A lock that the one process that has the directory open holds.
 
-    SQLite locks its files too, but with a POSIX record lock, which the process loses as soon as any
-    of its code opens and closes the same file. A flock on a file of its own is kept until the
-    process ends.
+    SQLite locks its files too, but with POSIX record locks, which a process loses as soon as any of
+    its code opens and closes the same file. A flock on a file of its own is held until the process
+    ends.
     """
 
     def __init__(self, file: Path) -> None:
@@ -68,7 +69,7 @@ class DirectoryLock:
         self._descriptor: int | None = None
 
     def take(self) -> None:
-        """Takes the lock, or raises `StoreRefused` naming who has it."""
+        """Takes the lock, or raises `StoreRefused` with the process that holds it."""
         descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -86,7 +87,7 @@ class DirectoryLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Gives the lock back; may be called twice."""
+        """Releases the lock; may be called twice."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

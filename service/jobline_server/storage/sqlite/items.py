@@ -1,9 +1,9 @@
-"""Items: versions of them, staged by a checkpoint and seen after it. Functions of a connection.
+"""Items: versions that a checkpoint stages and then makes visible. Functions of a connection.
 
-A version carries the generation of the checkpoint that wrote it. Those above the shard's generation
-are staged: nobody sees them until the shard row names their generation, and an opening deletes
-them. Versions they replace are listed in `superseded` as they are staged, fall out of sight at the
-same moment, and are deleted from that list afterwards, in slices.
+A version has the generation of the checkpoint that wrote it. Versions above the shard's generation
+are staged: they are not visible until the shard row has their generation, and an opening deletes
+them. The versions that they replace are listed in `superseded` as they are staged, become invisible
+at the same time, and are deleted afterwards, in slices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from jobline_server.storage.sqlite.statements import insert_many, load
 from jobline_server.storage.store import BadRow, Fenced, ItemKey, ItemKind, ItemRow, ShardRow
 
-# A page or slice: as many rows as fit, one at least.
+# The most rows, and bytes of blobs, in a page or slice; one row always fits.
 PAGE_ROWS = 4_000
 READ_BATCH_BYTES = 16 << 20
 SQLITE_PAGE_BYTES = 8_192
@@ -29,7 +29,7 @@ _SQL = load("items.sql")
 
 
 class _Kinds(dict[int, ItemKind]):
-    """Kinds by number. One that a newer version added stays a number, for the loader to refuse."""
+    """Kinds by number. A kind of a newer version stays a number, which the loader refuses."""
 
     def __missing__(self, kind: int) -> int:
         return kind
@@ -48,15 +48,15 @@ class Page:
 
 
 def checksum_of(shard: int, kind: int, key: int, generation: int, blob: bytes) -> int:
-    """Covers the columns too: a flipped bit must not hand a job another's id. They are mixed into
-    the value the checksum begins with, where each bit makes a difference; packing them would cost
-    more than the checksum."""
+    """Returns the checksum of a version. It covers the columns too: a flipped bit must not give a
+    job another's id. They are mixed into the initial value, where each bit makes a difference; to
+    pack them would cost more than the checksum."""
     seed = key ^ (key >> 32) ^ (kind << 24) ^ (shard << 14) ^ (generation * 0x9E3779B1)
     return zlib.crc32(blob, seed & 0xFFFFFFFF)
 
 
 def shard_row(connection: sqlite3.Connection, shard: int) -> ShardRow:
-    """A shard's row as it stands."""
+    """Returns the row of a shard."""
     found = connection.execute(_SQL["shard_row"], {"shard": shard}).fetchone()
     if found is None:
         raise ValueError(f"the store has no shard {shard}")
@@ -64,7 +64,7 @@ def shard_row(connection: sqlite3.Connection, shard: int) -> ShardRow:
 
 
 def may_stage(connection: sqlite3.Connection, shard: int, epoch: int, generation: int) -> ShardRow:
-    """The shard row, if this writer may stage this generation; else `Fenced`."""
+    """Returns the shard row if this writer may stage this generation; else raises `Fenced`."""
     row = shard_row(connection, shard)
     if (row.epoch, row.generation + 1) != (epoch, generation):
         raise Fenced(
@@ -76,7 +76,7 @@ def may_stage(connection: sqlite3.Connection, shard: int, epoch: int, generation
 
 
 def checkpoint_checksum_of(generation: int, offset: int, chain: int) -> int:
-    """Covers what a shard row says of its checkpoint; 0 before the first one."""
+    """Returns the checksum of the checkpoint's columns in a shard row; 0 before the first one."""
     return zlib.crc32(_CHECKPOINT.pack(generation, offset, chain)) ^ _NO_CHECKPOINT
 
 
@@ -110,8 +110,8 @@ def stage(
 
 
 def bytes_of(rows: Sequence[ItemRow], removals: Sequence[ItemKey]) -> int:
-    """What a slice adds to the WAL: blobs, and a share of a page for each row and key in an
-    index."""
+    """Returns what a slice adds to the WAL, about: blobs, and a share of a page of an index for
+    each row and key."""
     blobs = sum(len(row.blob) for row in rows)
     return blobs + (len(rows) + len(removals)) * SQLITE_PAGE_BYTES // 16
 
@@ -119,7 +119,7 @@ def bytes_of(rows: Sequence[ItemRow], removals: Sequence[ItemKey]) -> int:
 def finish(
     connection: sqlite3.Connection, shard: int, epoch: int, generation: int, offset: int, chain: int
 ) -> None:
-    """Makes a generation the visible one. Part of a transaction."""
+    """Makes a generation visible. Part of a transaction."""
     flip = {
         "shard": shard,
         "epoch": epoch,
@@ -136,7 +136,7 @@ def finish(
 
 
 def read_page(connection: sqlite3.Connection, shard: ShardRow, after: tuple[int, int]) -> Page:
-    """The visible items after a place. What was superseded must have been deleted."""
+    """Returns the visible items after a place. Superseded versions must have been deleted."""
     number, room = shard.shard, READ_BATCH_BYTES
     rows: list[ItemRow | BadRow] = []
     bad_generations: list[int] = []
@@ -164,7 +164,7 @@ def read_page(connection: sqlite3.Connection, shard: ShardRow, after: tuple[int,
 
 
 def set_apart(connection: sqlite3.Connection, page: Page) -> None:
-    """Moves the bad rows of a page out of the way. Part of a transaction."""
+    """Sets the bad rows of a page apart. Part of a transaction."""
     bad = [row for row in page.rows if isinstance(row, BadRow)]
     for row, generation in zip(bad, page.bad_generations, strict=True):
         place = {"shard": row.shard, "kind": row.kind, "key": row.key, "generation": generation}
@@ -176,7 +176,7 @@ def delete_leftovers(
     connection: sqlite3.Connection, shard: ShardRow, after: tuple[int, int], limit_rows: int
 ) -> tuple[int, int] | None:
     """Deletes a slice of what an unfinished checkpoint staged. Part of a transaction. Returns where
-    the next slice begins, None when nothing is left."""
+    the next slice begins, None if there is none."""
     slice_ = {
         "shard": shard.shard,
         "kind": after[0],
@@ -197,7 +197,8 @@ def delete_leftovers(
 
 
 def truncate(connection: sqlite3.Connection, shard: ShardRow, limit_rows: int) -> tuple[int, int]:
-    """Deletes a slice of what is superseded. Part of a transaction. Returns deleted and left."""
+    """Deletes a slice of superseded versions. Part of a transaction. Returns how many were deleted,
+    and how many are left."""
     due = {"shard": shard.shard, "generation": shard.generation}
     rows = connection.execute(
         _SQL["count_slice"], {**due, "limit_rows": limit_rows, "limit_bytes": READ_BATCH_BYTES}

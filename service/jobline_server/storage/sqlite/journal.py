@@ -1,5 +1,4 @@
-"""The journal's rows: appending, reading in pages, cutting. Functions of a connection, run on its
-thread."""
+"""Appends, reads and deletes rows of the journal. Functions of a connection, run on its thread."""
 
 from __future__ import annotations
 
@@ -13,18 +12,18 @@ from jobline_server.storage.store import Fenced, JournalRow, ShardRow
 
 OFFSET_BITS = 48
 OFFSET_MAX = (1 << OFFSET_BITS) - 1
-# A page of rows held in memory at once: as many as fit, one at least.
+# The most rows, and bytes of blobs, in a page; one row always fits.
 PAGE_ROWS = 2_000
 READ_BATCH_BYTES = 16 << 20
 
-# No checksum is this: stands for columns that are not even of their type.
+# No checksum is this: replaces columns of the wrong type.
 _ROTTEN = -1
 
 _SQL = load("journal.sql")
 
 
 def position_of(shard: int, offset: int) -> int:
-    """Where a row stands in the table: shards one after another, each in its order."""
+    """Returns the key of a row: by shard, then by offset."""
     return shard << OFFSET_BITS | offset
 
 
@@ -82,8 +81,8 @@ def _fenced_among(connection: sqlite3.Connection, rows: Sequence[JournalRow]) ->
 
 
 def read_page(connection: sqlite3.Connection, shard: ShardRow, after: int) -> list[JournalRow]:
-    """The rows after an offset, up to that of the shard row and one more: it would be a sign of
-    rot."""
+    """Returns the rows after an offset, up to that of the shard row and one more, which would be a
+    sign of damage."""
     last = min(shard.offset + 1, OFFSET_MAX)
     bounds = {"after": position_of(shard.shard, after), "last": position_of(shard.shard, last)}
     rows: list[JournalRow] = []
@@ -108,7 +107,7 @@ def _row(shard: int, found: Sequence[Any]) -> JournalRow:
 
 
 def chain_at(connection: sqlite3.Connection, shard: int, offset: int) -> int | None:
-    """The chain after a commit, None if its row is gone."""
+    """Returns the chain after a commit, None if its row is gone."""
     found = connection.execute(
         _SQL["chain_at"], {"position": position_of(shard, offset)}
     ).fetchone()
@@ -116,7 +115,8 @@ def chain_at(connection: sqlite3.Connection, shard: int, offset: int) -> int | N
 
 
 def cut(connection: sqlite3.Connection, shard: int, offset: int, chain: int, case: int) -> int:
-    """Sets apart all rows after an offset and puts the shard row there. Part of a transaction."""
+    """Sets apart all rows after an offset and moves the shard row there. Part of a transaction.
+    Returns how many rows."""
     bounds = {"after": position_of(shard, offset), "last": position_of(shard, OFFSET_MAX)}
     rows = connection.execute(_SQL["set_rows_apart"], {**bounds, "recovery_case": case}).rowcount
     connection.execute(_SQL["delete_rows"], bounds)
@@ -125,8 +125,8 @@ def cut(connection: sqlite3.Connection, shard: int, offset: int, chain: int, cas
 
 
 def truncate(connection: sqlite3.Connection, shard: ShardRow, limit_rows: int) -> tuple[int, int]:
-    """Deletes a slice of the rows up to the checkpoint. Part of a transaction. Returns deleted and
-    left."""
+    """Deletes a slice of the rows up to the checkpoint. Part of a transaction. Returns how many
+    were deleted, and how many are left."""
     bounds = {
         "after": position_of(shard.shard, 0),
         "last": position_of(shard.shard, shard.checkpoint_offset),

@@ -1,6 +1,6 @@
-"""A shard as it is loaded: its items, then its journal, in pages that are verified before they are
-handed out. A page is one hop to the thread; nothing is read ahead, because the thread would have to
-fight for Python's lock with whoever works on the page before.
+"""Loads a shard: its items, then its journal, in pages that are verified before they are returned.
+A page is one hop to the thread. Nothing is read ahead: the thread would compete for Python's lock
+with the loop, which works on the page before.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from jobline_server.storage.sqlite import bootstrap, items, journal
 from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES, Database
 from jobline_server.storage.store import BadRow, ItemRow, JournalRow
 
-# What a crash left of a truncation or a checkpoint is deleted in slices of so many rows.
+# Rows per slice in which the rest of an unfinished truncation or checkpoint is deleted.
 SLICE_ROWS = 2_000
 
 
 async def items_of(database: Database, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
-    """See `Store.items`. What is superseded is deleted first, so that what is left is what is
-    visible."""
+    """See `Store.items`. Deletes superseded versions first, so that all that is left is visible."""
     row = await database.run(partial(items.shard_row, shard=shard))
     left = 1
     while left:

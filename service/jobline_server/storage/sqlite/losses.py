@@ -1,4 +1,4 @@
-"""What a start finds missing or damaged: refused, or accepted by the operator and reported."""
+"""Losses that a start finds: refused, or accepted by the operator and reported."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ WAY_OUT = "to go on without what is lost, start once with --accept-loss"
 
 
 def _nobody(what: str) -> None:
-    """No report."""
+    """Reports nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """`report` is called with each loss that was accepted, from the database's thread."""
+    """Whether losses are accepted. `report` is called with each, on the database's thread."""
 
     accepted: bool = False
     report: Callable[[str], None] = _nobody

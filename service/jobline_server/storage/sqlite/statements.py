@@ -1,4 +1,4 @@
-"""Reads the statements in `sql/`: each stands under `-- name:` with a sentence about it."""
+"""Reads the statements in `sql/`: each follows a line `-- name:` and a sentence about it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-# Rows in one statement of `insert_many`. Each statement is a step outside Python's lock, so many
-# rows are good; a prepared statement takes memory a row, so not too many.
+# Rows per statement of `insert_many`. Each statement releases Python's lock once, so more rows are
+# faster; but a prepared statement takes memory for each row.
 ROWS_PER_STATEMENT = 200
 
 _HEADER = re.compile(r"^-- name: (?P<name>\w+)$", re.MULTILINE)
@@ -19,12 +19,12 @@ _TUPLE = re.compile(r"VALUES (\((?:\?, )*\?\))")
 
 
 def script(name: str) -> str:
-    """A whole file of `sql/`."""
+    """Returns a whole file of `sql/`."""
     return files(__package__).joinpath("sql", name).read_text("utf-8")
 
 
 def load(name: str) -> Mapping[str, str]:
-    """The statements of a file of `sql/` by name, comments and final semicolon taken off."""
+    """Returns the statements of a file of `sql/` by name, without comments and final semicolons."""
     parts = _HEADER.split(script(name))
     statements = {}
     for title, text in zip(parts[1::2], parts[2::2], strict=True):
@@ -35,7 +35,7 @@ def load(name: str) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1_024)
 def repeated(statement: str, times: int) -> str:
-    """The statement with its one row of VALUES repeated."""
+    """Returns the statement with its one row of VALUES repeated."""
     match = _TUPLE.search(statement)
     if match is None:
         raise ValueError(f"no row of VALUES to repeat in: {statement}")
@@ -49,8 +49,8 @@ def insert_many(
     rows: Sequence[Sequence[Any]],
     *after: Any,
 ) -> None:
-    """Runs a statement with all rows as its VALUES, many at a time; `after` are the parameters
-    behind them."""
+    """Runs a statement with all rows as its VALUES, many at a time; `after` are the parameters that
+    follow them."""
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         chunk = rows[start : start + ROWS_PER_STATEMENT]
         parameters = [value for row in chunk for value in row]

@@ -1,6 +1,6 @@
-"""`SqliteStore`: the `Store` interface over one directory. It holds no rule of its own; it puts the
-parts together: which function runs on the database's thread, what is promised after it, what a full
-disk means."""
+"""`SqliteStore`: the `Store` interface over one directory. It has no rules of its own, it combines
+the parts: which function runs on the database's thread, what is written to the watermark after it,
+and what happens on a full disk."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from jobline_server.storage.store import (
 
 T = TypeVar("T")
 
-# A start with less free room than this takes the ballast first; it is set up again afterwards.
+# A start with less free space than this frees the ballast first; it is restored afterwards.
 START_BYTES = 1 << 20
-# A commit writes about this much beside its blobs: the ends of the last page and the shard row's
-# page.
+# What a commit writes beside its blobs, about: the rest of the last page and the page of the shard
+# row.
 _ROW_BYTES = 2 * SQLITE_PAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteSettings:
-    """`ballast_bytes`: what is given up on a full disk, so that acks go on. `low_space_bytes`: less
-    free room than this is called low. `losses`: refused, or accepted for the one start after a
-    refusal. `database`: how the file is opened."""
+    """`ballast_bytes`: the reserve that is freed on a full disk, so that acks go on.
+    `low_space_bytes`: what must be free beside the ballast to restore it. `losses`: refused, or
+    accepted for one start. `database`: how the file is opened."""
 
     ballast_bytes: int = 64 << 20
     low_space_bytes: int = 256 << 20
@@ -80,7 +80,7 @@ class SqliteStore:
         self._opened: Database | None = None
         self._promises: WatermarkFile | None = None
         self._ended_file: belonging.EndedFile | None = None
-        # Of shards that are open: what the promise says beside the row.
+        # Of open shards: the id ceilings, which the watermark has beside the row.
         self._ceilings: dict[int, int] = {}
 
     async def open(self, shards: int) -> int:
@@ -97,7 +97,7 @@ class SqliteStore:
         file = self._directory / DATABASE_FILE
         self._ballast.find()
         if free_bytes(self._directory) < START_BYTES and not self._ballast.give_up(last=True):
-            # SQLite cannot even open its files on a disk without room.
+            # SQLite cannot open its files on a full disk.
             raise DiskFull("the disk is full; nothing was written")
         self._opened = await Database.open(file, self._settings.database)
         self.space.add(self._opened)
@@ -117,7 +117,7 @@ class SqliteStore:
         except DataLoss as damage:
             raise StoreRefused(f"{DATABASE_FILE}: {damage}") from damage
         except StoreRefused:
-            # Closing deletes the WAL, in which somebody may yet find what is lost.
+            # Closing deletes the WAL, from which lost commits may still be recovered by hand.
             keep_copy(file.with_name(file.name + "-wal"), ".refused")
             raise
         self.space.stand()
@@ -156,7 +156,7 @@ class SqliteStore:
     async def commit(
         self, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int] = NO_CEILINGS
     ) -> None:
-        """See `Store.commit`. One hop to the thread, one statement there."""
+        """See `Store.commit`. One hop to the thread, and one statement there."""
         if not rows and not id_ceilings:
             return
         written = sum(len(row.blob) for row in rows) + _ROW_BYTES * len(rows)
@@ -168,8 +168,8 @@ class SqliteStore:
         id_ceilings: Mapping[int, int],
         connection: sqlite3.Connection,
     ) -> None:
-        """On the thread: the retry after a full disk and the promise belong to this commit, and the
-        next one must not come between."""
+        """Commits on the thread, so that no other commit comes before the retry after a full disk,
+        or before this one is in the watermark."""
         try:
             journal.append(connection, rows, id_ceilings)
         except DiskFull:
@@ -239,8 +239,7 @@ class SqliteStore:
             after = await self._write_anyway(partial(in_transaction, work=clean))
 
     async def _write_anyway(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """A write without which there is no start, or which makes room: it may have all of the
-        ballast."""
+        """Runs a write that a start needs or that makes room: it may take all of the ballast."""
 
         def written(connection: sqlite3.Connection) -> T:
             while True:

@@ -1,16 +1,16 @@
-"""The promise: the last acknowledged commit of each shard, in a small file beside the database.
+"""The watermark: the last acknowledged commit of each shard, in the small file `promise`.
 
-SQLite stops reading a WAL at the first frame with a bad checksum and drops everything after it, in
-silence: one rotten bit undoes acknowledged commits. So after each commit (after its fsync, before
-anyone is answered) its epoch, offset, chain and id ceiling are written here too. They need no
-fsync: what is here was durable before, so the promise is never ahead of the truth, and a start that
-finds less than promised refuses.
+SQLite stops reading a WAL at the first frame with a bad checksum and silently drops everything
+after it: one flipped bit can undo acknowledged commits. So after the fsync of each commit, before
+any reply, its epoch, offset, chain and id ceiling are also written here. That needs no fsync: the
+commit was durable before, so the watermark is never ahead of the store, and a start that finds less
+than it refuses.
 
 Each shard has two slots with checksums, used in turn by odd and even offsets: a write that is cut
-off tears one of them, and the other still says the commit before.
+off tears one of them, and the other still has the commit before.
 
-The file is written through a memory map, which enters no system call: the commit thread would have
-to give up Python's lock for one, and wait to get it back.
+The file is written through a memory map, without a system call: for one the commit thread would
+have to release Python's lock, and wait for it again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pathlib import Path
 from jobline_server.storage.recovery_cases import CommitMark, Unreadable
 from jobline_server.storage.sqlite.files import sync_directory
 
-# The format: a header, then two slots a shard, each within one sector of any disk. To change it,
-# change the magic, and go on reading the old one.
+# The format: a header, then two slots per shard, each within one sector of any disk. To change it,
+# change the magic, and keep reading the old one.
 _MAGIC = b"JLPROM1\n"
 _HEADER = struct.Struct("<8sII48x")  # magic, shards, crc32 of both
 _BODY = struct.Struct("<QQQI32x")  # epoch, offset, id ceiling, chain
@@ -35,10 +35,10 @@ _NEVER_WRITTEN = bytes(_SLOT_BYTES)
 
 
 class WatermarkFile:
-    """The file, mapped; unless it is not what we wrote, then it can only be renewed."""
+    """The mapped file. A file that we did not write is not mapped; it can only be renewed."""
 
     def __init__(self, file: Path, shards: int) -> None:
-        """Opens the file, or makes it; a torn or foreign one is kept as it is until `renew`."""
+        """Opens the file, or makes it; a damaged or foreign one is left as it is until `renew`."""
         self._file = file
         self._shards = shards
         self._size = _HEADER.size + 2 * shards * _SLOT_BYTES
@@ -47,7 +47,7 @@ class WatermarkFile:
         self._map: mmap.mmap | None = self._mapped() if self._is_ours() else None
 
     def read(self, shard: int) -> CommitMark | Unreadable | None:
-        """What was promised for a shard; None if nothing was."""
+        """Returns the mark of a shard, None if there is none."""
         if self._map is None:
             return Unreadable.UNREADABLE
         slots = [self._slot(shard, turn) for turn in (0, 1)]
@@ -57,13 +57,13 @@ class WatermarkFile:
         return Unreadable.UNREADABLE if Unreadable.UNREADABLE in slots else None
 
     def keep(self, shard: int, epoch: int, offset: int, chain: int, id_ceiling: int) -> None:
-        """Writes down a commit that is durable."""
+        """Writes the mark of a commit that is durable."""
         body = _BODY.pack(epoch, offset, id_ceiling, chain)
         start = self._start(shard, offset & 1)
         self._mapping[start : start + _SLOT_BYTES] = body + _CHECKSUM.pack(zlib.crc32(body))
 
     def renew(self, shard: int) -> None:
-        """Forgets what was promised for a shard, after its loss was accepted."""
+        """Deletes the mark of a shard, after its loss was accepted."""
         if self._map is None:
             self._file.unlink()
             self._make()
@@ -72,7 +72,7 @@ class WatermarkFile:
         self._mapping[start : start + 2 * _SLOT_BYTES] = _NEVER_WRITTEN * 2
 
     def sync(self) -> None:
-        """Makes it durable. Only useful after an opening; commits do without."""
+        """Makes the file durable. Only used after an opening; commits do without."""
         if self._map is not None:
             self._map.flush()
 
@@ -112,9 +112,8 @@ class WatermarkFile:
         return len(content) == self._size and content[: _HEADER.size] == self._header()
 
     def _make(self) -> None:
-        # Written under another name first, so that there is a whole file or none; and really
-        # written, not only allocated, because a mapped page that finds no room kills the process
-        # (SIGBUS).
+        # Written under another name first, so that the file is whole or not there; and written, not
+        # only allocated, because a mapped page that finds no room kills the process (SIGBUS).
         draft = self._file.with_name(self._file.name + ".new")
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:

@@ -157,7 +157,7 @@ async def test_a_full_disk_refuses_pushes_and_keeps_what_it_was_told(
 
 
 async def test_a_reader_that_is_cancelled_takes_no_ended_job_along(runtime: Runtime) -> None:
-    """What was taken off the shelf is written, whoever asked for it."""
+    """What was taken from the buffer is written, whoever asked for it."""
     pushed = await runtime.pushes.push(a_push(b"x", level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
     (run,) = (await a_pull(runtime)).runs

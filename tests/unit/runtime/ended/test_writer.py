@@ -1,4 +1,4 @@
-"""Ended jobs on their way to the finished file."""
+"""Ended jobs on their way to the ended store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.runtime.commits.test_commits import a_pull
 
 
 async def completed(runtime: Runtime, queue: str) -> int:
-    """A job that was pushed, pulled and acked; what it left is on the shelf."""
+    """A job that was pushed, pulled and acked; what it left is in the buffer."""
     push = Push(queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
     await runtime.pushes.push(push)
     await runtime.core.commits.commit_once()
@@ -35,7 +35,7 @@ async def completed(runtime: Runtime, queue: str) -> int:
 async def test_what_a_full_disk_kept_out_is_written_with_what_came_later(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing that was taken off the shelf is lost by a write that failed."""
+    """Nothing that was taken from the buffer is lost by a write that failed."""
     write = runtime.ended.ended_store.write
 
     async def full(_ops: Sequence[EndedOp]) -> None:
@@ -56,9 +56,9 @@ async def test_what_a_full_disk_kept_out_is_written_with_what_came_later(
 async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shelf hands out pieces; those behind the failed one are not forgotten."""
+    """The buffer hands out pieces; those behind the failed one are not forgotten."""
     slices = runtime.ended.writer._buffer.slices
-    monkeypatch.setattr(type(runtime.ended.writer._buffer), "slices", lambda _shelf: slices(1))
+    monkeypatch.setattr(type(runtime.ended.writer._buffer), "slices", lambda _buffer: slices(1))
     write, tried = runtime.ended.ended_store.write, 0
 
     async def full_once(ops: Sequence[EndedOp]) -> None:

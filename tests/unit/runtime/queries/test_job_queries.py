@@ -102,7 +102,7 @@ async def test_who_waits_is_not_told_that_a_job_which_just_ended_never_was(
 async def test_a_list_holds_a_job_whose_end_is_being_committed(
     runtime: Runtime, ending: Ending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not live any more and not in the finished file yet."""
+    """It is not live any more and not in the ended store yet."""
     look = JobQueries._live_after
 
     async def look_after_it_ended(*arguments: Any, **named: Any) -> Any:

@@ -1,9 +1,8 @@
 -- The format of jobline.db. `application_id` is "JBLN"; `user_version` is the number of this
 -- format.
 --
--- To change it: raise `FORMAT` in opening.py and `user_version` below; write the step from the
--- format before as sql/upgrade_<n>.sql and have `opening.prepare` run it in one transaction where
--- it finds that format now `StoreRefused`; keep a file of the old format in tests/storage/ and test
+-- To change it: raise `FORMAT` in bootstrap.py and `user_version` below; write the step from the
+-- format before as sql/upgrade_<n>.sql and name it in the `upgrades` of `FORMAT`; keep a file of the old format in tests/storage/ and test
 -- that it opens. Blobs carry their own formats (protobuf) and need none of this. A newer format
 -- than ours is refused.
 
