@@ -18,7 +18,7 @@ import pytest
 from jobline_server.storage.sqlite.connection import DatabaseSettings
 from jobline_server.storage.sqlite.store import SqliteStore
 from jobline_server.storage.store import StoreRefused
-from tests.storage.rows import ID_BLOCK, Writer, blobs_of, opened
+from tests.storage.rows import ID_BLOCK, Writer, blobs_of, job, opened
 from tests.storage.sqlite_stores import SMALL, Make
 
 # Settings.
@@ -145,6 +145,17 @@ async def test_wal_stays_small_while_it_is_written(make: Make, tmp_path: Path) -
     for _ in range(100):
         await store.commit([writer.row(b"x" * 100_000)])
     assert (tmp_path / "jobline.db-wal").stat().st_size < 3 << 20
+
+
+async def test_slice_of_a_checkpoint_takes_as_long_as_the_pages_that_move_for_it(
+    make: Make, tmp_path: Path
+) -> None:
+    """A checkpoint rests by how long its slices took."""
+    store = make(replace(SMALL, database=DatabaseSettings(wal_bytes=100_000)))
+    writer = await opened(store)
+    before = (tmp_path / "jobline.db").stat().st_size
+    await store.stage(writer.shard, writer.epoch, 1, [job(1, b"x" * 100_000)], [])
+    assert (tmp_path / "jobline.db").stat().st_size >= before + 100_000
 
 
 # Files and lock.

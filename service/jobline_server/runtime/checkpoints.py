@@ -34,10 +34,11 @@ STOP_JOURNAL_BYTES = 32 << 20
 # Rows that one truncation deletes: a few milliseconds of the store's time, between two commits.
 TRUNCATE_ROWS = 256
 # After each write of a checkpoint the store belongs to commits for so many times as long as it
-# took: the first at the beginning, the second when the journals have grown too far since; less in
-# each later pass over what changed meanwhile.
-REST_MAX = 4.0
+# took: the first at the beginning, the second when the journals have grown since by so many times
+# what makes a checkpoint worth it; less in each later pass over what changed meanwhile.
+REST_MAX = 8.0
 REST_MIN = 1.0
+GROWTH_MAX = 2
 
 T = TypeVar("T")
 
@@ -97,7 +98,8 @@ class Checkpoints:
                 if slot.is_closed:
                     continue
                 if self.is_worth_it(place, now.wall_ms) or (everything and place.journal_rows):
-                    share = _Share(self._core, self._journal_bytes_max, self._hurried)
+                    room = GROWTH_MAX * self._journal_bytes_max
+                    share = _Share(self._core, room, self._hurried)
                     await self._take(slot, share)
                     taken += 1
         return taken
@@ -228,5 +230,5 @@ def rest_after(seconds: float, *, grown: int, room: int, passes: int = 1) -> flo
     """
     if passes >= PASSES_ALIKE:
         return 0.0
-    hurry = min(max(grown / room, 0), 1)
+    hurry = min(max(grown / room, 0), 1) ** 2
     return seconds * (REST_MAX - (REST_MAX - REST_MIN) * hurry) / passes**2

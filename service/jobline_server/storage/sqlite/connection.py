@@ -156,6 +156,11 @@ class Database:
         """Runs statements as one transaction that writes about `wal_bytes`."""
         return await self.write(lambda raw: transact(raw, lambda: work(raw)), wal_bytes)
 
+    async def wait_moved(self) -> None:
+        """Waits for the pages that move to the database just now, if any do."""
+        if self._moving is not None:
+            await asyncio.shield(self._moving)
+
     async def shrink(self, pages_max: int) -> int:
         """Returns up to `pages_max` free pages to the file system; returns how many. Raises
         `DiskFull`: pages that are moved go through the WAL. A file that was made without

@@ -206,6 +206,8 @@ class SqliteStore:
             removals=removals,
         )
         await self._database.transact(slice_, items.bytes_of(rows, removals))
+        # As much work as the slice was, and caused by it: the caller rests by how long this takes.
+        await self._database.wait_moved()
 
     async def finish_checkpoint(
         self,
