@@ -80,11 +80,12 @@ class OutcomeLookup:
         """
         if len(ids) > OUTCOME_IDS_MAX:
             raise ValueError(f"{len(ids)} ids, more than {OUTCOME_IDS_MAX}")
-        self._core.slots.check_here(ids)
         look = _Look(ids)
         self._looks.append(look)
         try:
             for _ in range(LOOKS_MAX):
+                # A shard may have been lost meanwhile: what was read of its jobs says nothing.
+                self._core.slots.check_here(look.ids)
                 live = self._live(look.ids)
                 unknown = look.unknown(live)
                 if not unknown:

@@ -15,6 +15,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobState
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.ended import outcomes as outcomes_module
+from jobline_server.runtime.health import Health
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.ended_store import EndedLookup
 from tests.unit.runtime.conftest import opened
@@ -207,6 +208,22 @@ async def test_a_damaged_job_is_refused(runtime: Runtime, monkeypatch: pytest.Mo
     with pytest.raises(Refused) as refused:
         await runtime.outcomes.outcomes_of([done])
     assert refused.value.kind is RefusalKind.DATA_LOSS
+
+
+async def test_jobs_of_a_shard_that_is_lost_while_the_file_is_read_are_refused(
+    runtime: Runtime, reads: HeldReads
+) -> None:
+    """Nobody here knows any more what becomes of them."""
+    done = await completed(runtime)
+    slots = runtime.core.slots
+
+    async def lose() -> None:
+        slots.close(slots[0], Health.FENCED, "another process has it")
+
+    reads.meanwhile.append(lose)
+    with pytest.raises(Refused) as refused:
+        await runtime.outcomes.outcomes_of([done])
+    assert refused.value.kind is RefusalKind.SHARD_UNAVAILABLE
 
 
 async def test_more_ids_than_a_call_takes_are_a_mistake(runtime: Runtime) -> None:
