@@ -29,6 +29,9 @@ TRANSPORTS = ("grpcio", "native")
 WAITING_JOBS = 1_000_000_000
 WAITING_BYTES = "1TiB"
 
+# The server has a core of its own in every benchmark.
+DEDICATED = "--dedicated-cpu"
+
 # What says that a benchmark could not be measured; the others go on.
 CANNOT_MEASURE = (
     grpc.RpcError,
@@ -119,7 +122,7 @@ class Bench:
     @asynccontextmanager
     async def server_on(self, data: Path, transport: str, *flags: str) -> AsyncIterator[Running]:
         """A server on a data directory that stays."""
-        arguments = {
+        arguments: dict[str, str | None] = {
             "--data": str(data),
             "--listen": "127.0.0.1:0",
             "--http": "",
@@ -129,9 +132,10 @@ class Bench:
             "--max-waiting-bytes": WAITING_BYTES,
             # Workers of a benchmark do not say goodbye.
             "--drain-seconds": "0",
+            DEDICATED: None,
         }
         known = (pair for pair in arguments.items() if self.flags is None or pair[0] in self.flags)
-        words = [word for pair in known for word in pair]
+        words = [word for pair in known for word in pair if word is not None]
         async with self._process("jobline_server", [*words, *flags]) as running:
             yield running
 

@@ -124,7 +124,10 @@ def serve(data: Path, transport: str) -> None:
     """Serves until SIGTERM, then writes the steps beside the data."""
     stamper = Stamper()
     stamper.install()
-    serving.run(Settings(data=data, listen="127.0.0.1:0", http="", transport=transport))
+    settings = Settings(
+        data=data, listen="127.0.0.1:0", http="", transport=transport, dedicated_cpu=True
+    )
+    serving.run(settings)
     data.with_suffix(".json").write_text(json.dumps(stamper.medians()))
 
 

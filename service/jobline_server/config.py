@@ -79,6 +79,11 @@ class Settings(BaseSettings):
         description="The gRPC transport. auto: native where the extra is installed, else grpcio.",
     )
     uvloop: bool = Field(default=True, description="Run on uvloop.")
+    dedicated_cpu: bool = Field(
+        default=False,
+        description="The server has its cores to itself: its threads let the loop finish before "
+        "they run. More small calls a second; on a core that does other work, fewer.",
+    )
 
     default_ack_level: Literal["memory", "buffered", "fsynced"] = Field(
         default="fsynced",

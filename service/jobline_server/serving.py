@@ -60,7 +60,8 @@ def run(settings: Settings, announce: Announce | None = None) -> int:
 async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
     """Starts a server, announces it, waits for a signal or a failure, and stops it."""
     memory.tune()
-    scheduling.run_threads_in_batches()
+    if settings.dedicated_cpu:
+        scheduling.run_threads_in_batches()
     try:
         check_protobuf()
         server = Server(settings)
@@ -71,7 +72,8 @@ async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
         return EXIT_CANNOT_START
     stop_requested = _take_signals(server)
     memory.freeze()
-    scheduling.favour_loop()
+    if settings.dedicated_cpu:
+        scheduling.favour_loop()
     collect_cycles(server.runtime.core)
     _announce(announce, server)
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
