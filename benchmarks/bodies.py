@@ -40,8 +40,20 @@ def traced_rows(count: int, first: int, queue: str = QUEUE) -> bytes:
     for index in range(first, first + count):
         row = request.jobs.add(data=PAYLOAD)
         row.options.name = f"kind-{index % NAMES}"
-        row.options.headers["traceparent"] = f"00-{index:032x}-{index:016x}-01"
+        row.options.headers["traceparent"] = _trace_of(index)
     return request.SerializeToString()
+
+
+def traced_columns(count: int, first: int, queue: str = QUEUE) -> bytes:
+    """The same traces beside plain payloads, as a column."""
+    request = jobs.PushRequest(queue=queue, payloads=[PAYLOAD] * count)
+    column = request.header_columns.add(key="traceparent")
+    column.values.extend(_trace_of(index) for index in range(first, first + count))
+    return request.SerializeToString()
+
+
+def _trace_of(index: int) -> str:
+    return f"00-{index:032x}-{index:016x}-01"
 
 
 def pull(count: int, *, runs: bool, queue: str = QUEUE) -> bytes:

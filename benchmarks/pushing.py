@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -17,6 +18,9 @@ SIXTY_FOUR = Callers(8, 8)
 
 # Jobs that are all different: more of them than the server could remember the options of.
 TRACED_CALLS = 200
+
+Traced = Callable[[int, int], bytes]
+"""A push of so many jobs, each with a trace header that is numbered from the second argument on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +80,32 @@ async def rows(bench: Bench) -> None:
     with_options = Pushes("P2", own, bodies.rows(1_000), 1_000, SIXTEEN, at_least(300_000))
     for transport in TRANSPORTS:
         await _beside_floor(bench, transport, with_options)
-    async with bench.floor("native") as floor:
-        empty = await traced(bench, floor)
-    async with bench.server("native") as server:
-        value = await traced(bench, server)
-    what = f"the same, a trace header of its own in every job, {FOUR} callers, native"
-    ratio, note = beside_floor(value, empty), "bodies posted by Python"
-    bench.add(Figure("P2", what, value, Unit.JOBS, ratio=ratio, note=note))
+    for body, how, target in (
+        (bodies.traced_rows, "", None),
+        (bodies.traced_columns, " beside its payload", at_least(250_000)),
+    ):
+        async with bench.floor("native") as floor:
+            empty = await traced(bench, floor, body)
+        async with bench.server("native") as server:
+            value = await traced(bench, server, body)
+        what = f"the same, a trace header of its own in every job{how}, {FOUR} callers, native"
+        ratio, note = beside_floor(value, empty), "bodies posted by Python"
+        bench.add(Figure("P2", what, value, Unit.JOBS, target, ratio, note=note))
     few = Pushes("P2", "10 plain jobs", bodies.plain(10), 10, SIXTY_FOUR)
     await _beside_floor(bench, "native", replace(few, target=at_least(120_000)))
     await _beside_floor(bench, "grpcio", few)
 
 
-async def traced(bench: Bench, running: Running) -> float:
+async def traced(bench: Bench, running: Running, body: Traced) -> float:
     """Jobs a second of pushes of which no two are alike."""
     calls = bench.scaled(TRACED_CALLS)
-    return await bench.best(running, lambda: push_traced(running, calls))
+    return await bench.best(running, lambda: push_traced(running, calls, body))
 
 
-async def push_traced(running: Running, calls: int) -> float:
+async def push_traced(running: Running, calls: int, body: Traced = bodies.traced_rows) -> float:
     """The same, measured once."""
     before = await running.arrived()
-    messages = [bodies.traced_rows(1_000, before + 1_000 * call) for call in range(calls)]
+    messages = [body(1_000, before + 1_000 * call) for call in range(calls)]
     left = iter(messages)
 
     async def caller() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from functools import cache
 
 from benchmarks import bodies
 from benchmarks.bench import Bench, Running
 from benchmarks.bodies import PAYLOAD_BYTES
 from benchmarks.figures import Figure, Unit, at_most
 from benchmarks.h2load import LoadFailed
+from benchmarks.pushing import Traced
 
 PLAIN_JOBS = 1_000_000
 OPTION_JOBS = 1_000_000
@@ -32,31 +34,40 @@ async def memory(bench: Bench) -> None:
     what = f"memory, {jobs:,} plain jobs waiting, payload of {PAYLOAD_BYTES} bytes included"
     ratio = f"{value / PAYLOAD_BYTES:.1f} × the payload"
     bench.add(Figure("P9", what, value, Unit.BYTES, at_most(200), ratio))
-    for kind, target, is_traced in (
-        ("options of their own", at_most(600), False),
-        ("a trace header of its own each", None, True),
+    for kind, target, body in (
+        ("options of their own", at_most(600), _alike),
+        ("a trace header of its own each", None, bodies.traced_rows),
+        ("a trace header of its own each beside the payload", at_most(350), bodies.traced_columns),
     ):
-        of_rows = await _memory_of_rows(bench, is_traced)
+        of_rows = await _memory_of_rows(bench, body)
         what = f"memory, {bench.scaled(OPTION_JOBS):,} jobs with {kind}"
         ratio = f"{of_rows / value:.1f} × a plain job"
         bench.add(Figure("P9", what, of_rows, Unit.BYTES, target, ratio))
 
 
-async def _memory_of_rows(bench: Bench, traced: bool) -> float:
+async def _memory_of_rows(bench: Bench, body: Traced) -> float:
     jobs = bench.scaled(OPTION_JOBS)
     async with bench.server("native") as server:
-        await push_rows(server, WARM_JOBS, traced)
+        await _push(server, WARM_JOBS, body)
         before = await _memory(server)
-        await push_rows(server, jobs, traced)
+        await _push(server, jobs, body)
         return (await _memory(server) - before) / jobs
 
 
 async def push_rows(server: Running, count: int, traced: bool) -> None:
     """Pushes jobs with options of their own, a thousand a call."""
+    await _push(server, count, bodies.traced_rows if traced else _alike)
+
+
+@cache
+def _alike(count: int, _first: int) -> bytes:
+    return bodies.rows(count)
+
+
+async def _push(server: Running, count: int, body: Traced) -> None:
     before = (await server.wire.stats()).pushed_total
-    same = bodies.rows(1_000)
     for first in range(before, before + count, 1_000):
-        await server.wire.push(bodies.traced_rows(1_000, first) if traced else same)
+        await server.wire.push(body(1_000, first))
     await server.wire.expect_pushed(before, count)
 
 

@@ -65,8 +65,10 @@ class Payloads(PackedValues):
 
     def part(self, start: int, count: int) -> Self:
         """Neighbours from index `start` on."""
+        if count == self._count and not self.skipped:
+            return self
         part = PackedValues.part(self, start, count)
-        if self.columns is not None and part is not self:
+        if self.columns is not None:
             part.columns = self.columns.part(start, count)
         return part
 

@@ -150,6 +150,12 @@ def _digests(keys: Iterable[str], payloads: Iterable[bytes]) -> Iterator[int]:
         yield digest_of(payload) if key else 0
 
 
+def _digests_beside(payloads: Payloads) -> tuple[int, ...]:
+    """The same of payloads; none where none has a key."""
+    keys = job_keys_of(payloads)
+    return tuple(_digests(keys, payloads)) if keys else ()
+
+
 def _folded(options: list[JobOptions]) -> list[JobOptions]:
     """One for all, where all have the same."""
     first = options[0]
@@ -182,7 +188,6 @@ def _emit_lot(
     level: AckLevel,
     request_hash: bytes,
 ) -> None:
-    keys = [] if payloads.columns is None else job_keys_of(payloads)
     fact = LotPushed(
         at_ms=now.wall_ms,
         queue=command.queue,
@@ -190,7 +195,7 @@ def _emit_lot(
         options=command.options,
         payloads=payloads,
         run_at_ms=_later(command.run_at_ms, now),
-        digests=tuple(_digests(keys, payloads)) if keys else (),
+        digests=() if payloads.columns is None else _digests_beside(payloads),
         request_hash=request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),
