@@ -57,6 +57,12 @@ class Payloads(PackedValues):
         """No job takes more bytes than this."""
         return self.bytes_max + (0 if self.columns is None else self.columns.bytes_max)
 
+    @property
+    def job_keys(self) -> Iterable[bytes]:
+        """The idempotency keys, b"" for jobs without one; none at all if no job has one."""
+        columns = self.columns
+        return () if columns is None or columns.job_keys is None else columns.job_keys
+
     def __eq__(self, other: object) -> bool:
         same = PackedValues.__eq__(self, other)
         return same if same is not True else self.columns == getattr(other, "columns", None)

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobline.v1 import job_service_pb2
+from jobline.v1 import job_pb2, job_service_pb2
+from jobline_server.engine import limits
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.values import JobOptions
+from jobline_server.rpc.convert.columns import columns_of
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader
 from tests.pushed_payloads import jobs_in
@@ -29,6 +31,9 @@ def read(**fields: Any) -> Push:
 texts = st.one_of(st.just(""), st.text(st.characters(exclude_categories=["C"]), max_size=4))
 
 
+shared_headers = st.dictionaries(st.sampled_from(["a", "s", "t"]), texts)
+
+
 @st.composite
 def requests(draw: st.DrawFn) -> dict[str, Any]:
     payloads = draw(st.lists(st.binary(max_size=4), min_size=1, max_size=5))
@@ -38,7 +43,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
         "payloads": payloads,
         "header_columns": [{"key": key, "values": values} for key, values in headers.items()],
         "job_keys": draw(st.one_of(st.just([]), column)),
-        "options": {"name": "n", "headers": draw(st.dictionaries(st.just("a"), texts))},
+        "options": {"name": "n", "headers": draw(shared_headers)},
         "jobs": [{"text": "row"}] * draw(st.integers(0, 2)),
     }
 
@@ -67,7 +72,7 @@ def test_columns_are_what_the_slow_way_reads(fields: dict[str, Any]) -> None:
     command = read(**fields)
 
     jobs = list(map(told, jobs_in(command)))
-    shared = JobOptions(name="n", headers=tuple(fields["options"]["headers"].items()))
+    shared = JobOptions(name="n", headers=tuple(sorted(fields["options"]["headers"].items())))
     rows = [(b"row", shared, "")] * len(fields["jobs"])
     assert jobs == [*rows, *slowly(fields)]
 
@@ -136,3 +141,30 @@ def test_keys_are_part_of_what_makes_two_calls_the_same() -> None:
     headers = read(payloads=[b"1"], producer=producer, header_columns=[column])
 
     assert len({one.calls[0].digest for one in (plain, keyed, headers)}) == 3
+
+
+@given(requests(), st.integers(6, 18), st.integers(3, 4))
+def test_the_limits_are_those_that_one_would_count(
+    fields: dict[str, Any], bytes_max: int, headers_max: int
+) -> None:
+    """For each job, of its own headers and the shared ones that it has none of its own for."""
+    counted = [
+        (len(options.headers), sum(len(f"{key}{value}".encode()) for key, value in options.headers))
+        for _, options, _ in slowly(fields)
+    ]
+    fits = all(number <= headers_max and size <= bytes_max for number, size in counted)
+    # Keys of columns have the same limit, whether any job has a value there or not.
+    fits &= sum(len(column["key"].encode()) for column in fields["header_columns"]) <= bytes_max
+    shared = fields["options"]["headers"]
+    with pytest.MonkeyPatch.context() as patch:
+        table = OptionsTable()
+        options = table.shared(job_pb2.JobOptions(headers=shared).SerializeToString())
+        patch.setattr(limits, "HEADERS_BYTES_MAX", bytes_max)
+        patch.setattr(limits, "HEADERS_MAX", headers_max)
+        columns = [job_pb2.HeaderColumn(**column) for column in fields["header_columns"]]
+        try:
+            columns_of(columns, (), len(fields["payloads"]), options)
+        except Refused:
+            assert not fits
+        else:
+            assert fits or not columns

@@ -274,8 +274,9 @@ class PushRequest(_message.Message):
     @_builtins.property
     def header_columns(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.HeaderColumn]:
         """Optional. Headers that each of `payloads` has of its own, such as trace context; ≤ 64 columns, each with
-        as many values as there are payloads. The limits of headers hold for a job's own and those in `options`
-        together, and 8 KiB for all keys of columns. Jobs in `jobs` have their headers in their options.
+        as many values as there are payloads, and ≤ 100,000 values in all. The limits of headers hold for a job's
+        own and those in `options` together, and 8 KiB for all keys of columns. Jobs in `jobs` have their
+        headers in their options.
         """
 
     @_builtins.property

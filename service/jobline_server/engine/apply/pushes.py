@@ -57,7 +57,7 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
         shard.wake(queue)
     _note_age(shard, fact)
     if fact.digests:
-        _remember_keys(shard, fact, map(fact.payloads.job_key_of, range(count)))
+        _remember_keys(shard, fact, fact.payloads.job_keys)
     if fact.request_hash:
         _remember_request(shard, fact, count)
     if fact.calls:
@@ -90,7 +90,7 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
     queue.pushed_total += count
     _note_age(shard, fact)
     if fact.job_keys:
-        _remember_keys(shard, fact, fact.job_keys)
+        _remember_keys(shard, fact, map(str.encode, fact.job_keys))
         for job, key in zip(jobs, fact.job_keys, strict=True):
             job.job_key = key
     if fact.request_hash:
@@ -141,13 +141,13 @@ def _note_age(shard: ShardState, fact: LotPushed | JobsPushed) -> None:
         shard.age.note(fact.at_ms, fact.aged_ms)
 
 
-def _remember_keys(shard: ShardState, fact: LotPushed | JobsPushed, keys: Iterable[str]) -> None:
+def _remember_keys(shard: ShardState, fact: LotPushed | JobsPushed, keys: Iterable[bytes]) -> None:
     expires_ms = fact.aged_ms + limits.KEY_WINDOW_MS
     for index, key in enumerate(keys):
         if not key:
             continue
         record = KeyRecord(fact.first_id + index, 1, fact.digests[index], expires_ms)
-        key_hash = hash_of(JOB_KEY, fact.queue, key.encode())
+        key_hash = hash_of(JOB_KEY, fact.queue, key)
         shard.load.keys += shard.keys.add(key_hash, record, volatile=fact.volatile)
 
 

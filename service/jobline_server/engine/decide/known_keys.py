@@ -61,10 +61,7 @@ def _none(rows: JobColumns) -> list[str]:
 
 def job_keys_of(payloads: Payloads) -> list[str]:
     """The keys of payloads, "" for those without one; empty if none has one."""
-    columns = payloads.columns
-    if columns is None or columns.job_keys is None:
-        return []
-    return [key.decode() for key in columns.job_keys]
+    return [key.decode() for key in payloads.job_keys]
 
 
 def without_duplicates(

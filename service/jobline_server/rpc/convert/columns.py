@@ -14,6 +14,7 @@ from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.packed import PackedValues
 from jobline_server.engine.values import JobOptions
+from jobline_server.rpc.limits import COLUMN_VALUES_MAX
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
@@ -32,6 +33,10 @@ def columns_of(
     """
     fields.at_most(header_columns, "header_columns", limits.HEADERS_MAX)
     fields.at_most(job_keys, "job_keys", limits.PUSH_PAYLOADS_MAX)
+    if len(header_columns) * count > COLUMN_VALUES_MAX:
+        raise fields.too_large(
+            "header_columns", f"must have at most {COLUMN_VALUES_MAX} values together"
+        )
     keys = _packed_keys(list(job_keys), count)
     texts: dict[str, list[str]] = {}
     headers: list[tuple[str, PackedValues]] = []
@@ -115,16 +120,21 @@ def _check_together(shared: Mapping[str, str], texts: Mapping[str, list[str]], c
         and bound <= limits.HEADERS_BYTES_MAX
     ):
         return
-    for index in range(count):
-        headers = {
-            **shared,
-            **{key: values[index] for key, values in texts.items() if values[index]},
-        }
-        if len(headers) > limits.HEADERS_MAX or _bytes_of(headers) > limits.HEADERS_BYTES_MAX:
+    sizes, numbers = [_bytes_of(shared)] * count, [len(shared)] * count
+    for key, values in texts.items():
+        # An own value takes the place of the shared one.
+        beside = -len(shared[key].encode()) if key in shared else len(key.encode())
+        lengths = list(map(len, map(str.encode, values)))
+        of_each = zip(sizes, lengths, strict=True)
+        sizes = [size + beside + length if length else size for size, length in of_each]
+        if key not in shared:
+            numbers = [number + bool(own) for number, own in zip(numbers, lengths, strict=True)]
+    for index, (size, number) in enumerate(zip(sizes, numbers, strict=True)):
+        if size > limits.HEADERS_BYTES_MAX or number > limits.HEADERS_MAX:
             raise fields.invalid(
                 "header_columns",
-                f"payloads[{index}] has {len(headers)} headers of {_bytes_of(headers)} bytes; "
-                f"a job may have {limits.HEADERS_MAX} of {limits.HEADERS_BYTES_MAX} bytes together",
+                f"payloads[{index}] has {number} headers of {size} bytes; a job may have "
+                f"{limits.HEADERS_MAX} of {limits.HEADERS_BYTES_MAX} bytes together",
             )
 
 
