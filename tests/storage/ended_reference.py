@@ -20,6 +20,7 @@ from jobline_server.storage.ended_store import (
 )
 
 COMPLETED, DEAD, STALE = int(JobState.COMPLETED), int(JobState.DEAD), int(JobState.STALE)
+CANCELLED = int(JobState.CANCELLED)
 
 
 def run_of(first_id: int, count: int = 1, **fields: object) -> EndedRow:

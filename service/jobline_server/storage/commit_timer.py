@@ -1,28 +1,28 @@
-"""How long a commit gathers: just as long as it pays.
+"""Decides how long a commit collects calls: as long as that saves work.
 
-A commit costs the processor as much as ten calls (a hop to a thread and back, a write, an fsync),
-so the more calls share one the better. Whoever waits for a commit asks for nothing else meanwhile:
-where so many calls were seen at the same time lately, so many may come together again. A commit
-goes when they have, or enough of them, or after a bounded wait; where no crowd was seen, nobody is
-kept waiting.
+A commit costs as much processor time as ten calls (a hop to a thread and back, a write, an fsync),
+so the more calls share one the better. A caller that waits for a commit sends nothing else
+meanwhile: if so many calls came at the same time recently, as many may come together again. A
+commit starts when they have come, or enough of them, or after a bounded wait. If no crowd came
+recently, no call waits.
 """
 
 from __future__ import annotations
 
 # The longest a commit waits for more callers, in milliseconds: what it costs is a tenth of that.
 WAIT_MS_MAX = 4
-# The longest that what nobody waits for stays in memory, in milliseconds.
+# The longest that facts which no call waits for stay in memory, in milliseconds.
 BUFFERED_MS_MAX = 5
-# So many callers at the same time are a crowd.
+# This many callers at the same time are a crowd.
 CROWD = 4
-# So many are enough of any crowd: while they wait for the disk, the others are served.
+# This many are enough of any crowd: while they wait for the disk, the others are served.
 ENOUGH = 32
-# How much a commit with fewer callers than before counts; one with more counts in full.
+# The weight of a commit with fewer callers than before; one with more counts in full.
 FEWER_SHARE = 0.25
 
 
 class CommitTimer:
-    """Decides when the next commit goes. Times are monotonic milliseconds, fractions included."""
+    """Decides when the next commit starts. Times are monotonic milliseconds, with fractions."""
 
     __slots__ = ("_due_ms", "_flying", "_seen", "_waiting")
 
@@ -33,13 +33,13 @@ class CommitTimer:
         self._seen = 1.0
 
     def note(self, now_ms: float) -> None:
-        """Something is to be written."""
+        """Notes that there is something to write."""
         if self._due_ms is None:
             self._due_ms = now_ms + BUFFERED_MS_MAX
 
     def note_callers(self, now_ms: float, callers: int = 1) -> bool:
-        """Something is to be written, and somebody waits for it. Says whether `due_ms` is another
-        moment now.
+        """Notes that there is something to write for callers that wait. Returns whether `due_ms`
+        has changed.
         """
         before, self._waiting = self._waiting, self._waiting + callers
         if before < min(round(self._seen), ENOUGH) <= self._waiting:
@@ -53,21 +53,22 @@ class CommitTimer:
 
     @property
     def has_crowd(self) -> bool:
-        """Whether commits wait for more callers. One that was a caller short ends no crowd."""
+        """Returns whether commits wait for more callers. One commit with a caller less ends no
+        crowd."""
         return round(self._seen) >= CROWD
 
     def due_ms(self) -> float | None:
-        """When to go: a moment that may have passed; None while there is nothing to write."""
+        """Returns when to start, which may have passed; None while there is nothing to write."""
         return self._due_ms
 
     def go(self) -> None:
-        """The commit goes with what has gathered."""
+        """Notes that a commit starts, with all that was noted."""
         self._flying, self._waiting = self._waiting, 0
         self._due_ms = None
 
     def landed(self) -> None:
-        """It is on disk. Those who waited for it were there at the same time as those who have
-        gathered since.
+        """Notes that the commit is on disk. Its callers came at the same time as those that have
+        come since it started.
         """
         seen = self._flying + self._waiting
         self._flying = 0

@@ -5,9 +5,9 @@ commit. A commit names the epoch under which it was made, the offset that follow
 it continues. If the row differs, nothing is written. So the writes of a shard have one order,
 whichever process makes them.
 
-A failed write says which of three it is: definite (`CommitRefused`: nothing was stored), unknown
-(`CommitUnknown`: it may have been; ask, or stop), or fenced (`Fenced`: somebody else's shard now,
-or a bug). The last two name the shards that they concern; other shards go on.
+A failed write is one of three: definite (`CommitRefused`: nothing was stored), unknown
+(`CommitUnknown`: it may have been stored), or fenced (`Fenced`: another process owns the shard, or
+there is a bug). The last two name the shards that they concern; other shards go on.
 
 A store knows nothing of jobs: blobs are opaque, keys are numbers. It reads no clock and starts
 nothing by itself. `tests/storage/storage_contract.py` is this file as tests.
@@ -124,14 +124,14 @@ class ShardsFailed(Exception):
 
 
 class CommitUnknown(ShardsFailed):
-    """Whether this write was stored is not known for `shards`, or for all of its shards if none are
-    named; for others it was not stored. Ask `Store.resolve`. Where nobody can be asked, the shards
-    cannot be served any more, or the process must stop."""
+    """It is unknown whether this write was stored for `shards`, or for all of its shards if none
+    are named; for others it was not stored. Call `Store.resolve`. If that cannot know either, the
+    shards cannot be served any more, or the process must stop."""
 
 
 class Fenced(ShardsFailed):
-    """The rows of `shards` are not where the writer believes they are: others write them now.
-    Nothing of this write was stored, for no shard; the writer must write these no more."""
+    """The rows of `shards` are not those that the writer continues: another process writes them.
+    Nothing of this write was stored, for any shard; the writer must not write these again."""
 
 
 class StoreRefused(Exception):

@@ -1,5 +1,5 @@
-"""Whether the disk is full, said once when it begins and once when it ends; and which facts may
-have the last of the reserve.
+"""Whether the disk is full, logged when it begins and when it ends; and which facts may take the
+last of the reserve.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAKES_ROOM = (JobsDeleted, JobsAgedOut, QueueChanged, QueueDeleted)
 
 
 class Disk:
-    """What is known of the room on a store's disk."""
+    """Whether the disk of a store is full."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -26,7 +26,7 @@ class Disk:
 
     @property
     def is_full(self) -> bool:
-        """Whether pushes are refused for want of room."""
+        """Returns whether pushes are refused because the disk is full."""
         return self._is_full
 
     @is_full.setter
@@ -45,5 +45,5 @@ class Disk:
 
 
 def make_room(batches: Iterable[Sequence[Fact]]) -> bool:
-    """Whether something is deleted by any of these facts."""
+    """Returns whether any of these facts frees room."""
     return any(isinstance(fact, MAKES_ROOM) for fact in chain.from_iterable(batches))

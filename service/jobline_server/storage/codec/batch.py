@@ -15,7 +15,7 @@ from jobline_server.storage.codec.table import FactTable
 
 
 class UnknownFact(Exception):
-    """The journal holds a fact that this version does not know: it was written by a newer one."""
+    """The journal has a fact that only a newer version knows."""
 
 
 FACTS: FactTable = {
@@ -37,7 +37,7 @@ NO_FACTS = frozenset({"keys_expired"})
 
 
 def encode_batch(facts: Sequence[Fact]) -> bytes:
-    """Facts of one shard as the blob of one journal row. None of them is volatile."""
+    """Returns facts of one shard as the blob of a journal row. None of them is volatile."""
     return b"".join(batch_parts(facts))
 
 
@@ -61,7 +61,7 @@ def batch_parts(facts: Sequence[Fact]) -> list[bytes]:
 
 
 def decode_batch(blob: bytes) -> list[Fact]:
-    """The facts of a journal row, in order."""
+    """Returns the facts of a journal row, in order."""
     facts: list[Fact] = []
     for entry in entry_pb2.JournalBatch.FromString(blob).entries:
         name = entry.WhichOneof("fact")

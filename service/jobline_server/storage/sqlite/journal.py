@@ -30,7 +30,7 @@ def position_of(shard: int, offset: int) -> int:
 def append(
     connection: sqlite3.Connection, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int]
 ) -> None:
-    """One transaction for all rows. It is one statement, unless a ceiling moves without a row."""
+    """Appends all rows in one transaction: one statement, unless a ceiling moves without a row."""
     try:
         _append(connection, rows, id_ceilings)
     except Fenced as fenced:
@@ -71,7 +71,7 @@ def _append(
 
 
 def _fenced_among(connection: sqlite3.Connection, rows: Sequence[JournalRow]) -> set[int]:
-    """The shards of rows that do not continue their shard row."""
+    """Returns the shards of rows that do not continue their shard row."""
     return {
         row.shard
         for row in rows

@@ -1,0 +1,171 @@
+"""What the writer of ended jobs does on a full disk: changes are written at all costs, and what
+waits is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from jobline_server.engine.values import JobState
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.storage.ended_buffer import EndedBuffer
+from jobline_server.storage.ended_store import (
+    EndedOp,
+    EndedSpan,
+    MarkStale,
+    PutEnded,
+    RemoveEnded,
+    RemoveQueue,
+)
+from jobline_server.storage.space import NoSpace
+from jobline_server.storage.store import DiskFull
+from tests.storage.ended_reference import CANCELLED, put
+from tests.unit.background.conftest import Keeping
+
+Writes = list[Sequence[EndedOp]]
+
+
+class Reserve(NoSpace):
+    """A disk whose reserve can be given up a number of times."""
+
+    def __init__(self, *, parts: int) -> None:
+        self.parts = parts
+        self.asked: list[bool] = []
+
+    async def give_up_ballast(self, *, last: bool) -> bool:
+        self.asked.append(last)
+        self.parts -= 1
+        return self.parts >= 0
+
+    async def restore_ballast(self) -> bool:
+        return False
+
+
+class FullDisk:
+    """Refuses writes that put rows, and changes beyond a number of operations."""
+
+    def __init__(
+        self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, *, parts: int = 0
+    ) -> None:
+        self.refused: Writes = []
+        self.changed: Writes = []
+        self.is_full = True
+        self.changes_max = 1_000
+        self.reserve = runtime.core.space = Reserve(parts=parts)
+        self._write = runtime.ended.ended_store.write
+        monkeypatch.setattr(runtime.ended.ended_store, "write", self.write)
+
+    async def write(self, ops: Sequence[EndedOp]) -> None:
+        puts = any(isinstance(op, PutEnded) for op in ops)
+        if self.is_full and (puts or len(ops) > self.changes_max):
+            self.refused.append(ops)
+            raise DiskFull
+        self.changed.append(ops)
+        await self._write(ops)
+
+
+async def test_first_part_of_the_reserve_is_for_what_ended(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for once, and the disk counts as full when that was not enough."""
+    disk = FullDisk(keeping.runtime, monkeypatch, parts=1)
+    await keeping.cancel()
+    await keeping.runtime.ended.write()
+    assert disk.reserve.asked[:2] == [False, False]
+    assert len(disk.refused) == 2
+    assert keeping.runtime.core.commits.disk_full
+    disk.is_full = False
+
+
+async def test_changes_that_find_no_room_take_the_last_and_then_go_one_by_one(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial B6: a delete makes room for the next."""
+    jobs = [*await keeping.cancel(1, "a"), *await keeping.cancel(3, "b")]
+    ended = keeping.runtime.ended
+    await ended.write()
+    disk = FullDisk(keeping.runtime, monkeypatch, parts=1)
+    disk.changes_max = 1
+    keeping.runtime.core.commits.disk_full = True
+    async with ended.changing:
+        spans = [EndedSpan("a" if i == jobs[0] else "b", CANCELLED, i, 1) for i in jobs[::2]]
+        assert await ended.delete(spans) == 2
+    await ended.write()
+    assert [len(ops) for ops in disk.refused] == [2, 2]
+    assert disk.reserve.asked == [True, True]
+    assert [len(ops) for ops in disk.changed] == [1, 1]
+    assert list(await keeping.kept()) == [jobs[1], jobs[3]]
+    disk.is_full = False
+
+
+async def test_change_that_finds_no_room_alone_waits(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written with the rest, once there is room."""
+    (job_id,) = await keeping.cancel()
+    ended = keeping.runtime.ended
+    await ended.write()
+    disk = FullDisk(keeping.runtime, monkeypatch)
+    disk.changes_max = 0
+    keeping.runtime.core.commits.disk_full = True
+    async with ended.changing:
+        await ended.make_stale([EndedSpan("mail", CANCELLED, job_id, 1)])
+    await ended.write()
+    assert disk.changed == []
+    disk.is_full = False
+    await ended.writer.sync()
+    assert await keeping.kept() == {job_id: JobState.STALE}
+
+
+async def test_what_waits_is_found_as_it_will_be_kept(runtime: Runtime) -> None:
+    """Each operation counts for those before it, and a job that is not waiting is left out."""
+    writer, rows = runtime.ended.writer, [put(i, queue="ab"[i % 2], ended_ms=i) for i in range(6)]
+    writer._unwritten += [
+        *rows,
+        MarkStale(1, 2, 77),
+        MarkStale(2, 1, 99),
+        RemoveEnded(4, 9),
+        RemoveQueue("b"),
+        put(3, queue="b", ended_ms=500),
+        RemoveEnded(50, 1),
+    ]
+    found = writer.find([0, 1, 2, 3, 4, 9, 50])
+    assert {
+        job_id: row and (row.state, row.ended_ms, row.stale_ms) for job_id, row in found.items()
+    } == {
+        0: (JobState.COMPLETED, 0, 0),
+        1: None,
+        2: (JobState.STALE, 2, 77),
+        3: (JobState.COMPLETED, 500, 0),
+        4: None,
+    }
+    writer._unwritten.clear()
+
+
+async def test_completed_jobs_that_are_not_written_are_deleted_by_a_fact(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their queue counts no more jobs than it keeps."""
+    buffer = EndedBuffer(completed_max=2)
+    monkeypatch.setattr(keeping.runtime.ended.writer, "_buffer", buffer)
+    jobs = [(await keeping.complete())[0] for _ in range(4)]
+    await keeping.runtime.ended.write()
+    await keeping.runtime.core.commits.wait()
+    assert list(await keeping.kept()) == jobs[2:]
+
+
+async def test_write_that_fails_otherwise_stops_the_process(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What reached the file is unknown; the journal has it all."""
+
+    async def broken(_ops: Sequence[EndedOp]) -> None:
+        raise OSError
+
+    await keeping.cancel()
+    monkeypatch.setattr(keeping.runtime.ended.ended_store, "write", broken)
+    with pytest.raises(OSError):  # noqa: PT011  # the very one from above
+        await keeping.runtime.ended.write()
+    assert isinstance(keeping.runtime.failed.exception(), OSError)
