@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from gc import collect
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
@@ -15,6 +17,7 @@ from jobline_server.engine.values import AckLevel, JobError, JobState, SettleOut
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.idle_queues import delete_idle_queues
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import Audit, JobFilter, Selection
 from jobline_server.storage.ended_store import EndedSpan
 from jobline_server.storage.store import Fenced
@@ -131,16 +134,6 @@ async def test_timers_and_checkpoints_of_a_lost_shard_stop(world: World) -> None
     assert await world.runtime.checkpoints.take_due(everything=True) == SHARDS - 1
 
 
-async def test_a_checkpoint_that_is_fenced_closes_its_shard_alone(world: World) -> None:
-    """It finds out before a commit does."""
-    for shard in range(SHARDS):
-        await world.push(shard)
-    await world.fence()
-    await world.runtime.checkpoints.take_due(everything=True)
-    assert (world.here, world.runtime.failed.done()) == ([0, OTHER], False)
-    await goes_on(world)
-
-
 async def test_the_process_stops_when_no_shard_is_left(tmp_path: Path) -> None:
     """A server without a shard is of no use; its supervisor starts it again."""
     async with a_world(tmp_path, shards=1) as world:
@@ -201,3 +194,29 @@ async def test_a_decision_on_a_shard_that_was_lost_a_moment_ago_is_void(world: W
         world.runtime.core.after_decision(slot)
     await refused(world.runtime.core.commits.wait(slot))
     await world.runtime.core.commits.wait()
+
+
+async def test_what_a_lost_shard_held_is_memory_again(world: World) -> None:
+    """Neither waiting callers, nor leases, nor lists keep it."""
+    await world.push(LOST, count=5)
+    await world.a_lease(LOST)
+    shard = ref(world.runtime.core.slots[LOST].shard)
+    await world.lose()
+    await a_moment()
+    collect()
+    assert shard() is None
+
+
+async def test_a_listener_that_fails_keeps_no_other_from_hearing_of_a_lost_shard(
+    world: World,
+) -> None:
+    """Callers would wait for good."""
+    core, heard = world.runtime.core, list[int]()
+
+    def fails(_slot: ShardSlot) -> None:
+        raise LookupError("a mistake of ours")
+
+    core.listen_closed("bad", fails)
+    core.listen_closed("good", lambda slot: heard.append(slot.number))
+    await world.lose()
+    assert (heard, core.loops.record("bad").failures) == ([LOST], 1)
