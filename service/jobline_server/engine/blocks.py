@@ -1,10 +1,10 @@
-"""Blocks: in which neighbourhoods of ids a queue has live jobs.
+"""Blocks: the blocks of ids in which a queue has live jobs.
 
-Jobs come and go a million times a second, and hardly anybody asks for all of a queue in order of
-id: a list, a call on many jobs, the deletion of the queue. So no list of ids is kept in order.
-Instead each queue counts what it has in every block of `BLOCK_IDS` neighbouring ids, single jobs by
-their id and lots by their first. A batch of neighbours costs a few additions, and who walks looks
-up the ids of the blocks that are not empty, however many other queues the shard has.
+Jobs come and go a million times a second, and few calls walk over a queue in order of id: lists,
+calls on many jobs, the deletion of the queue. So no sorted list of ids is kept. Instead each queue
+counts its items per block of `BLOCK_IDS` ids, single jobs by their id and lots by their first. A
+batch of neighbours costs a few additions, and a walk looks up the ids of the blocks that are not
+empty, however many other queues the shard has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BLOCK_IDS = 1 << BLOCK_BITS
 
 
 class IdBlocks:
-    """Numbers of items by block."""
+    """The number of items of each block that is not empty."""
 
     __slots__ = ("_counts",)
 
@@ -25,18 +25,18 @@ class IdBlocks:
         self._counts: dict[int, int] = {}
 
     def __iter__(self) -> Iterator[int]:
-        """The blocks that are not empty, in no order."""
+        """Iterates over the blocks that are not empty, unordered."""
         return iter(self._counts)
 
     def __len__(self) -> int:
         return len(self._counts)
 
     def counts(self) -> dict[int, int]:
-        """How many items each block has."""
+        """Returns a copy of the counts."""
         return dict(self._counts)
 
     def add(self, ids: list[int], *, neighbours: bool) -> None:
-        """Counts items in; `neighbours` by id mostly, as `are_neighbours` says."""
+        """Counts items in; `neighbours` is the result of `are_neighbours` for their ids."""
         self._count(ids, 1, neighbours=neighbours)
 
     def add_one(self, item_id: int) -> None:
@@ -55,7 +55,7 @@ class IdBlocks:
         if neighbours:
             self._count_run(ids[0], ids[-1], sign)
         else:
-            for block, count in Counter([one >> BLOCK_BITS for one in ids]).items():
+            for block, count in Counter([item_id >> BLOCK_BITS for item_id in ids]).items():
                 self._change(block, sign * count)
 
     def _count_run(self, first_id: int, last_id: int, sign: int) -> None:
@@ -68,8 +68,8 @@ class IdBlocks:
 
     def _change(self, block: int, by: int) -> None:
         counts = self._counts
-        left = counts.get(block, 0) + by
-        if left:
-            counts[block] = left
+        count = counts.get(block, 0) + by
+        if count:
+            counts[block] = count
         else:
             del counts[block]

@@ -1,7 +1,7 @@
-"""Lease clocks: the holders of a shard, and until when they have their leases.
+"""Lease clocks: the holders of a shard and the ends of their leases.
 
-None of this is a fact, as after a restart every lease starts afresh. It is all that verbs change by
-themselves, and this is the one place where they do.
+None of this is a fact, as every lease gets its full time again after a restart. It is the only
+state that verbs change directly, and they change it only here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from jobline_server.engine.values import Now
 
 
 class LeaseClocks:
-    """`holders` are those of sessions, by session id. Leases that `apply` gives run from `mono_ms`,
-    in monotonic milliseconds.
+    """The holders of sessions, by session id, and the timers of all holders. Leases that `apply`
+    adds start at `mono_ms`, in monotonic milliseconds.
     """
 
     __slots__ = ("_lookup", "_wheel", "holders", "mono_ms")
@@ -28,12 +28,12 @@ class LeaseClocks:
         self.mono_ms = 0
         self._wheel = LeaseWheel()
         self._lookup: LeaseLookup | None = None
-        """Of the holder that the next slice goes on with."""
+        """The incomplete lookup that the next slice continues."""
 
     # Holders.
 
     def holder_of(self, session: str, worker: str, version: str = "") -> Holder:
-        """Returns the holder of a session, made if it is not there."""
+        """Returns the holder of a session, created if it does not exist."""
         holder = self.holders.get(session)
         if holder is None:
             holder = self.holders[session] = Holder(worker, session, version)
@@ -41,18 +41,16 @@ class LeaseClocks:
         return holder
 
     def forget(self, holder: Holder) -> None:
-        """Drops the holder of a session that is gone; another one, if the session has returned
-        since, stays.
-        """
+        """Removes the holder of a session that is gone, unless the session has a new one."""
         if self.holders.get(holder.session_id) is holder:
             del self.holders[holder.session_id]
 
     def advance(self, now: Now) -> None:
-        """Leases that are given next run from now."""
+        """Has the next leases start now."""
         self.mono_ms = now.mono_ms
 
     def disconnect(self, now: Now, holder: Holder, *, grace_ms: int) -> None:
-        """Notes that a worker's stream broke: its leases outlive that by `grace_ms` at most."""
+        """Records that a worker's stream broke: its leases end after `grace_ms` at the latest."""
         holder.disconnected_ms = now.mono_ms
         holder.grace_ms = grace_ms
         check_ms = holder.next_check()
@@ -62,7 +60,7 @@ class LeaseClocks:
             self._wheel.arm(holder, check_ms)
 
     def resume(self, now: Now, holder: Holder) -> None:
-        """Notes that the worker of a broken stream is back: it keeps its leases."""
+        """Records that the worker of a broken stream has returned: it keeps its leases."""
         holder.disconnected_ms = None
         holder.last_seen_ms = now.mono_ms
         check_ms = holder.next_check()
@@ -72,8 +70,8 @@ class LeaseClocks:
     # Leases.
 
     def arm(self, holder: Holder) -> None:
-        """Has a holder checked that was given leases just now. The leases that a pull had before
-        are not looked at again: it may take from many queues.
+        """Schedules a check of a holder with new leases. Older leases of a pull are not examined
+        again: it may take jobs from many queues.
         """
         if holder.session_id or holder.armed is None:
             check_ms = holder.next_check()
@@ -90,7 +88,7 @@ class LeaseClocks:
             lease.extend(job_id - lease.lot.first_id, until_ms)
 
     def restart(self, now: Now, leases: Iterable[Job | RunLease]) -> None:
-        """After recovery: gives every lease its full time again."""
+        """Gives every lease its full time again, after recovery."""
         self.advance(now)
         holders: dict[int, Holder] = {}
         for lease in leases:
@@ -101,7 +99,7 @@ class LeaseClocks:
         for holder in holders.values():
             holder.last_seen_ms, holder.armed = now.mono_ms, None
             if holder.session_id:
-                # Nobody is connected yet: each lease runs its own length from now.
+                # No worker is connected yet: each lease has its own length from now.
                 holder.disconnected_ms = now.mono_ms
                 holder.grace_ms = limits.LEASE_MS_MAX
             check_ms = holder.next_check()
@@ -115,9 +113,9 @@ class LeaseClocks:
         return self.mono_ms if self._lookup is not None else self._wheel.next_deadline()
 
     def next_lookup(self, now: Now) -> LeaseLookup | None:
-        """Returns the lookup that the last slice left, or one at the next holder that is due. No
-        lease of a session that was heard can have ended: those are not looked at. Hand it back by
-        `leave`, `finish` or `repeat`.
+        """Returns the incomplete lookup of the last slice, or one for the next due holder; skips
+        sessions seen so recently that no lease can have expired. Return it with `leave`, `finish`
+        or `repeat`.
         """
         lookup, self._lookup = self._lookup, None
         if lookup is not None:
@@ -130,11 +128,13 @@ class LeaseClocks:
         return None
 
     def leave(self, lookup: LeaseLookup) -> None:
-        """The next slice goes on with this lookup."""
+        """Has the next slice continue this lookup."""
         self._lookup = lookup
 
     def finish(self, now: Now, lookup: LeaseLookup) -> None:
-        """A lookup has ended: has its holder checked again when its next lease ends."""
+        """Schedules the next check of the holder of a complete lookup, or forgets a disconnected
+        holder without leases.
+        """
         holder = lookup.holder
         check_ms = lookup.earliest_ms if lookup.earliest_ms is not None else holder.next_check()
         if holder.leases and check_ms is not None:
@@ -143,7 +143,7 @@ class LeaseClocks:
             self.forget(holder)
 
     def repeat(self, now: Now, lookups: Iterable[LeaseLookup]) -> None:
-        """The slice of these lookups failed: their holders are due again."""
+        """Makes the holders of these lookups due again, after their slice failed."""
         self._lookup = None
         for lookup in lookups:
             self._wheel.arm_now(lookup.holder, now.mono_ms)

@@ -1,9 +1,9 @@
-"""What each job of a lot has of its own beside its payload, a column a thing: headers by key, and
-idempotency keys.
+"""Columns: the values that each job of a lot has of its own beside its payload: headers, one column
+per header key, and idempotency keys.
 
-A column is one block of bytes (`packed`), laid out as `HeaderColumn.values` on the wire, so that it
-goes from a push to the journal, a checkpoint and a hand-out without a text for each job. Only a job
-that leaves its lot gets an options object of its own, with its headers in it.
+A column is one block of bytes (`packed`), laid out as `HeaderColumn.values` on the wire, so it goes
+from a push to the journal, the checkpoint and the worker without a string per job. Only a job that
+is split off its lot gets its own options object, with its headers.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from jobline_server.engine.values import JobOptions
 
 
 class LotColumns:
-    """Columns of the same jobs, by index. A value of "" means that its job has none of its own.
+    """The columns of some jobs, by index. A value of "" means that the job has none.
 
-    Their bytes are those of the blocks, with what stands before each value: a thousand empty values
-    take memory, too. `bytes_each` is -1 where not all jobs take the same.
+    Sizes are those of the blocks, with the header of each value: empty values take memory, too.
+    `bytes_each` is -1 if not all jobs take the same.
     """
 
     __slots__ = ("bytes_each", "bytes_max", "headers", "job_keys")
@@ -35,7 +35,7 @@ class LotColumns:
 
     @classmethod
     def joined(cls, parts: Sequence[LotColumns]) -> LotColumns:
-        """The columns of several lots, one after another; all have the same ones."""
+        """Concatenates several, which have the same columns."""
         headers = [
             (column[0][0], PackedValues.joined([values for _, values in column]))
             for column in zip(*[part.headers for part in parts], strict=True)
@@ -57,36 +57,36 @@ class LotColumns:
         return tuple([key for key, _ in self.headers])
 
     def part(self, start: int, count: int) -> LotColumns:
-        """The columns of neighbours from index `start` on."""
+        """Returns the columns of `count` neighbours from index `start` on, with indexes from 0."""
         return self._each(lambda column: column.part(start, count))
 
     def rest(self, start: int) -> LotColumns:
-        """The columns of those from index `start` on, which stay at their indexes."""
+        """Returns the columns from index `start` on, at their old indexes."""
         return self._each(lambda column: column.rest(start))
 
     def picked(self, indexes: Sequence[int]) -> LotColumns:
-        """The columns of some."""
+        """Returns the columns of the jobs with these indexes."""
         return self._each(lambda column: PackedValues.of([column[index] for index in indexes]))
 
     def bytes_of(self, start: int, count: int) -> int:
-        """Bytes of neighbours."""
+        """Returns the bytes of neighbours."""
         if self.bytes_each >= 0:
             return count * self.bytes_each
         return sum([column.block_bytes_of(start, count) for column in self._columns()])
 
     def headers_of(self, index: int) -> dict[str, str]:
-        """The headers that one job has of its own."""
+        """Returns the own headers of one job."""
         return {key: value.decode() for key, values in self.headers if (value := values[index])}
 
     def options_of(self, index: int, shared: JobOptions) -> JobOptions:
-        """The options of one job: those that the lot shares, with the job's own headers."""
-        own = self.headers_of(index)
-        if not own:
+        """Returns the options of one job: the lot's, with the job's own headers."""
+        headers = self.headers_of(index)
+        if not headers:
             return shared
-        return replace(shared, headers=tuple(sorted({**dict(shared.headers), **own}.items())))
+        return replace(shared, headers=tuple(sorted({**dict(shared.headers), **headers}.items())))
 
     def job_key_of(self, index: int) -> str:
-        """The idempotency key of one job, "" if it has none."""
+        """Returns the idempotency key of one job, "" if it has none."""
         return "" if self.job_keys is None else self.job_keys[index].decode()
 
     def _columns(self) -> list[PackedValues]:

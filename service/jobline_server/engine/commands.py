@@ -1,6 +1,6 @@
-"""Commands and their outcomes: what callers ask the engine, and what it answers.
+"""Commands and their outcomes.
 
-A command that cannot be carried out is answered with `Refused`; nothing has changed then.
+A command that cannot be carried out raises `Refused` and changes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jobline_server.engine.values import (
 
 
 class RefusalKind(Enum):
-    """Why a command was refused; each has one status on the wire."""
+    """The reason why a command was refused; each has one status on the wire."""
 
     INVALID_FIELD = "INVALID_FIELD"
     INVALID_PAGE_TOKEN = "INVALID_PAGE_TOKEN"
@@ -57,10 +57,10 @@ class RefusalKind(Enum):
 
 
 class Refused(Exception):
-    """A command that was not carried out, and changed nothing.
+    """Raised for a command that was not carried out; it changed nothing.
 
-    `field` is the protocol's path of the field at fault, if one is; `retry_after_ms` says when
-    another try makes sense, if it does.
+    `field` is the protocol's path of the invalid field, if any; `retry_after_ms` is set if a retry
+    makes sense.
     """
 
     def __init__(
@@ -75,9 +75,8 @@ class Refused(Exception):
 
 @dataclass(slots=True, eq=False)
 class JobColumns:
-    """Jobs to push that have something of their own, as columns: an object for each would be the
-    second one that a job costs. `job_keys` and `run_at_ms` are empty if no job has any; a key of ""
-    is none, and a time of 0 means at once.
+    """Jobs to push with their own options, as columns, to save an object per job. `job_keys` and
+    `run_at_ms` are empty if no job has any; "" is no key, and time 0 is now.
     """
 
     payloads: list[bytes]
@@ -89,7 +88,7 @@ class JobColumns:
         return len(self.payloads)
 
     def picked(self, indexes: Sequence[int]) -> JobColumns:
-        """Some of them."""
+        """Returns the jobs with these indexes."""
         return JobColumns(
             [self.payloads[index] for index in indexes],
             [self.options[index] for index in indexes],
@@ -103,7 +102,7 @@ NO_ROWS = JobColumns([], [])
 
 @dataclass(slots=True)
 class Push:
-    """Jobs for one queue: `rows` first, then plain `payloads`, which share `options` and
+    """Pushes jobs to one queue: `rows` first, then `payloads`, which share `options` and
     `run_at_ms`.
     """
 
@@ -118,18 +117,19 @@ class Push:
     request_digest: int = 0
     """Digest of the whole call; compared when the same `request_id` comes again."""
     calls: tuple[Call, ...] = ()
-    """The calls of producers that this is: one, or several of plain payloads, of which `call_jobs`
-    says how many jobs each has.
+    """The producers' calls that this command carries out: one, or several without `rows`;
+    `call_jobs` is the number of jobs of each.
     """
     call_jobs: tuple[int, ...] = ()
     has_room: bool = False
-    """Whether its jobs need no room found for them, because what they follow from was let in."""
+    """Whether to skip the checks for room, as the command that caused this push was admitted."""
 
 
 @dataclass(slots=True)
 class Pushed:
-    """Created jobs have the ids `first_id … first_id + count − 1`; `exceptions` holds
-    `(index, outcome, id)` of the others."""
+    """The outcome of a push: new jobs have the ids `first_id … first_id + count − 1`; `exceptions`
+    holds `(index, outcome, id)` of the others.
+    """
 
     first_id: int
     count: int
@@ -139,8 +139,8 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """A call for jobs of `queues`, which are (name, weight), that waits up to `wait_ms` for the
-    first one. `lease_ms` None leaves each job its own; no `names` means any.
+    """Pulls jobs of `queues`, which are (name, weight); waits up to `wait_ms` for the first one.
+    With `lease_ms` None each job has the lease time of its options; empty `names` means all.
     """
 
     queues: tuple[tuple[str, int], ...]
@@ -156,7 +156,7 @@ class Pull:
 
 @dataclass(slots=True)
 class LeasedJob:
-    """One job handed out, with what its worker needs. `ready_ms` is since when it could be."""
+    """One leased job, as the worker gets it. `ready_ms` is when it became READY."""
 
     id: int
     delivery: int
@@ -174,7 +174,7 @@ class LeasedJob:
 
 @dataclass(slots=True)
 class LeasedRun:
-    """Neighbours of one lot handed out together; all are on their first attempt."""
+    """A leased run of one lot; all its jobs are on their first attempt."""
 
     first_id: int
     delivery: int
@@ -188,9 +188,8 @@ class LeasedRun:
 
 @dataclass(slots=True)
 class Leased:
-    """What one consumer was handed: the runs, then the jobs. Where that is not the order in which
-    they were handed out, `in_order` holds both as they were. A consumer that takes no runs is told
-    of them `one_by_one`.
+    """The jobs and runs leased to one consumer. They were leased in the order runs, then jobs,
+    unless `in_order` holds another. `one_by_one` expands runs for a consumer that accepts none.
     """
 
     jobs: list[LeasedJob] = field(default_factory=list)
@@ -199,15 +198,15 @@ class Leased:
     one_by_one: bool = False
 
     def items(self) -> Sequence[LeasedJob | LeasedRun]:
-        """Jobs and runs in the order in which they were handed out."""
+        """Returns jobs and runs in the order in which they were leased."""
         return self.in_order or [*self.runs, *self.jobs]
 
     def count(self) -> int:
-        """Number of jobs."""
+        """Returns the number of jobs."""
         return len(self.jobs) + sum(len(run.payloads) for run in self.runs)
 
     def payload_bytes(self) -> int:
-        """Bytes of the payloads of all jobs."""
+        """Returns the payload bytes of all jobs."""
         of_runs = sum(run.payloads.bytes_of(0, len(run.payloads)) for run in self.runs)
         return sum(len(job.payload) for job in self.jobs) + of_runs
 
@@ -225,7 +224,9 @@ class FailItem:
 
 @dataclass(slots=True)
 class FailResult:
-    """What became of it, and where the job stands now; `run_at_ms` 0 unless it waits."""
+    """The outcome of a fail, and the state of the job after it; `run_at_ms` is 0 unless that is
+    SCHEDULED.
+    """
 
     outcome: SettleOutcome
     state: JobState | None = None
@@ -234,7 +235,7 @@ class FailResult:
 
 @dataclass(slots=True)
 class ReleaseItem:
-    """One job given back; `delay_ms` 0 puts it back in its lane at once, where it stood."""
+    """One released job; `delay_ms` 0 returns it to its old place in its lane at once."""
 
     id: int
     delivery: int
@@ -244,7 +245,7 @@ class ReleaseItem:
 
 @dataclass(slots=True)
 class ExtendItem:
-    """One lease kept alive; `None` leaves things as they are."""
+    """One lease to extend; a field of `None` changes nothing."""
 
     id: int
     delivery: int
@@ -256,7 +257,7 @@ class ExtendItem:
 
 @dataclass(slots=True)
 class Ended:
-    """How a job ended, told to those who wait for it. `state` None: it was deleted before."""
+    """The end of a job, for callers that wait for it. `state` None: it was deleted before."""
 
     id: int
     state: JobState | None

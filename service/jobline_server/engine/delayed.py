@@ -1,12 +1,10 @@
-"""What waits for its time: jobs and lots by the moment at which they become ready.
+"""Delayed jobs and lots by the time at which they become READY.
 
-What stops waiting earlier (cancelled, deleted, promoted) is not searched for: it stays where it is,
-and is skipped when its time comes. That may be in a year, so it is swept away by and by. A sweep
-goes round: it takes the last entry of one heap, which leaves a heap, and puts it on the other if it
-still waits. No single step walks over everything, and what does not wait any more is never much
-more than what does.
-
-Who waits is not known here: the shard says so.
+An entry whose job stops waiting earlier (cancelled, deleted, promoted) becomes obsolete: it is not
+searched for, but skipped at its time. As that may be in a year, obsolete entries are also swept. A
+sweep takes the last entry of one heap, which leaves a heap, and pushes it on the other if it is
+still valid. No single step walks over everything, and obsolete entries are never many more than
+valid ones. The caller knows which are valid.
 """
 
 from __future__ import annotations
@@ -15,15 +13,15 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 Entry = tuple[int, int]
-"""When, in wall time, and the id of a job or the first id of a lot."""
+"""The wall time, and the id of a job or the first id of a lot."""
 
-# Entries looked at for each that may not wait any more. With two of them a round over n entries is
-# over when n / 2 more have stopped waiting: those, and what waits, are all that is left then.
+# Entries examined per entry that may be obsolete. With two, a sweep of n entries ends when n / 2
+# more have become obsolete: only those and the valid ones are left then.
 SWEPT_EACH = 2
 
 
 class Delayed:
-    """Entries by time. An entry may be there twice."""
+    """Entries by time. An entry may occur twice."""
 
     __slots__ = ("_heap", "_unswept")
 
@@ -35,26 +33,28 @@ class Delayed:
         return len(self._heap) + len(self._unswept)
 
     def __iter__(self) -> Iterator[Entry]:
-        """In no order."""
+        """Iterates over all entries, unordered."""
         yield from self._heap
         yield from self._unswept
 
     def add(self, run_at_ms: int, first_id: int) -> None:
-        """Has a job or a lot come up at its time."""
+        """Adds an entry for a job or lot."""
         heappush(self._heap, (run_at_ms, first_id))
 
     def first_ms(self) -> int | None:
-        """When the next entry comes up; None without any."""
+        """Returns the time of the next entry; None without any."""
         first = self._first()
         return first[0][0] if first else None
 
     def pop_due(self, wall_ms: int) -> Entry | None:
-        """Takes out the next entry whose time has come, in order of time and id."""
+        """Removes and returns the next due entry, in order of time and id; None without any."""
         first = self._first()
         return heappop(first) if first and first[0][0] <= wall_ms else None
 
     def sweep(self, count: int, waits: Callable[[int, int], bool]) -> None:
-        """So many entries may not wait any more: throws away some that do not, those or others."""
+        """Sweeps part of the heap, as up to `count` entries may have become obsolete; `waits`
+        returns whether an entry is valid.
+        """
         for _ in range(min(SWEPT_EACH * count, 2 * len(self))):
             if not self._unswept:
                 self._unswept, self._heap = self._heap, self._unswept
@@ -65,7 +65,7 @@ class Delayed:
                 heappush(self._heap, entry)
 
     def _first(self) -> list[Entry]:
-        """The heap that the next entry is on."""
+        """Returns the heap that the next entry is on."""
         heap, unswept = self._heap, self._unswept
         if heap and unswept:
             return heap if heap[0] <= unswept[0] else unswept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobline_server.engine import limits
 from jobline_server.engine.values import BackoffKind, JobOptions, JobState, QueueSettings
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _EXPONENTIAL = BackoffKind.EXPONENTIAL
 _COMPLETED, _DEAD = JobState.COMPLETED, JobState.DEAD
 

@@ -1,8 +1,8 @@
-"""Effects: what facts cause outside their shard, in the order in which it happened.
+"""Effects: the consequences of facts outside their shard, in order.
 
-The ended store keeps endings, waiters and watchers are notified of them; workers are told to stop
-(`Revoked`); queues may have something to dispatch (`QueueWoken`). Effects follow from facts alone,
-so a recovered journal yields them again: recovery keeps the endings and drops the rest.
+Endings go to the ended store, to waiters and to watchers; `Revoked` asks a worker to stop;
+`QueueWoken` has the dispatcher try a queue. Effects follow from facts alone, so recovery yields
+them again: it keeps the endings and drops the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Revoked(NamedTuple):
 
 
 class QueueWoken(NamedTuple):
-    """A queue may have something to dispatch."""
+    """A queue may have jobs to dispatch."""
 
     queue: Queue
 
@@ -36,8 +36,8 @@ Effect = Ending | Revoked | QueueWoken
 
 
 class Applied(NamedTuple):
-    """A fact that was applied, and its effects. `offset`: of the journal row that holds it; 0 for a
-    fact of jobs that are never written.
+    """A fact that was applied, and its effects. `offset` is that of its journal row, 0 for a
+    volatile fact.
     """
 
     fact: Fact

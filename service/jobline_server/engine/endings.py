@@ -1,10 +1,10 @@
-"""Endings: the effects of facts on jobs that ended.
+"""Endings: the effects of facts that end jobs or change ended ones.
 
-The ended store keeps them, and waiters and watchers are notified. A recovered journal yields the
-same endings again: writing one twice must do no harm.
+The ended store keeps them, and waiters and watchers are notified. Recovery yields the same endings
+again, so writing one twice must be harmless.
 
-Jobs that ended alike share one entry. It holds the jobs themselves, which nothing changes any
-more, or the lot they stood in, whose options and payloads never change.
+Jobs that ended in the same way share one ending. It holds the jobs themselves, which do not change
+any more, or their lot, whose options and payloads never change.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from jobline_server.engine.values import EndReason, JobError, JobState
 
 @dataclass(slots=True)
 class RunsEnded:
-    """Members of one lot that ended alike, as runs of ids: what they share is the lot's.
-    `delivery`, `worker` and `leased_ms` are those of their lease, 0 and "" if they were never
-    handed out.
-    `before` is the state that all of them were in.
+    """Members of one lot that ended in the same way, as runs of ids. `delivery`, `worker` and
+    `leased_ms` are those of their lease, 0 and "" if they were never leased. `before` is the state
+    that all of them were in.
     """
 
     lot: Lot
@@ -39,20 +38,20 @@ class RunsEnded:
     leased_ms: int = field(default=0, compare=False)
 
     def ids(self) -> Iterator[int]:
-        """The ids, one by one."""
+        """Yields the ids."""
         for first_id, count in zip(self.starts, self.counts, strict=True):
             yield from range(first_id, first_id + count)
 
     def payloads(self, first_id: int, count: int) -> Payloads:
-        """The payloads of one of the runs."""
+        """Returns the payloads of one of the runs."""
         return self.lot.payloads.part(first_id - self.lot.first_id, count)
 
 
 @dataclass(slots=True)
 class JobsEnded:
-    """Jobs of one queue that ended alike; `job.holder` is who had each of them last. `results` are
-    by id, of those that left one; `reason`, `error` and `before`, the state they were in, are
-    everybody's.
+    """Jobs of one queue that ended in the same way; `job.holder` is the last holder of each.
+    `results` are by id, for jobs with one; `reason`, `error` and `before`, the state that they were
+    in, are the same for all.
     """
 
     state: JobState
@@ -65,7 +64,7 @@ class JobsEnded:
     before: JobState = JobState.ACTIVE
 
     def record(self, job: Job) -> JobRecord:
-        """One of the jobs as it is written down whole."""
+        """Returns the record of one of the jobs, as it is stored."""
         record = job.record()
         record.ended_ms = self.ended_ms
         record.result = self.results.get(job.id, b"")
@@ -76,7 +75,7 @@ class JobsEnded:
 
 @dataclass(slots=True)
 class EndedChange:
-    """Ended jobs that became STALE, or (`state` None) are no longer ended: deleted or put back."""
+    """Ended jobs that became STALE, or (`state` None) were deleted or retried."""
 
     state: JobState | None
     starts: list[int]
@@ -86,7 +85,7 @@ class EndedChange:
 
 @dataclass(slots=True)
 class QueueGone:
-    """All jobs of a queue are deleted: what was kept of it, and `live` jobs, as runs of ids."""
+    """A queue was deleted with its ended jobs and its `live` ones, as runs of ids."""
 
     queue: str
     at_ms: int = 0

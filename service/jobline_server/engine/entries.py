@@ -1,11 +1,10 @@
-"""Entries: every fact that can happen to a shard. Who knows this list knows the system.
+"""Entries: all facts that change a shard.
 
-A fact says what happened, in the past tense, and `apply` is the only code that gives it effect;
-storage writes facts down, recovery applies them again, watchers are told of them. Plain work is
-one fact a batch: `starts[i]`, `counts[i]` name the ids `starts[i] … starts[i] + counts[i] − 1`.
-On disk it is `proto/jobline/v1/entry.proto`. Fields below a line of dashes are not written.
-Facts of queues are in `queue_entries`, those of messages between shards in `message_entries`;
-`Fact` at the end lists all.
+A fact is named in the past tense. Only `apply` changes the state by it; storage writes it, recovery
+applies it again, watchers get an event. Most facts cover a batch: `starts=[7], counts=[3]` names
+jobs 7, 8, 9. On disk it is `proto/jobline/v1/entry.proto`; fields below a line of dashes are not
+written. Facts of queues are in `queue_entries`, those of messages between shards in
+`message_entries`; `Fact` at the end lists all.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from jobline_server.engine.values import (
 
 @dataclass(slots=True)
 class LotPushed:
-    """Plain jobs `first_id … first_id + len(payloads) − 1` were stored: the first
-    `call_jobs[0]` by `calls[0]`, and so on. `digests` stand beside the column of job keys.
+    """Jobs `first_id … first_id + len(payloads) − 1`, which share options, were stored: the first
+    `call_jobs[0]` by `calls[0]`, and so on. `digests` are those of the column of job keys.
     """
 
     at_ms: int
@@ -60,7 +59,7 @@ class LotPushed:
 
 @dataclass(slots=True)
 class JobsPushed:
-    """Jobs with something of their own were stored, in columns; an empty one: none has any."""
+    """Jobs with their own options were stored, in columns; one is empty if no job has a value."""
 
     at_ms: int
     queue: str
@@ -81,7 +80,7 @@ class JobsPushed:
 
 @dataclass(slots=True)
 class JobsReady:
-    """Delayed jobs of one queue became READY: `lots` whole, by first id, and single jobs."""
+    """SCHEDULED jobs of one queue became READY: whole lots by first id, then jobs by id."""
 
     at_ms: int
     queue: str
@@ -89,13 +88,14 @@ class JobsReady:
     lots: list[int]
     promoted: bool = False
     # ----
-    runs: list[tuple[int, int]] = field(default_factory=list)  # of the lots: set when applied
+    runs: list[tuple[int, int]] = field(default_factory=list)  # of the lots; `apply` sets it
 
 
 @dataclass(slots=True)
 class JobsLeased:
-    """Jobs of one queue were handed out, in this order, single ones too as runs, each with the
-    counter of its leases. `lease_ms` 0: each its own."""
+    """Jobs of one queue were leased, in this order, as runs with a delivery each; a single job is a
+    run of one. With `lease_ms` 0 each job has the lease time of its options.
+    """
 
     at_ms: int
     queue: str
@@ -112,7 +112,7 @@ class JobsLeased:
 
 @dataclass(slots=True)
 class JobsCompleted:
-    """Jobs completed. `result_ids` are among the runs, each a run of its own."""
+    """Jobs completed. Each of the `result_ids` is a run of one among the runs."""
 
     at_ms: int
     starts: list[int]
@@ -123,7 +123,7 @@ class JobsCompleted:
 
 @dataclass(slots=True)
 class JobFailed:
-    """An attempt failed and another follows at `run_at_ms`; 0: at once."""
+    """An attempt failed; the job is retried at `run_at_ms`, 0 for at once."""
 
     at_ms: int
     id: int
@@ -138,7 +138,7 @@ class JobFailed:
 
 @dataclass(slots=True)
 class JobDied:
-    """A job went to the dead letters; `error` is its last one."""
+    """A job became DEAD; `error` is its last error."""
 
     at_ms: int
     id: int
@@ -148,7 +148,9 @@ class JobDied:
 
 @dataclass(slots=True)
 class JobsStalled:
-    """Leases were lost; each job goes on at `run_at_ms[i]`, 0 or no column: at once."""
+    """Leases expired; job i waits until `run_at_ms[i]`, or is READY at once if that is 0 or
+    absent.
+    """
 
     at_ms: int
     queue: str
@@ -160,7 +162,9 @@ class JobsStalled:
 
 @dataclass(slots=True)
 class JobsReleased:
-    """Jobs were given back; each goes on at `run_at_ms[i]`, 0 or no column: now, where it stood."""
+    """Jobs were released; job i waits until `run_at_ms[i]`, or is READY at its old place at once if
+    that is 0 or absent.
+    """
 
     at_ms: int
     queue: str
@@ -172,7 +176,7 @@ class JobsReleased:
 
 @dataclass(slots=True)
 class JobReported:
-    """A worker reported on a job; `None` leaves things as they are."""
+    """A worker reported on a job; a field of `None` changes nothing."""
 
     at_ms: int
     queue: str
@@ -184,8 +188,8 @@ class JobReported:
 
 @dataclass(slots=True)
 class JobsCancelled:
-    """Jobs were cancelled, waiting or active ones. `result_ids` are among the runs; `error` is what
-    its worker said of an active job, which stands alone then.
+    """Waiting or active jobs were cancelled. `result_ids` are among the runs; with `error`, which a
+    worker reported, the fact covers only that active job.
     """
 
     at_ms: int
@@ -198,7 +202,7 @@ class JobsCancelled:
 
 @dataclass(slots=True)
 class CancelRequested:
-    """Somebody asked to cancel active jobs; their workers are told."""
+    """A cancel of active jobs was requested; their workers are asked to stop."""
 
     at_ms: int
     queue: str
@@ -207,7 +211,7 @@ class CancelRequested:
 
 @dataclass(slots=True)
 class JobsRetried:
-    """Ended jobs were put back by hand; `states[i]` is where job i came from."""
+    """Ended jobs were retried by an operator; `states[i]` is the former state of job i."""
 
     at_ms: int
     jobs: list[JobRecord]
@@ -216,7 +220,7 @@ class JobsRetried:
 
 @dataclass(slots=True)
 class JobsAgedOut:
-    """Ended jobs of one queue are past their first retention; `state` is where they were."""
+    """Ended jobs of one queue became STALE after their retention; `state` is their former state."""
 
     at_ms: int
     queue: str
@@ -227,14 +231,14 @@ class JobsAgedOut:
 
 @dataclass(slots=True)
 class JobsDeleted:
-    """Jobs of one queue were deleted; `state` is where they were: ACTIVE only with the queue."""
+    """Jobs of one queue in `state` were deleted; ACTIVE ones only with their queue."""
 
     at_ms: int
     queue: str
     state: JobState
     starts: list[int]
     counts: list[int]
-    evicted: bool = False  # its queue keeps no more of them
+    evicted: bool = False  # because the queue keeps no more of them
 
 
 Fact = (

@@ -1,4 +1,4 @@
-"""Gate timers: the queues of a shard that have gates which open by themselves, by time."""
+"""Gate timers: when the gates of a shard's queues open."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from jobline_server.engine.queue import Queue
 
 
 class GateTimers:
-    """A heap of queues by the moment at which their next gate opens, in engine time. An entry may
-    be too early, as gates are opened and closed meanwhile: the queue is asked when it is due.
+    """A heap of queues by the time of their next gate, in monotonic milliseconds. An entry may be
+    too early, as gates are opened and closed meanwhile: the queue is checked when it is due.
     """
 
     __slots__ = ("_entries", "_first", "_heap", "_number")
@@ -17,12 +17,12 @@ class GateTimers:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Queue]] = []
         self._number = 0
-        # What is on the heap; and the first moment of each queue, which is the one that counts.
+        # The entries of the heap, and the earliest time of each queue: only that entry counts.
         self._entries: set[tuple[Queue, int]] = set()
         self._first: dict[Queue, int] = {}
 
     def note(self, queue: Queue) -> None:
-        """Notes that gates of a queue were closed."""
+        """Schedules a queue after one of its gates was closed."""
         first_ms = queue.gates.first_ms()
         if first_ms is None or first_ms >= self._first.get(queue, first_ms + 1):
             return
@@ -33,12 +33,12 @@ class GateTimers:
             heappush(self._heap, (first_ms, self._number, queue))
 
     def first_ms(self) -> int | None:
-        """Returns when to call `open_due`; None if nothing opens by itself."""
+        """Returns when to call `open_due`; None if no gate opens by itself."""
         return self._heap[0][0] if self._heap else None
 
     def open_due(self, mono_ms: int, limit: int) -> list[Queue]:
-        """Opens up to `limit` gates whose moment has come; returns the queues that may have
-        something to dispatch.
+        """Opens up to `limit` gates that are due; returns the queues that may have jobs to
+        dispatch.
         """
         queues: dict[Queue, None] = {}
         while limit > 0 and self._heap and self._heap[0][0] <= mono_ms:

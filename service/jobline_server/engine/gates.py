@@ -1,12 +1,12 @@
-"""Gates: lanes that give nothing until a moment comes, or until further notice.
+"""Gates: stop leases from a lane until a given time, or until further notice.
 
-Whoever limits what goes out of a lane closes its gate when it may give no more. A lane behind a
-closed gate is in no rank and no heap, so it costs those who take jobs nothing; the timers open it
-again at its moment. A gate belongs to a lane's key: it stays closed while the lane is empty.
+A limit closes the gate of a lane that has used it up. A lane with a closed gate is in no rank and
+no heap, so it costs a lease nothing; timers open it at its time. A gate belongs to the lane's key:
+it stays closed while the lane is empty.
 
-The moment is in engine time, as the ends of leases are: nobody can set that clock, and it does not
-count what the process stood still. Gates are not kept on disk. What closes them is, and closes them
-anew after a start.
+The time is monotonic, as the ends of leases are: it does not jump when the wall clock is set, and
+stands still while the process does. Gates are not stored: the limits are, and close them again
+after a start.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from heapq import heapify, heappop, heappush
 from jobline_server.engine.lane import Lane, LaneKey
 
 UNTIL_NOTICE = 1 << 62
-"""The moment of a gate that does not open by itself."""
-# Moments of gates that were opened earlier, or closed for longer, which may be kept beside as many
-# as there are gates.
+"""The time of a gate that does not open by itself."""
+# Obsolete entries allowed in the heap beyond the number of closed gates.
 MOMENTS_SPARE = 64
 
 
@@ -29,12 +28,12 @@ class Gates:
 
     def __init__(self) -> None:
         self.closed: dict[LaneKey, Lane] = {}
-        # An entry counts while its lane still opens at that moment.
+        # An entry is obsolete once its lane opens at another time.
         self._heap: list[tuple[int, int, Lane]] = []
         self._number = 0
 
     def close(self, lane: Lane, opens_ms: int) -> None:
-        """Closes the gate of a lane until a moment, or moves the moment of a closed one."""
+        """Closes the gate of a lane until a time, or changes the time of a closed one."""
         self.closed[lane.key] = lane
         lane.opens_ms = opens_ms
         if opens_ms == UNTIL_NOTICE:

@@ -1,13 +1,13 @@
-"""Heads: lanes by what stands at their heads, where there are many of them.
+"""Heads: yields the items of many lanes in order.
 
-To merge a few lanes is cheap, but a queue may have a lane for each of twenty thousand names, and
-none but the first of them have what goes out next. So such lanes are kept in order of a bound: no
-item of a lane comes before it. What leaves a lane only raises its head, and the bound follows when
-the lane is next; what is put before its head is noted anew. So a hand-out costs what it brings,
-however many lanes there are.
+A queue may have a lane for each of twenty thousand names, while only the first few hold the jobs
+that are next. So lanes are ordered by a bound: no item of a lane comes before its bound. Removing
+items only raises a lane's head, and the bound is corrected when the lane comes up; an item put
+before the head adds a new entry. So a lease costs as much as it returns, however many lanes exist.
 
-A lane that gave its head mostly goes behind all others, as what is pushed last is at the end of
-each lane. So the order is that of a run, to which such a lane is appended, and a heap for the rest.
+A lane whose head was leased mostly moves behind all others, as the newest jobs are at the end of
+each lane. So the entries are a sorted run, to which such a lane is appended, and a heap for the
+rest.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from jobline_server.engine.lane import Lane, LaneItem
 
-# Comes behind every order.
+# Greater than every order.
 HIGHEST = 1 << 62
 
 _Entry = tuple[int, int, Lane]
-"""A bound, a number that no other has, and the lane."""
+"""A bound, a unique number, and the lane."""
 _Opened = tuple[int, int, Lane, LaneItem | None, Iterator[LaneItem]]
-"""What comes behind the head of a lane that gave it: the order of its next item, a number that no
-other has, the lane, the item, and what comes after that. Before anybody looked, the order is a
-bound, and there is no item.
+"""The items behind the head of a lane whose head was yielded: the order of the next item, a unique
+number, the lane, the item, and the items after it. Before the first read, the order is a bound and
+the item None.
 """
 _NOTHING: Iterator[LaneItem] = iter(())
 
 
 class LaneHeads:
-    """Lanes of one priority and size. Of a lane that was noted twice only the newest entry counts.
-    A lane that has nothing ready, or whose gate is closed, goes when it is next.
+    """Lanes of one priority and size in order of their heads. Only the newest entry of a lane
+    counts. A lane that has no READY jobs, or whose gate is closed, is dropped when it comes up.
     """
 
     __slots__ = ("_heap", "_newest", "_number", "_out", "_run")
@@ -43,7 +43,7 @@ class LaneHeads:
         self._newest: dict[Lane, int] = {}
         self._run: deque[_Entry] = deque()
         self._heap: list[_Entry] = []
-        # What the last walk took out.
+        # The entries that the last call of `durable` took out.
         self._out: list[tuple[int, Lane]] = []
         for lane in lanes:
             self.note(lane)
@@ -51,25 +51,25 @@ class LaneHeads:
         self._heap = []
 
     def __len__(self) -> int:
-        """Returns the number of entries, those that do not count any more too."""
+        """Returns the number of entries, including obsolete ones."""
         return len(self._run) + len(self._heap) + len(self._out)
 
     def note(self, lane: Lane) -> None:
-        """Notes a lane that is new, or has another head."""
+        """Adds an entry for a lane that is new or has a new head."""
         head = lane.head()
         if head is not None:
             self._number = self._newest[lane] = self._number + 1
             self._insert(head.order, self._number, lane)
 
     def durable(self, committed: int, payload_bytes_max: int | None = None) -> Iterator[LaneItem]:
-        """Yields what may go out of all lanes, in order, each as far as it is on disk and not too
-        large. Nothing may change meanwhile.
+        """Yields the READY items of all lanes in order, of each lane up to the first that is not on
+        disk or is too large. The lanes must not change meanwhile.
         """
         self._put_back()
         run, heap, out = self._run, self._heap, self._out
-        given: list[tuple[int, Lane]] = []
+        yielded: list[tuple[int, Lane]] = []
         behind = _BehindHeads(committed, payload_bytes_max)
-        # The order of the first item that is behind a head.
+        # The lowest order of the items behind yielded heads.
         least = HIGHEST
         while run or heap:
             if heap and (not run or heap[0] < run[0]):
@@ -83,11 +83,11 @@ class LaneHeads:
             if order != bound:
                 self._insert(order, number, lane)
                 continue
-            one = number, lane
-            out.append(one)
+            entry = number, lane
+            out.append(entry)
             if least < order:
-                behind.open(given)
-                given = []
+                behind.open(yielded)
+                yielded = []
                 yield from behind.up_to(order)
                 least = behind.least()
             if head.offset > committed or (
@@ -95,15 +95,15 @@ class LaneHeads:
             ):
                 continue
             yield head
-            given.append(one)
+            yielded.append(entry)
             second = lane.second()
             if second is not None and second.order < least:
                 least = second.order
-        behind.open(given)
+        behind.open(yielded)
         yield from behind.up_to(HIGHEST)
 
     def lanes_up_to(self, order: int) -> Iterator[Lane]:
-        """Yields the lanes that may have an item up to this order, and looks at few others."""
+        """Yields the lanes that may have an item of at most this order; visits few others."""
         self._put_back()
         for bound, number, lane in self._run:
             if bound > order:
@@ -127,8 +127,8 @@ class LaneHeads:
             heappush(self._heap, (bound, number, lane))
 
     def _head_of(self, number: int, lane: Lane) -> LaneItem | None:
-        """Returns the head of a lane; None if this entry is not its newest, or the lane may give
-        nothing. Such an entry is of no use any more.
+        """Returns the head of a lane; None if this entry is not its newest, the lane has no READY
+        jobs or its gate is closed. The caller drops such an entry.
         """
         if self._newest.get(lane) != number:
             return None
@@ -138,7 +138,7 @@ class LaneHeads:
         return head
 
     def _put_back(self) -> None:
-        """Inserts the lanes that the last walk took out, by their heads of now."""
+        """Inserts the lanes that the last call of `durable` took out, by their current heads."""
         out, self._out = self._out, []
         for number, lane in out:
             head = self._head_of(number, lane)
@@ -147,14 +147,14 @@ class LaneHeads:
 
 
 class _BehindHeads:
-    """Items of lanes that gave their heads, in order."""
+    """The items behind the heads that were yielded, in order."""
 
     def __init__(self, committed: int, payload_bytes_max: int | None) -> None:
         self._limits = committed, payload_bytes_max
         self._opened: list[_Opened] = []
 
     def open(self, lanes: list[tuple[int, Lane]]) -> None:
-        """Adds what is behind the heads of lanes."""
+        """Adds the items behind the heads of lanes."""
         for number, lane in lanes:
             second = lane.second()
             if second is not None:
@@ -162,11 +162,11 @@ class _BehindHeads:
         heapify(self._opened)
 
     def least(self) -> int:
-        """Returns an order that no item comes before."""
+        """Returns a lower bound of the orders of all items."""
         return self._opened[0][0] if self._opened else HIGHEST
 
     def up_to(self, order: int) -> Iterator[LaneItem]:
-        """Yields the items before this order."""
+        """Removes and yields the items before this order."""
         opened = self._opened
         while opened and opened[0][0] < order:
             _, number, lane, item, rest = opened[0]

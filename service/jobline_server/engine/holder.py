@@ -1,9 +1,9 @@
-"""Holders: who has leases, and until when. All of it is bookkeeping: after a restart it starts
-afresh.
+"""Holders: the leases of each worker, and when they end. All of it is bookkeeping that starts
+afresh after a restart.
 
-A holder is one worker session on a shard, or one pull. It is heard of, or not, as a whole, so a
-heartbeat costs one assignment however many leases it keeps alive; and the wheel looks at holders,
-not at leases, so a job that is leased and acked within a second never meets a timer at all.
+A holder is one worker session on a shard, or one pull. A heartbeat extends all its leases at once,
+so it costs one assignment; and the wheel checks holders, not leases, so a job that is leased and
+acked within a second never needs a timer.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from jobline_server.engine import limits
 
 
 class Lease(Protocol):
-    """What a holder has: a run of a lot's jobs, or a single job."""
+    """A lease of a holder: on a run of a lot, or on a single job."""
 
     delivery: int
     lease_ms: int
     deadline_ms: int
 
     def unfinished(self) -> tuple[int, int]:
-        """Jobs and payload bytes that are still leased."""
+        """Returns the number of jobs that are still leased, and their payload bytes."""
 
     def open_ids(self) -> list[int]:
-        """Ids that are still leased."""
+        """Returns the ids that are still leased."""
 
 
 class InFlight:
-    """What one consumer has unfinished, over all shards: the other side of its window. `freed` is
-    called once, when something of it is settled, if somebody waits for that.
+    """The jobs that one consumer holds on all shards, which its window limits. `freed`, if set, is
+    called once, at the next settle.
     """
 
     __slots__ = ("freed", "jobs", "payload_bytes")
@@ -43,7 +43,7 @@ class InFlight:
         self.freed: Callable[[], None] | None = None
 
     def settle(self, jobs: int, payload_bytes: int) -> None:
-        """Jobs are finished."""
+        """Subtracts settled jobs and calls `freed`."""
         self.jobs -= jobs
         self.payload_bytes -= payload_bytes
         if self.freed is not None:
@@ -52,11 +52,11 @@ class InFlight:
 
 
 class Holder:
-    """One session's leases on one shard, or those of one pull.
+    """The leases of one session on one shard, or of one pull.
 
-    `last_seen_ms` is when the worker last sent anything (monotonic); a pull is never heard, its
-    leases are extended one by one. `disconnected_ms` is when its stream broke, and `grace_ms` how
-    long its leases outlive that.
+    `last_seen_ms` is when the session last sent anything (monotonic); leases of a pull are extended
+    one by one. `disconnected_ms` is when its stream broke; its leases end `grace_ms` later at the
+    latest.
     """
 
     __slots__ = (
@@ -88,29 +88,29 @@ class Holder:
         self.armed: int | None = None
 
     def add(self, lease: Lease, first_id: int, jobs: int, payload_bytes: int) -> None:
-        """Takes a lease into its hands."""
+        """Adds a lease."""
         self.leases[first_id] = lease
         self.in_flight.jobs += jobs
         self.in_flight.payload_bytes += payload_bytes
         self.lease_ms_min = min(self.lease_ms_min, lease.lease_ms)
 
     def hear(self, mono_ms: int) -> None:
-        """Notes that the worker sent something: all leases run their length from now."""
+        """Records that the worker sent something, which extends all leases from now."""
         self.last_seen_ms = mono_ms
 
     def settle(self, jobs: int, payload_bytes: int) -> None:
-        """Jobs of a lease are settled: their place in the window is free."""
+        """Frees the room that settled jobs took in the window."""
         self.in_flight.settle(jobs, payload_bytes)
 
     def deadline_of(self, lease: Lease) -> int:
-        """A moment before which this lease does not end if nothing more is heard, in monotonic
-        milliseconds.
+        """Returns a time before which no job of this lease expires even if the worker sends nothing
+        more, in monotonic milliseconds.
         """
         return self.ends_ms(lease, lease.deadline_ms)
 
     def ends_ms(self, lease: Lease, ends_ms: int) -> int:
-        """When a lease ends that would end at `ends_ms` by itself: what is heard of a session
-        extends all its leases, and a broken stream cuts them short.
+        """Returns when a lease ends whose own end is `ends_ms`: a session's last message may extend
+        it, and a broken stream cuts it short.
         """
         if self.session_id:
             ends_ms = max(ends_ms, self.last_seen_ms + lease.lease_ms)
@@ -122,7 +122,7 @@ class Holder:
         return min(ends_ms, self.disconnected_ms + self.grace_ms)
 
     def count_with(self, in_flight: InFlight) -> None:
-        """Counts its leases as those of the stream its worker came back on."""
+        """Moves its leases to the `InFlight` of the stream on which its worker returned."""
         if in_flight is self.in_flight:
             return
         self.in_flight = in_flight
@@ -132,13 +132,13 @@ class Holder:
             in_flight.payload_bytes += payload_bytes
 
     def held(self) -> Iterator[tuple[int, int]]:
-        """(id, delivery) of every lease it holds, listed as they are asked for."""
+        """Yields (id, delivery) of every job it holds."""
         for ids, deliveries in self.held_slices():
             yield from zip(ids, deliveries, strict=True)
 
     def held_slices(self) -> Iterator[tuple[list[int], list[int]]]:
-        """The same as ids and deliveries, some at a time: a worker may hold a hundred thousand.
-        What is settled between two slices is in none of those that follow.
+        """Yields the same as lists of ids and deliveries, in slices: a worker may hold a hundred
+        thousand. A job that is settled between two slices is left out of the later ones.
         """
         ids: list[int] = []
         deliveries: list[int] = []
@@ -155,8 +155,8 @@ class Holder:
         yield ids, deliveries
 
     def next_check(self) -> int | None:
-        """A moment before which no lease of this holder can end; None without leases. Of a session,
-        which may hold many, they are not looked at.
+        """Returns a time before which no lease of this holder can end; None without leases. The
+        leases of a session, which may be many, are not examined.
         """
         if not self.leases:
             return None
@@ -166,9 +166,9 @@ class Holder:
 
 
 class LeaseWheel:
-    """Holders by the second in which one of their leases may end, each in one place. Who is taken
-    out too early goes back in, so nothing is ever moved when a lease is extended; and who has
-    nothing left is forgotten, as the wheel alone keeps nobody alive.
+    """Holders by the second in which one of their leases may end. Extending a lease moves no entry:
+    a holder that comes up too early is armed again. References are weak, so a holder without leases
+    goes away.
     """
 
     __slots__ = ("_buckets", "_next")
@@ -178,11 +178,11 @@ class LeaseWheel:
         self._next: int | None = None
 
     def arm(self, holder: Holder, check_ms: int) -> None:
-        """Has `holder` looked at within a second after `check_ms`, or earlier."""
+        """Schedules a check of `holder` within a second after `check_ms`, or earlier."""
         self._put(holder, check_ms // limits.WHEEL_MS + 1)
 
     def arm_now(self, holder: Holder, mono_ms: int) -> None:
-        """Has `holder` looked at at once."""
+        """Schedules a check of `holder` now."""
         self._put(holder, mono_ms // limits.WHEEL_MS)
 
     def _put(self, holder: Holder, bucket: int) -> None:
@@ -194,17 +194,17 @@ class LeaseWheel:
             self._next = bucket
 
     def next_deadline(self) -> int | None:
-        """When the next bucket is due."""
+        """Returns when the next bucket is due; None if the wheel is empty."""
         return None if self._next is None else self._next * limits.WHEEL_MS
 
     def pop_due(self, mono_ms: int) -> Holder | None:
-        """Takes out a holder whose bucket has come, the earliest first; None if there is none."""
+        """Removes and returns a holder whose bucket is due, the earliest first; None without."""
         now = mono_ms // limits.WHEEL_MS
         while self._next is not None and self._next <= now:
             bucket = self._buckets[self._next]
             while bucket:
                 holder = bucket.popleft()()
-                # One that was armed for an earlier bucket since is not here any more.
+                # A holder that was armed for an earlier bucket since has another entry.
                 if holder is not None and holder.armed == self._next:
                     holder.armed = None
                     return holder

@@ -1,8 +1,7 @@
-"""Invariants: what is true of a shard between any two commands.
+"""Invariants: checks that hold for a shard between any two commands.
 
-Each check bears the number of the promise in `docs/guarantees.md` that it helps to keep; a test
-compares the numbers. They cost a walk over everything, so tests and `verify` call them, never the
-server at work.
+Each check has the number of the promise in `docs/guarantees.md` that it helps to keep; a test
+compares the numbers. They walk over the whole state, so only tests and `verify` call them.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ LIVE_STATES = (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
 
 
 class Violation(AssertionError):
-    """An invariant does not hold; the message names it by number."""
+    """Raised if an invariant does not hold; the message starts with its number."""
 
 
 def check(shard: Shard) -> None:
     """Raises `Violation` for the first invariant that does not hold."""
     for number, checks in INVARIANTS.items():
-        for one in checks:
-            problem = one(shard)
+        for check_one in checks:
+            problem = check_one(shard)
             if problem:
                 raise Violation(f"{number}: {problem}")
 
 
 def one_state_each(shard: Shard) -> str:
-    """G19: every live id is in exactly one place: a job, or one place of one lot."""
+    """G19: every live id is either a single job or one member of one lot."""
     for lot in shard.lots.lots.values():
         waiting = sum(1 for i in range(len(lot.payloads)) if lot.is_waiting(i))
         leased = sum(len(lease.open_indexes()) for lease in lot.leases)
@@ -53,7 +52,7 @@ def one_state_each(shard: Shard) -> str:
 
 
 def counters_add_up(shard: Shard) -> str:
-    """G19: the counters of every queue are those of its jobs."""
+    """G19: the counts of every queue match its jobs."""
     found: Counter[tuple[str, JobState]] = Counter()
     for job in shard.jobs.values():
         found[job.queue.name, job.state] += 1
@@ -80,7 +79,7 @@ def counters_add_up(shard: Shard) -> str:
 
 
 def lanes_add_up(shard: Shard) -> str:
-    """G19: what is counted by priority and name is in lanes, and consumers find the open ones."""
+    """G19: the counts by priority and name match the lanes, and ranks hold the open lanes."""
     for name, queue in shard.queues.items():
         by_priority: Counter[int] = Counter()
         by_name: Counter[str] = Counter()
@@ -91,24 +90,24 @@ def lanes_add_up(shard: Shard) -> str:
             return f"queue {name}: its lanes hold {by_priority} and {by_name} ready jobs"
         found = {lane.key for rank in queue.ranks(None) for lane in rank}
         if found != {lane.key for lane in queue.lanes() if not lane.opens_ms}:
-            return f"queue {name}: consumers look at the lanes {found}"
+            return f"queue {name}: its ranks hold the lanes {found}"
     return ""
 
 
 def blocks_add_up(shard: Shard) -> str:
-    """G19: a walk by blocks meets every single job and every lot of each queue."""
+    """G19: the blocks of each queue count all its single jobs and lots."""
     found: dict[str, list[int]] = {name: [] for name in shard.queues}
     for item in _items(shard):
         found[item.queue.name].append(item.first_id if isinstance(item, Lot) else item.id)
     for name, queue in shard.queues.items():
-        expected = Counter(one // BLOCK_IDS for one in found[name])
+        expected = Counter(item_id // BLOCK_IDS for item_id in found[name])
         if queue.blocks.counts() != expected:
             return f"queue {name} counts {queue.blocks.counts()} in blocks, holds {expected}"
     return ""
 
 
 def bytes_add_up(shard: Shard) -> str:
-    """G19: the payload bytes of every queue are those of its jobs."""
+    """G19: the payload bytes of every queue match its jobs."""
     found: Counter[str] = Counter()
     for job in shard.jobs.values():
         found[job.queue.name] += len(job.payload)
@@ -127,10 +126,10 @@ def _items(shard: Shard) -> list[Item]:
 
 
 def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
-    """G12: what is ready stands in the lane of its priority and name, in the order it became
-    ready.
+    """G12: every READY item is in the lane of its priority and name, in the order in which it
+    became READY.
     """
-    standing: set[int] = set()
+    in_lanes: set[int] = set()
     for queue in shard.queues.values():
         for lane in queue.lanes():
             live = [item for item in lane if item.is_ready()]
@@ -139,25 +138,25 @@ def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
                 return f"queue {queue.name}: a lane is out of order"
             for item in live:
                 if lane is not queue.find_lane(lane_key(item)):
-                    return f"queue {queue.name}: an item stands in the wrong lane"
-                standing.add(id(item))
+                    return f"queue {queue.name}: an item is in the wrong lane"
+                in_lanes.add(id(item))
     for item in _items(shard):
         ready = item.is_ready() and not (isinstance(item, Lot) and item.run_at_ms)
-        if ready and id(item) not in standing:
-            return "a ready job stands in no lane"
+        if ready and id(item) not in in_lanes:
+            return "a ready job is in no lane"
     return ""
 
 
 def one_lease_each(shard: Shard) -> str:
-    """G8: a leased job has one holder, which knows of it; its counter is not of a later epoch."""
+    """G8: a leased job has one holder, which lists it; its delivery is of no later epoch."""
     for job in shard.jobs.values():
         active = job.state is JobState.ACTIVE
         if active != (job.holder is not None):
             return f"job {job.id} is {job.state.name} and its holder {job.holder}"
         if job.holder is not None and job.holder.leases.get(job.id) is not job:
-            return f"the holder of job {job.id} does not know of it"
+            return f"the holder of job {job.id} does not list it"
         if job.delivery >> HANDOUT_BITS > shard.epoch:
-            return f"job {job.id} has a counter of a later epoch"
+            return f"job {job.id} has a delivery of a later epoch"
     for lot in shard.lots.lots.values():
         end = 0
         for lease in lot.leases:
@@ -167,12 +166,12 @@ def one_lease_each(shard: Shard) -> str:
             if lease.remaining != len(lease.open_indexes()) or not lease.remaining:
                 return f"a lease of lot {lot.first_id} miscounts"
             if lease.holder.leases.get(-(lot.first_id + lease.start)) is not lease:
-                return f"the holder of a run of lot {lot.first_id} does not know of it"
+                return f"the holder of a run of lot {lot.first_id} does not list it"
     return ""
 
 
 def sessions_are_known(shard: Shard) -> str:
-    """G8: a session that holds leases is found when it returns for them."""
+    """G8: every session that holds leases is listed in the clocks, where it is found on return."""
     holders = [job.holder for job in shard.jobs.values() if job.holder is not None]
     holders += [lease.holder for lot in shard.lots.lots.values() for lease in lot.leases]
     for holder in holders:
@@ -181,8 +180,8 @@ def sessions_are_known(shard: Shard) -> str:
     return ""
 
 
-def windows_are_what_is_held(shard: Shard) -> str:
-    """G8: what a holder counts as unfinished is what it holds (one shard alone is checked)."""
+def in_flight_covers_leases(shard: Shard) -> str:
+    """G8: a holder's `in_flight`, which may cover several shards, includes its leases here."""
     for holder in shard.clocks.holders.values():
         held = [lease.unfinished() for lease in holder.leases.values()]
         jobs, payload_bytes = sum(count for count, _ in held), sum(size for _, size in held)
@@ -196,17 +195,19 @@ def windows_are_what_is_held(shard: Shard) -> str:
 
 
 def nothing_early(shard: Shard) -> str:
-    """G3: what is ready and not on disk yet carries an offset that is not committed."""
+    """G3: an item's offset is at most the next one, so it waits for an existing commit; a volatile
+    item has none.
+    """
     for item in _items(shard):
         if item.offset > shard.next_offset:
             return "an item carries an offset that does not exist yet"
         if item.volatile and item.offset:
-            return "an item that is never written waits for a commit"
+            return "a volatile item waits for a commit"
     return ""
 
 
 def ids_are_new(shard: Shard) -> str:
-    """G10: no id is given twice: all of them lie below the next one."""
+    """G10: all ids are below the next one, so no id is used twice."""
     highest = max(
         list(shard.jobs) + [lot.end_id() - 1 for lot in shard.lots.lots.values()],
         default=shard.id_of(0),
@@ -216,39 +217,39 @@ def ids_are_new(shard: Shard) -> str:
     return ""
 
 
-def what_is_delayed_comes_up(shard: Shard) -> str:
-    """G7: whatever waits for its time is looked at when that has come."""
+def delayed_jobs_have_entries(shard: Shard) -> str:
+    """G7: every SCHEDULED job or lot has an entry at its time."""
     known = set(shard.delayed)
     for job in shard.jobs.values():
         if job.state is JobState.SCHEDULED and (job.run_at_ms, job.id) not in known:
-            return f"job {job.id} is put off and forgotten"
+            return f"job {job.id} is delayed and has no entry"
     for lot in shard.lots.lots.values():
         if lot.run_at_ms and (lot.run_at_ms, lot.first_id) not in known:
-            return f"lot {lot.first_id} is put off and forgotten"
+            return f"lot {lot.first_id} is delayed and has no entry"
     return ""
 
 
 def keys_point_to_given_ids(shard: Shard) -> str:
-    """G6: every key points to ids that were given."""
+    """G6: every key points to ids that exist or existed."""
     for record in [*shard.keys.records.values(), *shard.requests.records.values()]:
         if record.first_id + record.count > shard.next_id():
-            return f"a key points to {record.first_id}, which was never given"
+            return f"a key points to {record.first_id}, which was never used"
     return ""
 
 
 def calls_add_up(shard: Shard) -> str:
-    """G6: calls of producers point to ids that were given, and are counted."""
+    """G6: calls of producers point to ids that exist or existed, and are counted."""
     found = 0
     for table in (shard.producers, shard.volatile_producers):
         for record in table.records.values():
             found += 1 + len(record.calls)
             if any(call.first_id + call.jobs > shard.next_id() for call in record.calls.values()):
-                return "a call of a producer points to ids that were never given"
+                return "a call of a producer points to ids that were never used"
     return "" if found == shard.load.calls else f"load says {shard.load.calls} calls of {found}"
 
 
 def outboxes_add_up(shard: Shard) -> str:
-    """G19: messages wait once each, in the order of their numbers, and are counted as load."""
+    """G19: each message is in one outbox, in the order of numbers, and counted in the load."""
     jobs = payload_bytes = messages = 0
     for to_shard, outbox in shard.messages.outboxes.items():
         numbers = [sent.number for sent in outbox]
@@ -271,8 +272,8 @@ def outboxes_add_up(shard: Shard) -> str:
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
     "G6": [keys_point_to_given_ids, calls_add_up],
-    "G7": [what_is_delayed_comes_up],
-    "G8": [one_lease_each, sessions_are_known, windows_are_what_is_held],
+    "G7": [delayed_jobs_have_entries],
+    "G8": [one_lease_each, sessions_are_known, in_flight_covers_leases],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],
     "G19": [

@@ -1,8 +1,8 @@
-"""Keys: what makes a second push the first one again.
+"""Keys: find the jobs of an earlier push when it is repeated.
 
-A job key stands for one job, a request id for all the jobs of one push: both are a hash that
-points to a run of ids. Hashes stand in a table for the whole window and are never evicted
-before. Each kind has a table and a cap of its own, so that neither uses up the other's room.
+A job key names one job, a request id all jobs of one push: both are a hash that points to a run of
+ids. Hashes stay in a table for the whole window and are never evicted earlier. Each kind has its
+own table and limit, so that neither uses up the other's room.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ REQUEST_ID = b"request_id"
 
 
 def hash_of(kind: bytes, queue: str, key: bytes) -> bytes:
-    """16 bytes for a key of one kind in one queue; kinds and queues never meet, as no name holds
-    NUL.
+    """Returns a hash of 16 bytes for a key of one kind in one queue. Queue names hold no NUL, so
+    the pair of queue and key is unambiguous.
     """
     return blake2b(queue.encode() + b"\0" + key, digest_size=16, person=kind).digest()
 
 
 def digest_of(payload: bytes) -> int:
-    """63 bits of a payload, to tell a repeat from a mistake."""
+    """Returns 63 bits of a hash of a payload, to tell a repeat from another job with its key."""
     return int.from_bytes(blake2b(payload, digest_size=8).digest(), "big") >> 1
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """Ids `first_id … first_id + count − 1`, known by a key until `expires_ms`."""
+    """The ids `first_id … first_id + count − 1` that a key names until `expires_ms`."""
 
     first_id: int
     count: int
@@ -41,9 +41,9 @@ class KeyRecord:
 
 
 class KeyTable(WindowTable[KeyRecord]):
-    """Keys of one kind of a shard. `unsaved` are those that no checkpoint holds yet, by the hour in
-    which they end; `volatile` are those of jobs that are never written: such a key goes with the
-    process, as its job does.
+    """The keys of one kind of a shard. `unsaved` are those that no checkpoint holds yet, by the
+    hour in which they expire; `volatile` are those of volatile jobs, lost with the process as the
+    jobs are.
     """
 
     __slots__ = ("forgotten_ms", "unsaved", "volatile")
@@ -51,21 +51,19 @@ class KeyTable(WindowTable[KeyRecord]):
     def __init__(self) -> None:
         super().__init__()
         self.forgotten_ms = 0
-        """Nothing lies here any more whose window ended before this moment."""
+        """All entries that expired before this time are swept."""
         self.unsaved: dict[int, list[bytes]] = {}
         self.volatile: SplitDict[None] = SplitDict()
 
     def find(self, key_hash: bytes, aged_ms: int) -> KeyRecord | None:
-        """The record of a key whose window has not ended."""
+        """Returns the record of a key; None if it is unknown or expired."""
         record = self.records.parts[key_hash[0]].get(key_hash)
         return record if record is not None and record.expires_ms > aged_ms else None
 
     def add(
         self, key_hash: bytes, record: KeyRecord, *, saved: bool = False, volatile: bool = False
     ) -> int:
-        """Remembers a key, and returns by how many there are more now. A key whose window had ended
-        is taken over.
-        """
+        """Adds a key or replaces an expired one; returns how many keys the table has more."""
         part = self.records.parts[key_hash[0]]
         is_new = key_hash not in part
         part[key_hash] = record
@@ -80,16 +78,16 @@ class KeyTable(WindowTable[KeyRecord]):
         return is_new
 
     def written(self, hour: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
-        """Those of these keys that belong to this hour still: others were taken over since, and are
-        noted elsewhere or never written.
+        """Returns the durable keys among `hashes` that expire in this hour. Others were replaced
+        since, and are listed under another hour or volatile.
         """
-        lasting = [one for one in dict.fromkeys(hashes) if one not in self.volatile]
-        found = [(one, self.records[one]) for one in lasting if one in self.records]
+        durable = [key_hash for key_hash in dict.fromkeys(hashes) if key_hash not in self.volatile]
+        found = [(key, self.records[key]) for key in durable if key in self.records]
         return [pair for pair in found if pair[1].expires_ms // limits.KEY_BUCKET_MS == hour]
 
     def forget(self, aged_ms: int, limit: int) -> int:
-        """Sweeps up to `limit` keys whose minute has ended, and returns how many went."""
-        gone = 0
+        """Sweeps up to `limit` keys whose minute has passed; returns how many were removed."""
+        removed = 0
         while limit > 0 and (hashes := self._take_due(aged_ms, limit)):
             limit -= len(hashes)
             for key_hash in hashes:
@@ -98,9 +96,9 @@ class KeyTable(WindowTable[KeyRecord]):
                 if record is not None and record.expires_ms <= aged_ms:
                     del part[key_hash]
                     self.volatile.pop(key_hash, None)
-                    gone += 1
+                    removed += 1
         if not self.is_due(aged_ms):
             self.forgotten_ms = aged_ms // limits.MINUTE_MS * limits.MINUTE_MS
             for hour in [h for h in self.unsaved if h < aged_ms // limits.KEY_BUCKET_MS]:
                 del self.unsaved[hour]
-        return gone
+        return removed

@@ -1,11 +1,10 @@
-"""A lane: the jobs of one priority, name and size that are ready, first ready first out.
+"""A lane: the READY jobs of one queue, priority, name and size, in FIFO order.
 
-Jobs with large payloads have lanes of their own, by size: not everybody takes them, and they keep
-nobody back who takes smaller ones alone. The items of a lane are lots and single jobs. A job that
-stops being ready (cancelled, deleted) stays where it is and is skipped when it comes to the front,
-so nothing is ever searched for. That may be long, so such jobs are swept away by and by: each that
-leaves has a few items looked at, first those at the front, then the others in turn, which keeps
-their order. No single step walks over everything.
+Large payloads have lanes of their own, by size: a consumer that does not accept them is not held up
+by them. The items of a lane are lots and single jobs. A job that stops being ready (cancelled,
+deleted) is not searched for: it stays in the lane and is skipped at the front. As that may take
+long, each removal also sweeps a few items, first at the front, then in turn, which keeps the order.
+No single step walks over everything.
 """
 
 from __future__ import annotations
@@ -19,29 +18,28 @@ from typing import Protocol
 from jobline_server.engine import limits
 from jobline_server.engine.values import JobOptions, JobState
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _READY = JobState.READY
-# Items looked at for each time that jobs leave. With two of them a round over n items is over when
-# jobs have left n / 2 times.
+# Items examined per call of `leave`. With two, a sweep of n items takes n / 2 calls.
 SWEPT_EACH = 2
-# A round begins when jobs have left this often since the last one did.
+# Calls of `leave` between the starts of two sweeps, at least.
 LEFT_MIN = 64
 
 
-# The largest payload that every caller takes.
+# The largest payload that every caller accepts.
 SMALL_BYTES = limits.MESSAGE_BYTES_DEFAULT - limits.JOB_EXTRA_BYTES
 
 
 def size_of(payload_bytes: int) -> int:
-    """The size of lane for a payload: 0 for what every caller takes, 1 up to twice as much, 2 up to
-    twice that.
+    """Returns the lane size of a payload: 0 up to the limit of every caller, 1 up to twice that
+    limit, 2 up to four times.
     """
     message_bytes = payload_bytes + limits.JOB_EXTRA_BYTES
     return ((message_bytes - 1) // limits.MESSAGE_BYTES_DEFAULT).bit_length()
 
 
 class LaneItem(Protocol):
-    """What stands in a lane: a lot, or a single job."""
+    """An item of a lane: a lot, or a single job."""
 
     state: JobState
     order: int
@@ -54,39 +52,39 @@ class LaneItem(Protocol):
         """The options of its jobs."""
 
     def is_ready(self) -> bool:
-        """Whether any of its jobs waits to be handed out."""
+        """Returns whether any of its jobs is READY."""
 
     def reach_ready(self) -> bool:
-        """The same of an item at the head of its lane, which moves past what has left it."""
+        """Returns the same for the head of a lane; a lot moves its cursor to its next READY job."""
 
     def place(self) -> tuple[int, int]:
-        """Where it stands among all that are ready."""
+        """Returns its sort key among all READY items."""
 
     def payload_bytes_max(self) -> int:
-        """Bytes of its largest payload."""
+        """Returns the bytes of its largest payload."""
 
 
 def place_of(item: LaneItem) -> tuple[int, int]:
-    """`item.place()`, as a key to sort by."""
+    """Returns `item.place()`, as a key to sort by."""
     return item.place()
 
 
 LaneKey = tuple[int, str, int]
-"""Priority, name and size: which lane of its queue an item stands in."""
+"""Priority, name and size: the key of a lane within its queue."""
 
 
 def lane_key(item: LaneItem) -> LaneKey:
-    """The key of the lane that an item belongs to."""
+    """Returns the key of the lane that an item belongs to."""
     options, largest = item.options, item.payload_bytes_max()
     return options.priority, options.name, size_of(largest) if largest > SMALL_BYTES else 0
 
 
 class Lane:
-    """A FIFO. `ready` counts the jobs in it that may be handed out. While its gate is closed
-    (`gates`) nobody is given them.
+    """A FIFO of items; `ready` counts the READY jobs in it. While its gate is closed (`gates`),
+    none of them are leased.
 
-    `items` is the front; while a sweep is under way, `unswept` stands behind it: what the sweep has
-    not come to yet. What is new goes to the end of both.
+    `items` is the front. During a sweep, `unswept` holds the items behind it that the sweep has not
+    reached yet; new items go to the end of both.
     """
 
     __slots__ = ("_left", "items", "name", "opens_ms", "priority", "ready", "size", "unswept")
@@ -98,27 +96,27 @@ class Lane:
         self.items: deque[LaneItem] = deque()
         self.ready = 0
         self.unswept: deque[LaneItem] = deque()
-        # When its gate opens, in engine time; 0 while it is open.
+        # When its gate opens, in monotonic milliseconds; 0 while it is open.
         self.opens_ms = 0
         self._left = 0
 
     @property
     def key(self) -> LaneKey:
-        """Which lane of its queue this is."""
+        """The key of this lane within its queue."""
         return self.priority, self.name, self.size
 
     def __iter__(self) -> Iterator[LaneItem]:
-        """All items in order, those that are not ready any more too."""
+        """Iterates over all items in order, including those that are no longer READY."""
         return chain(self.items, self.unswept) if self.unswept else iter(self.items)
 
     def put(self, item: LaneItem, jobs: int) -> None:
-        """Adds at the tail."""
+        """Appends an item with this number of READY jobs."""
         (self.unswept or self.items).append(item)
         self.ready += jobs
 
     def put_back(self, jobs: Sequence[LaneItem]) -> None:
-        """Adds jobs that were handed out before, in their order, each where it stood: before all
-        that was behind it. So it does not matter in which parts jobs come back.
+        """Inserts jobs that were leased before, given in order, each at its old place: before all
+        items that were behind it. So the order does not depend on the batches they return in.
         """
         cut = len(jobs)
         if self.unswept:
@@ -128,7 +126,9 @@ class Lane:
         self.ready += len(jobs)
 
     def leave(self, jobs: int) -> None:
-        """Jobs somewhere in the lane are not ready any more; they are skipped when they come up."""
+        """Counts `jobs` out that are no longer READY, and sweeps a few items. Their items stay in
+        the lane and are skipped.
+        """
         self.ready -= jobs
         self._left += 1
         for _ in range(SWEPT_EACH):
@@ -147,8 +147,8 @@ class Lane:
             self.unswept, self.items = items, unswept
 
     def head(self) -> LaneItem | None:
-        """The next item, which is `items[0]` then; what stopped being ready is thrown away on the
-        way.
+        """Returns the next READY item, which is then `items[0]`; drops the items before it that are
+        no longer READY.
         """
         items, unswept = self.items, self.unswept
         while items or unswept:
@@ -161,14 +161,14 @@ class Lane:
         return None
 
     def second(self) -> LaneItem | None:
-        """What lies behind the head, ready or not."""
+        """Returns the item behind the head, READY or not."""
         if len(self.items) > 1:
             return self.items[1]
         return self.unswept[0] if self.unswept else None
 
     def durable(self, committed: int, payload_bytes_max: int | None = None) -> Iterator[LaneItem]:
-        """Yields what may go out, in order, up to the first that is not on disk or too large; a lot
-        may have none left to give.
+        """Yields the READY items in order, up to the first that is not on disk or is too large. A
+        lot may have no jobs left to lease.
         """
         for item in self:
             if item.offset > committed:
@@ -180,14 +180,14 @@ class Lane:
                 yield item
 
     def clear(self) -> None:
-        """Forgets what lies in a lane that has nothing ready."""
+        """Drops all items of a lane that has no READY jobs."""
         self.items.clear()
         self.unswept.clear()
 
 
 def _insert(items: deque[LaneItem], jobs: Sequence[LaneItem]) -> None:
-    """Puts jobs, in their order, among items. What stands before them is turned to the other end
-    meanwhile, which costs next to nothing an item.
+    """Inserts jobs, in order, among items. The deque is rotated to each place and back, which costs
+    next to nothing per item.
     """
     left, turned = len(items), 0
     for job in jobs:
@@ -200,8 +200,8 @@ def _insert(items: deque[LaneItem], jobs: Sequence[LaneItem]) -> None:
 
 
 def _before(items: deque[LaneItem], length: int, place: tuple[int, int]) -> int:
-    """How many of the first `length` items stand before a place; near the front it is found at
-    once, and the items on the way there are not looked at.
+    """Returns how many of the first `length` items are before a place, by a search in doubling
+    steps: most places are near the front.
     """
     high = 1
     while high <= length and place_of(items[high - 1]) < place:

@@ -1,8 +1,8 @@
-"""A look at one holder's leases: those whose time is up are found a slice at a time.
+"""Lease lookup: finds the expired leases of one holder, a slice at a time.
 
-Each lease is looked at once, and each job of a run that is lost is found once, however many slices
-it takes: the look remembers where it is. What happens between two slices is seen: a lease that was
-settled is gone, and a worker that was heard keeps what is left.
+Each lease is examined once, and each job of an expired run is found once, however many slices it
+takes. Changes between two slices count: a lease that was settled is skipped, and a worker that was
+seen keeps the leases not examined yet.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import RunLease
 
 Lost = tuple[RunLease | Job, int]
-"""A lease whose time is up on a job, and the job's id."""
+"""An expired lease of a job, and the job's id."""
 
 
 class LeaseLookup:
-    """Begins when the holder is due. `earliest_ms` is when the first of the leases ends that are
-    left, of those that were looked at; None if none is.
+    """One pass over a holder's leases. `earliest_ms` is the earliest end of the examined leases
+    that have not expired; None without any.
     """
 
-    __slots__ = ("_ended", "_index", "_keys", "_run", "earliest_ms", "holder", "looked")
+    __slots__ = ("_ended", "_index", "_keys", "_run", "earliest_ms", "examined", "holder")
 
     def __init__(self, holder: Holder) -> None:
         self.holder = holder
         self.earliest_ms: int | None = None
-        self.looked = 0
-        """How many leases and jobs of runs, in all."""
+        self.examined = 0
+        """The number of leases and jobs of runs examined in all."""
         self._keys: Iterator[int] = iter(list(holder.leases))
         self._run: RunLease | None = None
         self._index = 0
         self._ended: list[RunLease] = []
 
-    def take(self, mono_ms: int, *, lost_max: int, looked_max: int) -> tuple[list[Lost], bool]:
-        """Finds at most `lost_max` jobs that are lost, looking at `looked_max` leases at most; and
-        says whether the look has ended.
+    def take(self, mono_ms: int, *, lost_max: int, examined_max: int) -> tuple[list[Lost], bool]:
+        """Examines up to `examined_max` leases; returns up to `lost_max` expired ones, and whether
+        the lookup is complete.
         """
         lost: list[Lost] = []
-        stop_at = self.looked + looked_max
-        while len(lost) < lost_max and self.looked < stop_at:
+        stop_at = self.examined + examined_max
+        while len(lost) < lost_max and self.examined < stop_at:
             if self._run is not None:
-                most = min(lost_max - len(lost), stop_at - self.looked)
-                lost += self._take_of_run(self._run, mono_ms, most)
+                limit = min(lost_max - len(lost), stop_at - self.examined)
+                lost += self._take_of_run(self._run, mono_ms, limit)
                 continue
             key = next(self._keys, None)
             if key is None:
                 return lost, True
-            self.looked += 1
+            self.examined += 1
             lease = cast("RunLease | Job | None", self.holder.leases.get(key))
             if lease is None or self._is_left(lease, mono_ms):
                 continue
@@ -60,8 +60,8 @@ class LeaseLookup:
         return lost, False
 
     def fold(self) -> None:
-        """To be called when what `take` found is settled: of runs that were looked at to their end,
-        only what was extended is left.
+        """Notes the ends of the jobs that are left of completely examined runs. Call it after the
+        leases that `take` returned were ended.
         """
         for run in self._ended:
             if run.remaining:
@@ -80,32 +80,32 @@ class LeaseLookup:
         self._note(ends_ms)
         return True
 
-    def _take_of_run(self, run: RunLease, mono_ms: int, most: int) -> list[Lost]:
-        """Goes on in a run; some of its jobs may have been extended."""
+    def _take_of_run(self, run: RunLease, mono_ms: int, limit: int) -> list[Lost]:
+        """Returns the expired jobs among the next `limit` of a run; some may have been extended."""
         lost: list[Lost] = []
         self._run = None
         if run.remaining and not self._is_left(run, mono_ms):
-            open_indexes = _open_from(run, self._index, most)
-            self.looked += len(open_indexes)
+            open_indexes = _open_from(run, self._index, limit)
+            self.examined += len(open_indexes)
             ends_of, first_id = self.holder.ends_ms, run.lot.first_id
             lost = [
                 (run, first_id + index)
                 for index in open_indexes
                 if ends_of(run, run.ends_ms(index)) <= mono_ms
             ]
-            if len(open_indexes) == most:
+            if len(open_indexes) == limit:
                 self._run, self._index = run, open_indexes[-1] + 1
             else:
                 self._ended.append(run)
         return lost
 
 
-def _open_from(run: RunLease, index: int, most: int) -> list[int]:
-    """The first `most` indexes of the lot at or after `index` that are still leased."""
+def _open_from(run: RunLease, index: int, limit: int) -> list[int]:
+    """Returns up to `limit` indexes of the lot, from `index` on, that are still leased."""
     if run.settled is None:
-        return list(range(index, min(index + most, run.start + run.count)))
+        return list(range(index, min(index + limit, run.start + run.count)))
     found: list[int] = []
     at = index - run.start - 1
-    while len(found) < most and (at := run.settled.find(0, at + 1)) >= 0:
+    while len(found) < limit and (at := run.settled.find(0, at + 1)) >= 0:
         found.append(run.start + at)
     return found

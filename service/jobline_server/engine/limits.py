@@ -1,7 +1,7 @@
-"""Every number the engine heeds, in one place: name, unit, default, reason.
+"""Every limit and default of the engine: name, unit, default, reason.
 
-What a queue or a job may override says so. Limits of the transport (message sizes, numbers of
-calls) belong to the shells that enforce them; limits of meaning stand here.
+Queues and jobs may override the defaults of leases, attempts, backoff and retention. Limits of the
+transport (message sizes, numbers of calls) belong to the shells that enforce them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ DAY_MS = 24 * HOUR_MS
 SEQUENCE_BITS = 43
 SHARDS_DEFAULT = 8
 SHARDS_MAX = 1_024
-# Ids set aside ahead of use, so that no id is given twice even if its push never reached the disk.
+# Ids reserved ahead of use, so that no id is used twice even if its push never reached the disk.
 ID_BLOCK = 1 << 24
 
-# Deliveries: `epoch << HANDOUT_BITS | hand-outs of the job in that epoch`.
+# Deliveries: `epoch << HANDOUT_BITS | leases of the job in that epoch`.
 HANDOUT_BITS = 20
 # Epochs count seconds since 2025-01-01 at least, so that a restored backup repeats none.
 EPOCH_ZERO_MS = 1_735_689_600_000
@@ -60,8 +60,8 @@ JOB_KEY_BYTES_MAX = 256
 REQUEST_ID_BYTES_MAX = 64
 REASON_CHARACTERS_MAX = 1_024
 
-# Messages. What a caller takes that does not say more, as gRPC does by default; and what a job may
-# need of it beside its payload: a checkpoint, headers, names, a key.
+# Messages. The size that a caller accepts unless it declares more, as gRPC's default; and the room
+# that a job may need beside its payload: a checkpoint, headers, names, a key.
 MESSAGE_BYTES_DEFAULT = 4 << 20
 MESSAGE_BYTES_MAX = 1 << 30
 JOB_EXTRA_BYTES = 128 << 10
@@ -80,18 +80,17 @@ WINDOW_BYTES_DEFAULT = 64 << 20
 # Idempotency.
 KEY_WINDOW_MS = 24 * HOUR_MS
 REQUEST_WINDOW_MS = 10 * MINUTE_MS
-# What is kept of keys on disk goes by the hour in which they end.
+# Keys on disk are grouped by the hour in which they expire.
 KEY_BUCKET_MS = 1 * HOUR_MS
 # Job keys of all shards together; about 200 bytes of memory each. At the cap, pushes with job keys
 # are refused.
 KEYS_MAX = 5_000_000
 # Request ids of all shards together, as large and as long-lived as 1,600 calls a second make them.
 REQUEST_IDS_MAX = 1_000_000
-# A producer that was not heard for so long is not known any more; its clients repeat for 9 minutes
-# at most.
+# A producer that was not seen for this long is forgotten; its clients repeat for up to 9 minutes.
 PRODUCER_WINDOW_MS = 10 * MINUTE_MS
 PRODUCER_ID_BYTES = 16
-# Calls of one producer that it has not said to be over, a shard; a client stays below by itself.
+# Calls of one producer on one shard that it has not declared over; clients keep below it.
 PRODUCER_CALLS_MAX = 1_024
 # Producers and their calls, of all shards together; about 300 bytes of memory each.
 CALLS_MAX = 1_000_000
@@ -106,7 +105,7 @@ SERVER_WAITING_BYTES_MAX = 4 << 30
 # Messages between shards. Numbers: `epoch << MESSAGE_NUMBER_BITS | count`, so that they rise from
 # one epoch to the next.
 MESSAGE_NUMBER_BITS = 32
-# What one delivery takes, at least one message: some milliseconds of the loop.
+# One delivery, which has at least one message: some milliseconds of the loop.
 DELIVERY_MESSAGES_MAX = 256
 DELIVERY_BYTES_MAX = 1 << 20
 
@@ -114,25 +113,25 @@ DELIVERY_BYTES_MAX = 1 << 20
 STALE_AFTER_MS_DEFAULT = 1 * HOUR_MS
 STALE_AFTER_DEAD_MS_DEFAULT = 7 * DAY_MS
 DELETE_AFTER_MS = 1 * HOUR_MS
-# The newest completed jobs of a queue outlive `STALE_AFTER_MS_DEFAULT`, for somebody who comes to
-# look.
+# The newest completed jobs of a queue are kept beyond `STALE_AFTER_MS_DEFAULT`, so that operators
+# find recent ones in a quiet queue.
 KEEP_NEWEST = 1_000
-# More completed jobs of a queue than this are not kept at all, whatever their age: at a million a
-# second an hour of them would fill any disk.
+# Completed jobs of a queue beyond this number are deleted whatever their age: at a million per
+# second, an hour of them would fill any disk.
 COMPLETED_KEPT_MAX = 100_000
 DEAD_KEPT_BYTES_MAX = 1 << 30
 
-# A queue without settings of its own vanishes when it was empty for this long.
+# A queue with default settings is deleted when it was empty for this long.
 EMPTY_QUEUE_MS = 1 * HOUR_MS
 
-# Work done in one slice, so that the loop never stands still for more than 20 ms.
+# Work done in one slice, so that the loop is never blocked for more than 20 ms.
 SLICE_ITEMS = 2_000
-# Keys that are forgotten in one slice: some 5 ms.
+# Keys that are forgotten in one slice: about 5 ms.
 SLICE_KEYS = 5_000
-# A hand-out takes up to so many single jobs and runs of neighbours: some 5 µs each.
+# Single jobs and runs in one lease: about 5 µs each.
 LEASE_SLICE_ITEMS = 1_000
-# A lease that is lost costs its job ten microseconds; one that is only looked at, half of one.
+# An expired lease costs about 10 µs; one that is only examined, 0.5 µs.
 LOST_SLICE_JOBS = 1_000
-LOOKED_SLICE_LEASES = 10_000
-# Leases that are listed in one step: of a worker that comes back, or says goodbye.
+EXAMINED_SLICE_LEASES = 10_000
+# Leases listed in one step, when a worker returns or says goodbye.
 HELD_SLICE_LEASES = 5_000

@@ -1,13 +1,12 @@
-"""Values of the jobs of a lot, one a job, in one block of bytes: not an object a value.
+"""Packed values: one value per job of a lot in one block of bytes, without an object per value.
 
     header value header value …
 
-The block is what a push brought, byte for byte, and what the journal, a checkpoint and a hand-out
-write again: each value stands behind its header, a tag and its length as a varint, as protobuf
-writes the elements of a `repeated bytes` or `string` field
-(https://protobuf.dev/programming-guides/encoding/). Where all have one length, which comparing a
-few columns of the block tells, nothing is kept beside it; otherwise 8 bytes a value say where each
-begins and how many bytes stand before it.
+The block is the bytes of the push, and is written unchanged to the journal, the checkpoint and the
+worker. The header of a value is a tag and its length as a varint, as protobuf encodes the elements
+of a `repeated bytes` or `string` field (https://protobuf.dev/programming-guides/encoding/). If all
+values have one length, which comparing a few columns of the block shows, nothing is kept beside
+it; otherwise 8 bytes per value hold the offset of its header and the bytes of the values before it.
 """
 
 from __future__ import annotations
@@ -25,21 +24,19 @@ _TAG = bytes([FIELD << 3 | _LENGTH_DELIMITED])
 
 
 class PackedValues:
-    """Values by index. The first `skipped` of them, for which nobody may ask any more, are not
-    there.
-    """
+    """Values by index. The first `skipped` indexes have no value any more."""
 
     __slots__ = ("_begins", "_count", "_header_bytes", "_sums", "block", "bytes_max", "skipped")
 
     def __init__(
         self, block: bytes, count: int, lengths: Iterable[int], *, skipped: int = 0
     ) -> None:
-        """The `count` values of a block; their `lengths` are asked for only where they differ."""
+        """Wraps the `count` values of a block; `lengths` is iterated only if they differ."""
         self.block = block
         self.skipped = skipped
         self._count = count
-        # Offsets of headers, and bytes of values before each, one more than there are values.
-        # Neither is there where all have one length.
+        # Offsets of headers, and bytes of the values before each, with one entry more than there
+        # are values. Both are None if all values have one length.
         self._begins: array[int] | None = None
         self._sums: array[int] | None = None
         one_length = _length_of_one(block) if count == 1 else _one_length(block, count)
@@ -56,19 +53,19 @@ class PackedValues:
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> Self:
-        """Values that were objects."""
+        """Packs values."""
         block = b"".join([header_of(len(value)) + value for value in values])
         return cls(block, len(values), map(len, values))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The values of several, one after another."""
+        """Concatenates several."""
         lengths = map(len, chain.from_iterable(parts))
         return cls(b"".join([part.block for part in parts]), sum(map(len, parts)), lengths)
 
     @property
     def is_even(self) -> bool:
-        """Whether all have one length, which is `bytes_max` then."""
+        """Whether all values have one length, which is then `bytes_max`."""
         return self._sums is None
 
     @property
@@ -101,7 +98,7 @@ class PackedValues:
         return self.block[end - self._sums[at + 1] + self._sums[at] : end]
 
     def __iter__(self) -> Iterator[bytes]:
-        """Those that are there."""
+        """Iterates over the values from index `skipped` on."""
         block = self.block
         if self._begins is None or self._sums is None:
             size = self.bytes_max
@@ -109,11 +106,11 @@ class PackedValues:
             ends = range(stride, len(block) + 1, stride)
             return iter([block[end - size : end] for end in ends])
         sizes = [after - before for before, after in pairwise(self._sums)]
-        spans = zip(self._begins[1:], sizes, strict=True)
-        return iter([block[end - size : end] for end, size in spans])
+        ends_and_sizes = zip(self._begins[1:], sizes, strict=True)
+        return iter([block[end - size : end] for end, size in ends_and_sizes])
 
     def part(self, start: int, count: int) -> Self:
-        """Neighbours from index `start` on."""
+        """Returns `count` neighbours from index `start` on, with indexes from 0."""
         if count == self._count and not self.skipped:
             return self
         at = start - self.skipped
@@ -122,18 +119,18 @@ class PackedValues:
             stride = self._header_bytes + self.bytes_max
             return type(self)(self.block[at * stride : (at + count) * stride], count, ())
         block = self.block[begins[at] : begins[at + count]]
-        own = sums[at : at + count + 1]
-        return type(self)(block, count, (after - before for before, after in pairwise(own)))
+        part_sums = sums[at : at + count + 1]
+        return type(self)(block, count, (after - before for before, after in pairwise(part_sums)))
 
     def rest(self, start: int) -> Self:
-        """Those from index `start` on, which stay at their indexes."""
+        """Returns the values from index `start` on, at their old indexes."""
         if start <= self.skipped:
             return self
         left = self.part(start, len(self) - start)
         return type(self)(left.block, len(left), map(len, left), skipped=start)
 
     def block_bytes_of(self, start: int, count: int) -> int:
-        """Bytes of neighbours in the block, with their headers."""
+        """Returns the bytes of neighbours in the block, with their headers."""
         if self._begins is None:
             return count * (self._header_bytes + self.bytes_max)
         at = start - self.skipped
@@ -141,7 +138,7 @@ class PackedValues:
 
 
 def _length_of_one(block: bytes) -> int:
-    """The length of the only value of a block."""
+    """Returns the length of the only value of a block."""
     at = 1
     while block[at] > 0x7F:
         at += 1
@@ -149,17 +146,17 @@ def _length_of_one(block: bytes) -> int:
 
 
 def _one_length(block: bytes, count: int) -> int | None:
-    """The length of every value, if they all have the same; None if they have not.
+    """Returns the length of every value if all have the same, otherwise None.
 
-    The block is a whole number of equal pieces then, and each begins with the header that the
-    length of a piece asks for: as the first does, the second begins where it ends, and so on.
+    If the block divides into `count` equal strides that all begin with the header of a value of
+    that stride, the first value ends where the second begins, and so on.
     """
     if not count:
         return 0
     stride, over = divmod(len(block), count)
     if over:
         return None
-    header = _header_of_piece(stride)
+    header = _header_of_stride(stride)
     if not header:
         return None
     for column, byte in enumerate(header):
@@ -170,19 +167,19 @@ def _one_length(block: bytes, count: int) -> int | None:
 
 @lru_cache(maxsize=4_096)
 def header_of(size: int) -> bytes:
-    """What stands before a value of this length."""
-    written = bytearray(_TAG)
-    left = size
-    while left > 0x7F:
-        written.append(left & 0x7F | 0x80)
-        left >>= 7
-    written.append(left)
-    return bytes(written)
+    """Returns the header of a value of this length."""
+    header = bytearray(_TAG)
+    rest = size
+    while rest > 0x7F:
+        header.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    header.append(rest)
+    return bytes(header)
 
 
 @lru_cache(maxsize=4_096)
-def _header_of_piece(stride: int) -> bytes:
-    """The header of a value that takes so many bytes together with it; b"" if none does."""
+def _header_of_stride(stride: int) -> bytes:
+    """Returns the header of a value that takes `stride` bytes with its header; b"" if none does."""
     for header_bytes in range(2, 8):
         header = header_of(max(stride - header_bytes, 0))
         if len(header) == header_bytes <= stride:

@@ -1,8 +1,7 @@
-"""The payloads of a lot, and beside them what each of its jobs has of its own.
+"""The payloads of a lot, with the columns of the values that each of its jobs has of its own.
 
-Whoever passes payloads on (a lot, facts, hand-outs, the ended store) passes the columns on with
-them. Sizes count both: what a job has of its own takes memory and room in messages as its payload
-does. `bytes_max` alone is the payload's, by which jobs find their lane.
+Lots, facts, leases and the ended store pass the columns on with the payloads. Sizes count both, as
+both take memory and room in messages; only `bytes_max`, which selects the lane, is the payload's.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from jobline_server.engine.values import JobOptions
 
 
 class Payloads(PackedValues):
-    """Payloads by index. `columns` is None where the jobs have nothing of their own, as most."""
+    """Payloads by index. `columns` is None if the jobs have no values of their own, as most."""
 
     __slots__ = ("columns",)
 
@@ -35,7 +34,7 @@ class Payloads(PackedValues):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The payloads of several, one after another; all have the same columns, or none."""
+        """Concatenates several, which have the same columns or none."""
         joined = super().joined(parts)
         columns = [part.columns for part in parts if part.columns is not None]
         if columns:
@@ -44,22 +43,22 @@ class Payloads(PackedValues):
 
     @property
     def bytes_each(self) -> int:
-        """Bytes of every job, if they all take the same; -1 if they do not."""
+        """Bytes of each job if all take the same, otherwise -1."""
         if self._sums is not None:
             return -1
         if self.columns is None:
             return self.bytes_max
-        own = self.columns.bytes_each
-        return -1 if own < 0 else self.bytes_max + own
+        columns_bytes = self.columns.bytes_each
+        return -1 if columns_bytes < 0 else self.bytes_max + columns_bytes
 
     @property
     def job_bytes_max(self) -> int:
-        """No job takes more bytes than this."""
+        """An upper bound of the bytes of each job."""
         return self.bytes_max + (0 if self.columns is None else self.columns.bytes_max)
 
     @property
     def job_keys(self) -> Iterable[bytes]:
-        """The idempotency keys, b"" for jobs without one; none at all if no job has one."""
+        """The idempotency keys, b"" for jobs without one; empty if no job has one."""
         columns = self.columns
         return () if columns is None or columns.job_keys is None else columns.job_keys
 
@@ -70,7 +69,7 @@ class Payloads(PackedValues):
     __hash__ = PackedValues.__hash__
 
     def part(self, start: int, count: int) -> Self:
-        """Neighbours from index `start` on."""
+        """Returns `count` neighbours from index `start` on, with indexes from 0."""
         if count == self._count and not self.skipped:
             return self
         part = PackedValues.part(self, start, count)
@@ -79,21 +78,21 @@ class Payloads(PackedValues):
         return part
 
     def rest(self, start: int) -> Self:
-        """Those from index `start` on, which stay at their indexes."""
+        """Returns the payloads from index `start` on, at their old indexes."""
         rest = PackedValues.rest(self, start)
         if self.columns is not None and rest is not self:
             rest.columns = self.columns.rest(start)
         return rest
 
     def picked(self, indexes: Sequence[int]) -> Payloads:
-        """Some of them."""
+        """Returns the payloads with these indexes."""
         picked = Payloads.of([self[index] for index in indexes])
         if self.columns is not None:
             picked.columns = self.columns.picked(indexes)
         return picked
 
     def bytes_of(self, start: int, count: int) -> int:
-        """Bytes of neighbours: of their payloads, and of what they have beside them."""
+        """Returns the bytes of neighbours: of their payloads and columns."""
         if self._sums is None:
             size = count * self.bytes_max
         else:
@@ -102,7 +101,7 @@ class Payloads(PackedValues):
         return size if self.columns is None else size + self.columns.bytes_of(start, count)
 
     def fitting(self, start: int, count: int, room_bytes: int) -> int:
-        """How many of these neighbours fit into so many bytes together."""
+        """Returns how many of these neighbours fit into `room_bytes`."""
         if self.bytes_of(start, count) <= room_bytes:
             return count
         if room_bytes < 0:
@@ -117,11 +116,11 @@ class Payloads(PackedValues):
         return bisect_right(counts, room_bytes, key=lambda fits: self.bytes_of(start, fits)) - 1
 
     def options_of(self, index: int, shared: JobOptions) -> JobOptions:
-        """The options of one job: those that the lot shares, with the job's own headers."""
+        """Returns the options of one job: the lot's, with the job's own headers."""
         return shared if self.columns is None else self.columns.options_of(index, shared)
 
     def job_key_of(self, index: int) -> str:
-        """The idempotency key of one job, "" if it has none."""
+        """Returns the idempotency key of one job, "" if it has none."""
         return "" if self.columns is None else self.columns.job_key_of(index)
 
 

@@ -1,10 +1,9 @@
-"""Producers: what makes a push call that comes again the first one again, at a few entries each.
+"""Producers: find the jobs of an earlier push call when it is repeated, with few entries each.
 
-A producer numbers its calls, and says with each of them below which number all have been answered
-or given up: those never come again, so nothing is kept of them. What is kept is what may still be
-repeated, however many calls there were.
+A producer numbers its calls and declares with each one the number below which all were answered or
+given up. Those never come again, so only the calls from that number on are kept.
 
-A producer that was not heard for `PRODUCER_WINDOW_MS` is not known any more.
+A producer that was not seen for `PRODUCER_WINDOW_MS` is forgotten.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from jobline_server.engine.windows import WindowTable, file_under
 
 class Call(NamedTuple):
     """A push call of a producer, whose id has 16 bytes. Calls below `answered_below` never come
-    again; `digest` tells a repeat from a mistake.
+    again; `digest` tells a repeat from another call with its number.
     """
 
     producer: bytes
@@ -29,7 +28,7 @@ class Call(NamedTuple):
 
 
 class CallRecord(NamedTuple):
-    """Ids `first_id … first_id + jobs − 1`, which a call was answered with."""
+    """The ids `first_id … first_id + jobs − 1` that a call created."""
 
     first_id: int
     jobs: int
@@ -37,9 +36,9 @@ class CallRecord(NamedTuple):
 
 
 class Producer:
-    """What is known of one producer: its calls by sequence, in the order in which they came.
+    """One producer: its calls by sequence, in the order in which they came.
 
-    `item_key` is where a checkpoint keeps it; 0 for nowhere yet.
+    `item_key` is its key in the checkpoint, 0 if it has none yet.
     """
 
     __slots__ = ("answered_below", "calls", "last_seen_ms", "item_key")
@@ -53,17 +52,17 @@ class Producer:
 
     @property
     def expires_ms(self) -> int:
-        """When it is not known any more."""
+        """When the producer is forgotten."""
         return self.last_seen_ms + limits.PRODUCER_WINDOW_MS
 
     def drops_below(self, answered_below: int) -> bool:
-        """Whether such a call would let go of an older one."""
+        """Returns whether a call with this `answered_below` drops its oldest call."""
         return next(iter(self.calls), answered_below) < answered_below
 
 
 class ProducerTable(WindowTable[Producer]):
-    """All producers of a shard, each filed once, by the minute in which it ends unless it is heard
-    again. `changes` is None for a table that is never written.
+    """All producers of a shard, each filed once, by the minute in which it expires unless it is
+    seen again. `changes` is None for a volatile table.
     """
 
     __slots__ = ("_changes", "last_number")
@@ -74,24 +73,24 @@ class ProducerTable(WindowTable[Producer]):
         self.last_number = 0
 
     def new_number(self) -> int:
-        """A number for the item key of a producer that has none."""
+        """Returns the number for the item key of a producer that has none."""
         self.last_number += 1
         return self.last_number
 
     def find(self, producer: bytes, aged_ms: int) -> Producer | None:
-        """A producer that is known."""
+        """Returns a producer; None if it is unknown or expired."""
         found = self.records.parts[producer[0]].get(producer)
         return found if found is not None and found.expires_ms > aged_ms else None
 
     def add(self, producer: bytes, record: Producer) -> int:
-        """Takes in a producer, and returns how many entries it counts for: itself and its calls."""
+        """Adds a producer; returns its number of entries: one for itself, and its calls."""
         self.records[producer] = record
         self._file(producer, record)
         return 1 + len(record.calls)
 
     def remember(self, call: Call, first_id: int, jobs: int, aged_ms: int) -> int:
-        """Remembers a call that was carried out, and lets go of those that are over; returns by how
-        many entries there are more.
+        """Adds a call that created jobs and drops the calls that are over; returns how many entries
+        the table has more, which may be negative.
         """
         record, grown = self.records.parts[call.producer[0]].get(call.producer), 0
         if record is None:
@@ -111,31 +110,29 @@ class ProducerTable(WindowTable[Producer]):
             calls[call.sequence] = CallRecord(first_id, jobs, call.digest)
             grown += 1
         else:
-            # A push of rows and plain payloads is two facts, and the second one comes here.
+            # A push of rows and plain payloads is two facts; this is the second one.
             calls[call.sequence] = CallRecord(known.first_id, known.jobs + jobs, call.digest)
         if self._changes is not None:
             self._changes.to_write.add(call.producer)
         return grown
 
     def forget(self, aged_ms: int, limit: int) -> int:
-        """Sweeps producers that were not heard for so long, about `limit` entries of them, and
-        returns how many entries went.
-        """
-        gone = looked = 0
-        while looked + gone < limit and (due := self._take_due(aged_ms, 1)):
+        """Sweeps about `limit` entries of expired producers; returns how many were removed."""
+        removed = examined = 0
+        while examined + removed < limit and (due := self._take_due(aged_ms, 1)):
             producer = due[0]
-            looked += 1
+            examined += 1
             record = self.records[producer]
             if record.expires_ms > aged_ms:
                 self._file(producer, record)
                 continue
-            gone += 1 + len(record.calls)
+            removed += 1 + len(record.calls)
             del self.records[producer]
             if self._changes is not None:
                 self._changes.to_write.discard(producer)
                 if record.item_key:
                     self._changes.to_delete.append(record.item_key)
-        return gone
+        return removed
 
     def _file(self, producer: bytes, record: Producer) -> None:
         file_under(self._minutes, record.expires_ms // limits.MINUTE_MS, producer)

@@ -20,7 +20,7 @@ from jobline_server.engine.values import (
     QueueSettings,
 )
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _SCHEDULED, _BLOCKED, _READY = JobState.SCHEDULED, JobState.BLOCKED, JobState.READY
 # With no more priorities than this all are walked, which takes less than to find those of a name.
 RANKS_WALKED_MAX = 8

@@ -1,7 +1,6 @@
-"""Ranks: the lanes of one priority that jobs may be taken from.
+"""Ranks: the lanes of one priority that jobs can be leased from.
 
-A lane is in its rank while it has something ready and its gate is open; a consumer looks at no
-other lanes.
+A lane is in its rank while it has READY jobs and its gate is open; a lease examines no other lanes.
 """
 
 from __future__ import annotations
@@ -11,46 +10,45 @@ from collections.abc import Iterator
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import Lane
 
-# With no more lanes than this, all are merged.
+# Up to this number of lanes are merged without a heap.
 LANES_MERGED_MAX = 64
-# Heaps that a rank keeps, each for other names: those of the workers that asked last. One that was
-# forgotten costs about what a merge does.
+# Heaps that a rank keeps, one per set of names: those of the last consumers. Building one costs
+# about as much as a merge.
 HEADS_MAX = 8
-# Entries of lanes that are gone, or were noted anew, which may lie among their heads beside as many
-# as there are lanes.
+# Obsolete entries allowed in a heap beyond the number of lanes.
 HEADS_SPARE = 1_024
 
 Names = frozenset[str] | None
-"""The names that a consumer handles; None: any."""
+"""The names that a consumer handles; None: all."""
 
 
 class Rank:
-    """Lanes by size and name. They have no order among themselves."""
+    """The lanes of one priority by size and name, unordered."""
 
     __slots__ = ("_by_size", "_heads")
 
     def __init__(self) -> None:
         self._by_size: dict[int, dict[str, Lane]] = {}
-        # By size, and the names that are asked for, the heap that was asked for last at the end.
+        # By size and names; the heap that was used last is at the end.
         self._heads: dict[tuple[int, Names], LaneHeads] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_size)
 
     def __contains__(self, name: str) -> bool:
-        for lanes in self._by_size.values():  # noqa: SIM110  # a generator costs more than the look
+        for lanes in self._by_size.values():  # noqa: SIM110  # a generator costs more
             if name in lanes:
                 return True
         return False
 
     def add(self, lane: Lane) -> None:
-        """Adds a lane that has something ready now, or whose gate is open now."""
+        """Adds a lane that has READY jobs and whose gate is open."""
         self._by_size.setdefault(lane.size, {})[lane.name] = lane
         if self._heads:
             self.note_head(lane)
 
     def remove(self, lane: Lane) -> None:
-        """Removes a lane that has nothing ready any more, or whose gate is closed now."""
+        """Removes a lane that has no READY jobs any more, or whose gate was closed."""
         lanes = self._by_size[lane.size]
         del lanes[lane.name]
         if not lanes:
@@ -60,7 +58,7 @@ class Rank:
                 self._heads = kept
 
     def note_head(self, lane: Lane) -> None:
-        """Notes that something was put before the head of a lane."""
+        """Updates the heaps after an item was put before the head of a lane."""
         too_long: list[tuple[int, Names]] = []
         for key, heads in self._heads.items():
             size, names = key
@@ -69,18 +67,18 @@ class Rank:
                 if len(heads) > 2 * len(self._by_size[size]) + HEADS_SPARE:
                     too_long.append(key)
         for key in too_long:
-            # It is made anew when somebody asks for it.
+            # `_heads_of` builds it anew when it is needed.
             del self._heads[key]
 
     def lanes(self, names: Names, size: int | None) -> Iterator[Lane]:
-        """Yields the lanes that serve `names` and sizes up to `size` (None: any)."""
+        """Yields the lanes of `names` and of sizes up to `size` (None: all)."""
         for lane_size, lanes in self._by_size.items():
             if size is None or lane_size <= size:
                 yield from _named(lanes, names)
 
     def fronts(self, names: Names, size: int | None) -> list[Lane | LaneHeads]:
-        """Returns the same lanes; a great many of one size are one, in which their items are in
-        order.
+        """Returns the same lanes, but one `LaneHeads` in place of more than `LANES_MERGED_MAX` of
+        one size.
         """
         fronts: list[Lane | LaneHeads] = []
         for lane_size, lanes in self._by_size.items():
@@ -95,7 +93,7 @@ class Rank:
         return fronts
 
     def lanes_up_to(self, order: int, names: Names) -> Iterator[Lane]:
-        """Yields the lanes of `names` that may have an item up to this order."""
+        """Yields the lanes of `names` that may have an item of at most this order."""
         for front in self.fronts(names, None):
             if isinstance(front, Lane):
                 yield front

@@ -1,4 +1,4 @@
-"""READY jobs of a queue by priority and by name, so that nobody has to add up its lanes."""
+"""Counts of a queue's READY jobs by priority and by name, so that no call adds up its lanes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Key = TypeVar("Key", str, int)
 
 
 class ReadyCounts:
-    """Counts of what has any; those of lanes with a closed gate are among them."""
+    """The counts that are not 0; they include the jobs of lanes with a closed gate."""
 
     __slots__ = ("_by_name", "_by_priority", "_priorities")
 
@@ -23,17 +23,17 @@ class ReadyCounts:
         self._priorities: list[int] = []
 
     def add(self, lane: Lane, jobs: int) -> None:
-        """Counts jobs of a lane in, or out if `jobs` is below zero."""
+        """Adds `jobs`, which may be negative, to the counts of a lane."""
         _add(self._by_name, lane.name, jobs)
         if jobs:
             self._add_to_priority(lane.priority, jobs)
 
     def add_all(self, before: Mapping[Lane, int]) -> int:
-        """Counts what lanes have in place of what they had before; returns the difference."""
+        """Updates the counts of lanes, given their `ready` of before; returns the difference."""
         by_name = self._by_name
         by_priority: dict[int, int] = {}
-        for lane, had in before.items():
-            jobs = lane.ready - had
+        for lane, ready_before in before.items():
+            jobs = lane.ready - ready_before
             _add(by_name, lane.name, jobs)
             by_priority[lane.priority] = by_priority.get(lane.priority, 0) + jobs
         for priority, jobs in by_priority.items():
@@ -42,14 +42,14 @@ class ReadyCounts:
         return sum(by_priority.values())
 
     def _add_to_priority(self, priority: int, jobs: int) -> None:
-        left = _add(self._by_priority, priority, jobs)
-        if left == jobs:
+        count = _add(self._by_priority, priority, jobs)
+        if count == jobs:
             insort(self._priorities, -priority)
-        elif not left:
+        elif not count:
             del self._priorities[bisect_left(self._priorities, -priority)]
 
     def priorities(self) -> Iterator[tuple[int, int]]:
-        """Yields each priority with its jobs, highest first."""
+        """Yields each priority with its number of jobs, highest first."""
         for negative in self._priorities:
             yield -negative, self._by_priority[-negative]
 
@@ -61,15 +61,15 @@ class ReadyCounts:
         return sum([jobs for name, jobs in by_name.items() if name in names])
 
     def names(self) -> Iterator[tuple[str, int]]:
-        """Yields each name with its jobs."""
+        """Yields each name with its number of jobs."""
         yield from self._by_name.items()
 
 
 def _add(counts: dict[Key, int], key: Key, jobs: int) -> int:
-    """Adds to a count that is there while it is not 0; returns what it is now."""
-    left = counts.get(key, 0) + jobs
-    if left:
-        counts[key] = left
+    """Adds to a count and returns the sum; a count of 0 is removed."""
+    count = counts.get(key, 0) + jobs
+    if count:
+        counts[key] = count
     else:
         counts.pop(key, None)
-    return left
+    return count

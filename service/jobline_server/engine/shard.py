@@ -1,13 +1,12 @@
-"""A shard: the machine around its state, and the only way in which facts change it.
+"""A shard: its state, and the two methods by which facts change it.
 
-`emit` records a fact and applies it at once, so that the next item of the same batch sees it.
-Recovery calls `replay` with the facts of the journal, which end in the same `apply`. Nothing here
-decides anything.
+`emit` records a fact and applies it at once, so that the next item of a batch sees its effect.
+Recovery calls `replay` with the facts of the journal; both call the same `apply`. Nothing here
+decides.
 
-What is recorded gathers in `entries` until the journal takes it; the offset it will have there is
-`next_offset`, and what a fact makes ready carries that offset, so that no lane hands it out before
-it is on disk. All facts gather in `applied`, with their offsets and effects, until the runtime
-drains them.
+Recorded facts collect in `entries` until the journal takes them. They get the offset `next_offset`
+there; jobs that a fact makes READY carry it, so that they are not leased before they are on disk.
+All facts collect in `applied`, with offsets and effects, until the runtime drains them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from jobline_server.engine.state import Load, ShardState
 
 
 class Shard(ShardState):
-    """A shard at work."""
+    """The state of a shard with the facts that wait for the journal and for the runtime."""
 
     def __init__(self, number: int, *, epoch: int, next_sequence: int = 1, load: Load) -> None:
         super().__init__(number, epoch=epoch, next_sequence=next_sequence, load=load)
@@ -27,8 +26,8 @@ class Shard(ShardState):
         self.applied: list[Applied] = []
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
-        """Applies a fact and records it. A volatile one, of jobs that are never written, is only
-        applied. One that `apply` refuses is not recorded: no recovery could apply it either.
+        """Applies a fact and records it for the journal, unless it is volatile. A fact that `apply`
+        rejects is not recorded: recovery could not apply it either.
         """
         offset = 0 if volatile else self.next_offset
         effects = self._apply(fact, offset)
@@ -44,22 +43,22 @@ class Shard(ShardState):
         effects: list[Effect] = []
         self.effects = effects
         apply(self, fact, offset)
-        # They hold jobs that ended: whoever drains them lets those go, and not the next fact.
+        # Effects hold ended jobs: they must be freed when drained, not when the next fact comes.
         self.effects = []
         return effects
 
     def take_entries(self) -> list[Fact]:
-        """Hands over what was recorded; what is recorded from now on belongs to the next offset."""
+        """Removes and returns the recorded facts; later ones belong to the next offset."""
         entries, self.entries = self.entries, []
         if entries:
             self.next_offset += 1
         return entries
 
     def take_applied(self) -> list[Applied]:
-        """Hands over all facts since the last call, in order, with their effects."""
+        """Removes and returns all facts since the last call, in order, with their effects."""
         applied, self.applied = self.applied, []
         return applied
 
     def has_uncommitted(self) -> bool:
-        """Whether anything that was decided is not on disk yet."""
+        """Returns whether any recorded fact is not on disk yet."""
         return bool(self.entries) or self.next_offset > self.committed + 1

@@ -1,8 +1,7 @@
 """Dictionaries and sets that grow in small steps.
 
-A dictionary that is full is copied into a larger one, at once: at a million entries the loop stands
-still for that. Here the entries are spread over many small ones, each of which is full at a moment
-of its own.
+A full dictionary is copied into a larger one at once, which blocks the loop at a million entries.
+Here the entries are spread over many small ones, which grow at different times.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PARTS = 256
 
 
 class _Split(Generic[P]):
-    """What split dictionaries and sets have alike: parts by the first byte of a key."""
+    """The base of split dictionaries and sets: parts by the first byte of a key."""
 
     __slots__ = ("parts",)
 
@@ -36,8 +35,8 @@ class _Split(Generic[P]):
 
 
 class SplitDict(_Split[dict[bytes, V]], MutableMapping[bytes, V]):
-    """A dictionary by keys whose first byte is as good as random. Who looks up many of them takes
-    the part that a key is in: `parts[key[0]]`.
+    """A dictionary for keys whose first byte is as good as random. For many look-ups, use the part
+    of a key directly: `parts[key[0]]`.
     """
 
     __slots__ = ()
@@ -56,7 +55,7 @@ class SplitDict(_Split[dict[bytes, V]], MutableMapping[bytes, V]):
 
 
 class SplitSet(_Split[set[bytes]], MutableSet[bytes]):
-    """A set of keys whose first byte is as good as random."""
+    """A set for keys whose first byte is as good as random."""
 
     __slots__ = ()
 
@@ -71,11 +70,11 @@ class SplitSet(_Split[set[bytes]], MutableSet[bytes]):
         self.parts[key[0]].add(key)
 
     def discard(self, key: bytes) -> None:
-        """Removes a key, if it is there."""
+        """Removes a key if present."""
         self.parts[key[0]].discard(key)
 
     def pop(self) -> bytes:
-        """Removes any key, and returns it. Raises KeyError if there is none."""
+        """Removes and returns any key; raises KeyError if the set is empty."""
         for part in self.parts:
             if part:
                 return part.pop()

@@ -25,7 +25,7 @@ from jobline_server.engine.split import SplitSet
 from jobline_server.engine.tables import IdSet, IdTable
 from jobline_server.engine.values import JobState, Now, RevokeReason
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
 
 

@@ -1,7 +1,7 @@
-"""Values: what jobs are made of. Frozen, compared by content, shared between jobs.
+"""Values: enums, options and settings. Frozen, compared by content, shared between jobs.
 
-The numbers of the enums are those of `proto/jobline/v1`, so that no table stands between the two;
-a test compares them. Nothing here knows how a value is written down.
+The enums have the numbers of `proto/jobline/v1`, so no table maps one to the other; a test compares
+them. Nothing here knows how values are encoded.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from jobline_server.engine import limits
 
 
 class JobState(IntEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
-    # An enum hashes its name, in Python; a state is looked up for every job, and equals its number.
+    # Enum members hash their names in Python code, which is slow; a state equals its number.
     __hash__ = int.__hash__
 
     SCHEDULED = 1
@@ -32,12 +32,12 @@ class JobState(IntEnum):
 
 WAITING_STATES = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY})
 ENDED_STATES = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED})
-# What the ended store holds.
+# The states of the jobs in the ended store.
 KEPT_STATES = ENDED_STATES | {JobState.STALE}
 
 
 class AckLevel(IntEnum):
-    """When a push is answered; a higher level promises more."""
+    """When a push gets its reply; a higher level promises more."""
 
     MEMORY = 1
     BUFFERED = 2
@@ -52,7 +52,7 @@ class BackoffKind(IntEnum):
 
 
 class AttemptOutcome(IntEnum):
-    """How one attempt went."""
+    """The outcome of one attempt."""
 
     FAILED = 1
     STALLED = 2
@@ -62,7 +62,7 @@ class AttemptOutcome(IntEnum):
 
 
 class EndReason(IntEnum):
-    """Why a job ended other than well."""
+    """Why a job ended without completing."""
 
     NONE = 0
     EXPLICIT_FAIL = 1
@@ -80,7 +80,7 @@ class EndReason(IntEnum):
 
 
 class LeaseReason(IntEnum):
-    """Why a job is handed out."""
+    """Why a job is leased."""
 
     FIRST = 1
     RETRY = 2
@@ -90,7 +90,7 @@ class LeaseReason(IntEnum):
 
 
 class PushOutcome(IntEnum):
-    """What became of one pushed job."""
+    """The outcome of one pushed job."""
 
     CREATED = 1
     DUPLICATE = 2
@@ -98,7 +98,7 @@ class PushOutcome(IntEnum):
 
 
 class SettleOutcome(IntEnum):
-    """What became of an ack, fail, release or extend."""
+    """The outcome of an ack, fail, release or extend."""
 
     DONE = 1
     ALREADY_DONE = 2
@@ -108,7 +108,7 @@ class SettleOutcome(IntEnum):
 
 
 class FailAction(IntEnum):
-    """What a worker wants to happen to a job that failed."""
+    """What to do with a job that failed."""
 
     RETRY = 1
     DEAD = 2
@@ -116,14 +116,14 @@ class FailAction(IntEnum):
 
 
 class ReleaseReason(IntEnum):
-    """Why a worker gives a job back."""
+    """Why a job is released."""
 
     SNOOZE = 1
     INTERRUPTED = 2
     UNHANDLED = 3
     LIMITED = 4
     UNDELIVERED = 5
-    """Nobody took it; the server itself gives it back, as often as it takes."""
+    """It reached no worker; the server itself releases it, without a limit."""
 
 
 class RevokeReason(IntEnum):
@@ -137,7 +137,7 @@ class RevokeReason(IntEnum):
 
 class Now(NamedTuple):
     """The two clocks, in milliseconds: wall time since 1970 for `run_at` and retention, monotonic
-    time for leases. A jump of the first ends no lease.
+    time for leases, so that setting the wall clock ends no lease.
     """
 
     wall_ms: int
@@ -146,7 +146,7 @@ class Now(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The pause before the next attempt; `None` takes the default of `limits`."""
+    """The pause before the next attempt; `None` means the default of `limits`."""
 
     kind: BackoffKind | None = None
     base_ms: int | None = None
@@ -156,7 +156,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long an ended job is kept; `None` takes the default of `limits`."""
+    """How long an ended job is kept; `None` means the default of `limits`."""
 
     remove_on_complete: bool | None = None
     remove_on_fail: bool | None = None
@@ -170,10 +170,9 @@ NO_RETENTION = Retention()
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What a job of some kind wants; `None` takes the queue's setting, then the default of
-    `limits`.
+    """The options of jobs; `None` means the queue's setting, then the default of `limits`.
 
-    Jobs pushed with the same options hold the same object: whoever makes options interns them.
+    Jobs pushed with the same options share one object: the code that creates options interns them.
     """
 
     name: str = ""
@@ -192,9 +191,7 @@ DEFAULT_OPTIONS = JobOptions()
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """What a queue's jobs take where their own options say nothing; `max_attempts` 0 means
-    unlimited.
-    """
+    """The defaults of a queue's jobs, and its limits; `max_attempts` 0 means unlimited."""
 
     lease_ms: int | None = None
     max_attempts: int | None = None
@@ -211,7 +208,7 @@ DEFAULT_SETTINGS = QueueSettings()
 
 @dataclass(frozen=True, slots=True)
 class JobError:
-    """What went wrong in an attempt."""
+    """The error of a failed attempt."""
 
     type: str = ""
     message: str = ""
@@ -220,7 +217,7 @@ class JobError:
 
 
 class Attempt(NamedTuple):
-    """One hand-out that did not simply complete."""
+    """One delivery that did not complete its job, as the job's history keeps it."""
 
     attempt: int
     delivery: int
@@ -233,10 +230,10 @@ class Attempt(NamedTuple):
 
 
 def sequence_of(job_id: int) -> int:
-    """The part of an id that counts within its shard."""
+    """Returns the part of an id that counts within its shard."""
     return job_id & ((1 << limits.SEQUENCE_BITS) - 1)
 
 
 def shard_of(job_id: int) -> int:
-    """The shard that owns an id."""
+    """Returns the number of the shard that owns an id."""
     return job_id >> limits.SEQUENCE_BITS

@@ -1,4 +1,4 @@
-"""What verbs see of a shard: they read, emit facts, and move clocks. They cannot write."""
+"""The view of a shard that verbs get: they read, emit facts and set clocks, but cannot write."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Jobs(Protocol[V_co]):
     def __contains__(self, job_id: object) -> bool: ...
 
     def find(self, item_id: int) -> V_co | None:
-        """Returns the job with this id, if there is one."""
+        """Returns the job with this id; None without."""
 
     def part(self, item_id: int) -> Mapping[int, V_co]:
-        """Returns the neighbourhood of an id, to look up those next to it."""
+        """Returns the part of the table that holds an id, for look-ups of its neighbours."""
 
 
 class Lots(Protocol):
     """Lots by the ids of their members."""
 
     def find(self, job_id: int) -> Lot | None:
-        """Returns the lot whose ids this one is among, if there is one."""
+        """Returns the lot whose range of ids includes this one; None without."""
 
 
 class Keys(Protocol):
@@ -45,45 +45,45 @@ class Keys(Protocol):
 
     @property
     def volatile(self) -> Container[bytes]:
-        """Those that are never written."""
+        """The keys of volatile jobs."""
 
     def find(self, key_hash: bytes, aged_ms: int) -> KeyRecord | None:
-        """Returns what a key stands for, while its window lasts."""
+        """Returns the record of a key; None if it is unknown or expired."""
 
 
 class Producers(Protocol):
-    """Producers by id, with the calls that may come again."""
+    """Producers by id, with the calls that may be repeated."""
 
     def find(self, producer: bytes, aged_ms: int) -> Producer | None:
-        """Returns a producer that is known, while its window lasts."""
+        """Returns a producer; None if it is unknown or expired."""
 
 
 class Messages(Protocol):
-    """Messages to other shards that wait, and which ones of others were applied."""
+    """Outboxes to other shards, and the numbers up to which messages of others were applied."""
 
     @property
     def received(self) -> Mapping[int, int]:
-        """The number of the last message that was applied, by source."""
+        """The number of the last message that was applied, by sending shard."""
 
     def outbox(self, to_shard: int) -> Iterable[SentMessage]:
-        """Returns what waits for a shard, in order."""
+        """Returns the messages that wait for a shard, in order."""
 
     def next_number(self, to_shard: int, epoch: int) -> int:
         """Returns the number of the next message to a shard."""
 
 
 class ShardView(Protocol):
-    """A shard, read-only but for three doors: `emit`, `clocks` with `delayed` and `gates`, and what
-    nobody can find any more (`forget_keys`, `note_use`).
+    """A shard, read-only except for `emit`, the timers (`clocks`, `delayed`, `gates`), and the
+    bookkeeping of `forget_keys` and `note_use`.
     """
 
     @property
     def number(self) -> int:
-        """Its number."""
+        """The number of the shard."""
 
     @property
     def epoch(self) -> int:
-        """The number of this opening of the shard; it rises with each."""
+        """A number that rises with each opening of the shard."""
 
     @property
     def queues(self) -> Mapping[str, Queue]:
@@ -91,7 +91,7 @@ class ShardView(Protocol):
 
     @property
     def jobs(self) -> Jobs[Job]:
-        """Jobs that are objects of their own."""
+        """Single jobs."""
 
     @property
     def lots(self) -> Lots:
@@ -99,19 +99,19 @@ class ShardView(Protocol):
 
     @property
     def keys(self) -> Keys:
-        """What job keys stand for."""
+        """The records of job keys."""
 
     @property
     def requests(self) -> Keys:
-        """What request ids stand for."""
+        """The records of request ids."""
 
     @property
     def producers(self) -> Producers:
-        """Producers whose calls may come again."""
+        """Producers whose calls may be repeated."""
 
     @property
     def volatile_producers(self) -> Producers:
-        """Those whose jobs are never written."""
+        """Producers of volatile jobs."""
 
     @property
     def messages(self) -> Messages:
@@ -119,11 +119,11 @@ class ShardView(Protocol):
 
     @property
     def age(self) -> Age:
-        """The time that windows of keys run by."""
+        """The clock of the windows of keys."""
 
     @property
     def load(self) -> Load:
-        """What all shards hold together, and may."""
+        """Totals of all shards, and their limits."""
 
     @property
     def committed(self) -> int:
@@ -131,15 +131,15 @@ class ShardView(Protocol):
 
     @property
     def clocks(self) -> LeaseClocks:
-        """Holders, and the time of their leases."""
+        """Holders, and the ends of their leases."""
 
     @property
     def delayed(self) -> Delayed:
-        """What becomes ready at its time."""
+        """Delayed jobs and lots, by time."""
 
     @property
     def gates(self) -> GateTimers:
-        """Queues whose gates open by themselves."""
+        """Queues with gates that open by themselves, by time."""
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
         """Applies a fact and records it."""
@@ -151,16 +151,16 @@ class ShardView(Protocol):
         """Returns the state of a live job."""
 
     def delayed_at(self, run_at_ms: int, first_id: int) -> tuple[Job | None, Lot | None]:
-        """Returns what becomes ready at this time under this id."""
+        """Returns the job and the lot that become READY at this time under this id."""
 
     def next_id(self) -> int:
         """Returns the id that the next job will have."""
 
     def first_delivery(self) -> int:
-        """Returns the counter of a job's first lease in this epoch."""
+        """Returns the `delivery` of a job's first lease in this epoch."""
 
     def note_use(self, queue: Queue, wall_ms: int) -> None:
-        """Notes that a queue is in use."""
+        """Records that a queue is in use."""
 
     def forget_keys(self, aged_ms: int, limit: int) -> bool:
-        """Sweeps keys and calls whose window has ended; returns whether more are left."""
+        """Sweeps expired keys and calls; returns whether more are left."""

@@ -1,8 +1,7 @@
-"""Tables by hash whose entries are known for a time, and swept afterwards.
+"""Window tables: entries by hash that expire after a window.
 
-An entry whose window has ended is not found. That it still lies here is no state of the shard, so
-the `forget` of each table sweeps it without a fact, a slice at a time. Times are those of
-`Age.at`.
+An expired entry is not found. That it is still in memory is no state of the shard, so the `forget`
+of each table sweeps it without a fact, a slice at a time. Times are those of `Age.at`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ V = TypeVar("V")
 
 
 class WindowTable(Generic[V]):
-    """Entries by hash, filed by the minute in which their window ends."""
+    """Entries by hash, and their hashes by the minute in which they expire."""
 
     __slots__ = ("_minutes", "records")
 
@@ -26,11 +25,11 @@ class WindowTable(Generic[V]):
 
     @property
     def has_any(self) -> bool:
-        """Whether anything lies here."""
+        """Whether the table has entries, expired ones included."""
         return bool(self._minutes)
 
     def is_due(self, aged_ms: int) -> bool:
-        """Whether `forget` has something to do."""
+        """Returns whether `forget` has entries to sweep."""
         return self._due_minute(aged_ms) is not None
 
     def _due_minute(self, aged_ms: int) -> int | None:
@@ -38,8 +37,8 @@ class WindowTable(Generic[V]):
         return oldest if oldest is not None and oldest < aged_ms // limits.MINUTE_MS else None
 
     def _take_due(self, aged_ms: int, limit: int) -> list[bytes]:
-        """Takes up to `limit` hashes off the oldest minute, if it has ended, for `forget` to sweep
-        or to file anew.
+        """Removes up to `limit` hashes from the oldest minute, if it has passed, and returns them
+        for `forget` to sweep or to file again.
         """
         oldest = self._due_minute(aged_ms)
         if oldest is None:
@@ -53,7 +52,7 @@ class WindowTable(Generic[V]):
 
 
 def file_under(lists: dict[int, list[bytes]], number: int, key: bytes) -> None:
-    """Appends a key to the list of this minute, or hour."""
+    """Appends a key to the list of a minute or hour."""
     found = lists.get(number)
     if found is None:
         lists[number] = [key]

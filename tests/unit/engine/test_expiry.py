@@ -18,14 +18,14 @@ LEASE_MS = 30_000
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How much each slice of a look has looked at."""
     monkeypatch.setattr(limits, "LOST_SLICE_JOBS", 5)
-    monkeypatch.setattr(limits, "LOOKED_SLICE_LEASES", 20)
+    monkeypatch.setattr(limits, "EXAMINED_SLICE_LEASES", 20)
     counts: list[int] = []
     take = LeaseLookup.take
 
-    def counted(look: LeaseLookup, mono_ms: int, *, lost_max: int, looked_max: int):
-        before = look.looked
-        found = take(look, mono_ms, lost_max=lost_max, looked_max=looked_max)
-        counts.append(look.looked - before)
+    def counted(look: LeaseLookup, mono_ms: int, *, lost_max: int, examined_max: int):
+        before = look.examined
+        found = take(look, mono_ms, lost_max=lost_max, examined_max=examined_max)
+        counts.append(look.examined - before)
         return found
 
     monkeypatch.setattr(LeaseLookup, "take", counted)
@@ -70,7 +70,7 @@ def test_losing_one_worker_looks_at_each_lease_once(world, looked: list[int]) ->
     world.advance(2 * LEASE_MS)
     while world.tick():
         assert lost_in(world) <= limits.LOST_SLICE_JOBS
-    assert max(looked) <= limits.LOOKED_SLICE_LEASES
+    assert max(looked) <= limits.EXAMINED_SLICE_LEASES
     assert sum(looked) == 1 + 30 + 30
     assert world.counts() == (0, 20, 40)
     assert not world.tick(LEASE_MS)

@@ -22,7 +22,7 @@ def leased(
 
 def lost_ids(holder: Holder, mono_ms: int) -> list[int]:
     """The jobs whose leases have ended by then, found in one go."""
-    lost, has_ended = LeaseLookup(holder).take(mono_ms, lost_max=100, looked_max=100)
+    lost, has_ended = LeaseLookup(holder).take(mono_ms, lost_max=100, examined_max=100)
     assert has_ended
     return [job_id for _, job_id in lost]
 

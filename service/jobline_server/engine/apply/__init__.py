@@ -1,14 +1,13 @@
-"""Apply: the only code that gives facts effect, one function per fact; a table at the end of each
-file says which.
+"""Apply: changes the state as a fact says. One function per fact, listed in a table at the end of
+each file; no other code changes durable state.
 
-`apply` is called by `Shard.emit` for what was just decided and by `Shard.replay` for what the
-journal holds; it cannot tell which, so what is recovered is what was. It checks legality
-(`states`) and decides nothing.
+`Shard.emit` calls `apply` for facts just decided and `Shard.replay` for facts of the journal. It
+cannot tell which, so recovery yields the same state. It checks that moves are legal (`states`) and
+decides nothing.
 
-What is no fact changes without it, because recovery needs none of it: when workers were heard or
-lost (`decide/expiry`), keys and producers whose window has ended (`Shard.forget_keys`), what is
-swept from lanes and heaps, and the committed offset. `storage/loader` builds a shard from the rows
-of a checkpoint.
+State that recovery does not need changes without facts: lease clocks, open gates, expired keys and
+producers (`Shard.forget_keys`), entries swept from lanes and heaps, and the committed offset.
+`storage/loader` builds a shard from the rows of a checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +28,5 @@ APPLY: ApplyTable = {
 
 
 def apply(shard: ShardState, fact: entries.Fact, offset: int) -> None:
-    """Gives a fact effect. `offset` is its place in the journal, 0 for one that is never
-    written.
-    """
+    """Applies a fact. `offset` is its position in the journal, 0 for a volatile one."""
     APPLY[type(fact)](shard, fact, offset)

@@ -1,7 +1,8 @@
-"""What several facts do to a job: take it off its lot, give its lease back, count it out.
+"""Steps that several facts share: adds and removes jobs and lots, splits a job off its lot, ends
+leases.
 
-Every function keeps the counts of queue, load, holder and lot in step, and notes what a checkpoint
-has to write.
+Each function keeps the counts of queue, load, holder and lot consistent, and notes the changes that
+a checkpoint must write.
 """
 
 from __future__ import annotations
@@ -18,23 +19,25 @@ from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.tables import are_neighbours, part_of
 from jobline_server.engine.values import JobState
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _ACTIVE, _SCHEDULED = JobState.ACTIVE, JobState.SCHEDULED
 
 
 def run_key(lease: RunLease) -> int:
-    """Where a holder keeps a run: below zero, so that it never meets the job with the same id."""
+    """Returns the key of a run in `Holder.leases`: negative, so that it differs from the key of the
+    job with the same id.
+    """
     return -(lease.lot.first_id + lease.start)
 
 
 def mark_job(shard: ShardState, job: Job) -> None:
-    """The next checkpoint writes this job."""
+    """Has the next checkpoint write this job."""
     if not job.volatile:
         shard.changes.jobs.to_write.add(job.id)
 
 
 def mark_lot(shard: ShardState, lot: Lot) -> None:
-    """The next checkpoint writes this lot, or deletes it if nothing of it is left."""
+    """Has the next checkpoint write this lot; removes a lot without jobs."""
     if lot.remaining:
         if not lot.volatile:
             shard.changes.lots.to_write.add(lot.first_id)
@@ -43,13 +46,13 @@ def mark_lot(shard: ShardState, lot: Lot) -> None:
 
 
 def add_lot(shard: ShardState, lot: Lot) -> None:
-    """A lot is live from now on; the caller counts its jobs in."""
+    """Adds a lot to the live ones; the caller counts its jobs."""
     shard.lots.add(lot)
     lot.queue.blocks.add_one(lot.first_id)
 
 
 def remove_lot(shard: ShardState, lot: Lot) -> None:
-    """Nothing of a lot is left."""
+    """Removes a lot without jobs, and has the next checkpoint delete it."""
     shard.lots.remove(lot)
     lot.queue.blocks.remove_one(lot.first_id)
     shard.changes.lots.to_write.discard(lot.first_id)
@@ -58,13 +61,13 @@ def remove_lot(shard: ShardState, lot: Lot) -> None:
 
 
 def add_job(shard: ShardState, job: Job) -> None:
-    """A job is live from now on; the caller gives it a state and counts that."""
+    """Adds a job to the live ones; the caller sets its state and counts it there."""
     add_jobs(shard, job.queue, [job])
 
 
 def add_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
-    """Jobs of one queue, mostly neighbours by id, are live from now on; the caller gives them a
-    state and counts that.
+    """Adds jobs of one queue, mostly neighbours by id, to the live ones; the caller sets their
+    state and counts them there.
     """
     ids = [job.id for job in jobs]
     load, neighbours = shard.load, are_neighbours(ids)
@@ -77,12 +80,14 @@ def add_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
 
 
 def drop_job(shard: ShardState, job: Job) -> None:
-    """A job is not live any more; the caller has counted it out of its state."""
+    """Removes a job from the live ones; the caller has taken it out of the count of its state."""
     drop_jobs(shard, job.queue, [job])
 
 
 def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
-    """Jobs of one queue are not live any more; the caller has counted them out of their state."""
+    """Removes jobs of one queue from the live ones; the caller has taken them out of the count of
+    their state.
+    """
     ids = [job.id for job in jobs]
     load, neighbours = shard.load, are_neighbours(ids)
     part = part_of(ids, in_order=neighbours)
@@ -105,8 +110,8 @@ def _forget_stored(shard: ShardState, job: Job) -> None:
 
 
 def drop_members(shard: ShardState, lot: Lot, count: int, payload_bytes: int) -> None:
-    """Members of a lot are not live in it any more; the caller has counted them out of their
-    state.
+    """Removes `count` members of a lot from the live jobs; the caller has taken them out of the
+    count of their state.
     """
     lot.remaining -= count
     shard.load.live_jobs -= count
@@ -116,32 +121,32 @@ def drop_members(shard: ShardState, lot: Lot, count: int, payload_bytes: int) ->
 
 
 def count_active(shard: ShardState, queue: Queue, count: int) -> None:
-    """So many jobs more, or less, are in the hands of workers."""
+    """Adds `count`, which may be negative, to the number of ACTIVE jobs."""
     queue.counts[_ACTIVE] += count
     shard.load.active_jobs += count
 
 
 def close_gate(shard: ShardState, queue: Queue, key: LaneKey, opens_ms: int = UNTIL_NOTICE) -> None:
-    """Has a lane give nothing until a moment in engine time."""
+    """Closes the gate of a lane until a time in monotonic milliseconds."""
     queue.close_gate(key, opens_ms)
     shard.gates.note(queue)
 
 
 def open_gate(shard: ShardState, queue: Queue, key: LaneKey) -> None:
-    """Has a lane give what it has again."""
+    """Opens the gate of a lane and wakes its queue."""
     queue.open_gate(key)
     shard.wake(queue)
 
 
 def settle_member(lease: RunLease, index: int) -> None:
-    """One member of a run, which the caller has seen to be open, is not leased any more."""
+    """Ends the lease of one member of a run; the caller has checked that it is open."""
     lease.settle(index, 1)
     _count_settled(lease, 1, lease.lot.payloads.bytes_of(index, 1))
 
 
 def settle_members(lease: RunLease, starts: list[int], counts: list[int]) -> tuple[int, int]:
-    """Members of a run, as runs of ids, are not leased any more; says how many jobs and payload
-    bytes that are.
+    """Ends the leases of members of a run, as runs of ids; returns the number of jobs and their
+    payload bytes.
     """
     count = lease.settle_runs(starts, counts)
     payload_bytes = lease.lot.bytes_of_runs(starts, counts)
@@ -158,7 +163,7 @@ def _count_settled(lease: RunLease, count: int, payload_bytes: int) -> None:
 
 
 def unlease(job: Job) -> None:
-    """A job is not leased any more."""
+    """Ends the lease of a job."""
     holder = job.holder
     if holder is None:
         raise IllegalMove(f"job {job.id} is not leased")
@@ -168,7 +173,7 @@ def unlease(job: Job) -> None:
 
 
 def unlease_all(jobs: list[Job]) -> None:
-    """Jobs give their leases back; each keeps its holder, for the caller to tell who had it."""
+    """Ends the leases of jobs; each keeps its `holder`, as its ending names the worker."""
     holder: Holder | None = None
     count = payload_bytes = 0
     for job in jobs:
@@ -185,7 +190,7 @@ def unlease_all(jobs: list[Job]) -> None:
 
 
 def single(shard: ShardState, job_id: int) -> Job:
-    """The job with this id as an object of its own, taken off its lot if it was in one."""
+    """Returns the job with this id as a single job, split off its lot if it was in one."""
     job = shard.jobs.find(job_id)
     if job is not None:
         return job
@@ -196,7 +201,7 @@ def single(shard: ShardState, job_id: int) -> Job:
 
 
 def _member(lot: Lot, index: int) -> Job:
-    """A job as its lot has it, with what it has of its own beside its payload."""
+    """Returns a member of a lot as a job, with its own headers and key."""
     payloads = lot.payloads
     options = payloads.options_of(index, lot.options)
     job = Job(lot.first_id + index, lot.queue, options, payloads[index], lot.pushed_ms)
@@ -205,8 +210,8 @@ def _member(lot: Lot, index: int) -> Job:
 
 
 def _split(shard: ShardState, lot: Lot, index: int) -> Job:
-    """Takes one member, ACTIVE or SCHEDULED, off its lot. Of a SCHEDULED one only its lot comes up
-    at its time: the caller makes it ready, or schedules it.
+    """Splits one member, ACTIVE or SCHEDULED, off its lot. The timer of a SCHEDULED one remains
+    with the lot: the caller makes the job ready or schedules it.
     """
     job = _member(lot, index)
     job.volatile = lot.volatile
@@ -235,7 +240,7 @@ def _split(shard: ShardState, lot: Lot, index: int) -> Job:
 
 
 def member_of(lease: RunLease, job_id: int, state: JobState) -> Job:
-    """A member of a run as a job that has ended."""
+    """Returns a member of a run as a job that has ended."""
     lot = lease.lot
     job = _member(lot, job_id - lot.first_id)
     job.state = state

@@ -1,4 +1,6 @@
-"""Ended jobs age; jobs are deleted: waiting and ended ones, and active ones with their queue."""
+"""Applies the facts that age out ended jobs and delete jobs: waiting, ended, and active ones of a
+queue that is deleted.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from jobline_server.engine.values import WAITING_STATES, JobState, RevokeReason
 
 
 def apply_jobs_aged_out(shard: ShardState, fact: JobsAgedOut, _offset: int) -> None:
-    """Ended jobs are deleted next."""
+    """Moves ended jobs to STALE; retention deletes them next."""
     state = live(fact.state, Move.AGED_OUT, fact.starts[0])
     counts, count = shard.queues[fact.queue].counts, sum(fact.counts)
     counts[fact.state] -= count
@@ -34,7 +36,7 @@ def apply_jobs_aged_out(shard: ShardState, fact: JobsAgedOut, _offset: int) -> N
 
 
 def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> None:
-    """Jobs are gone."""
+    """Deletes jobs of one state."""
     after(fact.state, Move.DELETED, fact.starts[0])
     if fact.state is JobState.ACTIVE:
         _delete_active(shard, fact)
@@ -52,7 +54,7 @@ def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> No
 
 
 def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
-    """Their workers are told to stop."""
+    """Deletes active jobs and revokes their leases."""
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     for job in jobs:
         if job.holder is None:
@@ -73,7 +75,7 @@ def _drop_singles(shard: ShardState, jobs: list[Job]) -> None:
         after(group[0].state, Move.DELETED, group[0].id)
         leave_state(shard, group[0].queue, group)
         for job in group:
-            # What is deleted has no state; with any but READY the lane that it lies in skips it.
+            # A deleted job has no state; its lane skips entries in any state but READY.
             job.state = JobState.STALE
         drop_jobs(shard, group[0].queue, group)
 

@@ -1,4 +1,4 @@
-"""Jobs end."""
+"""Applies the facts that end jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NO_RESULTS: Mapping[int, bytes] = MappingProxyType({})
 
 
 def apply_jobs_completed(shard: ShardState, fact: JobsCompleted, _offset: int) -> None:
-    """Active jobs ended well."""
+    """Ends active jobs as COMPLETED."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     if jobs:
@@ -54,7 +54,7 @@ def apply_jobs_completed(shard: ShardState, fact: JobsCompleted, _offset: int) -
 def singles_and_runs(
     shard: ShardState, starts: list[int], counts: list[int]
 ) -> tuple[list[Job], list[tuple[int, int]]]:
-    """The jobs that are objects of their own, and the runs that are in lots."""
+    """Returns the single jobs, and the runs that are in lots."""
     found, _ = shard.jobs.find_many(starts)
     jobs = [job for job in found if job is not None]
     if len(jobs) == len(starts):
@@ -66,8 +66,8 @@ def singles_and_runs(
 def by_lease(
     shard: ShardState, runs: list[tuple[int, int]]
 ) -> Iterator[tuple[RunLease, list[int], list[int]]]:
-    """Runs in groups of neighbours on the list that are on one lease. Each lease is looked up when
-    its turn comes: what was done to the group before it is seen.
+    """Yields runs grouped by lease: neighbours on the list that are on one lease. Each lease is
+    looked up only after the group before it was handled, which may have changed it.
     """
     lease: RunLease | None = None
     starts: list[int] = []
@@ -105,7 +105,7 @@ def _complete_members(
     at_ms: int,
     results: Mapping[int, bytes],
 ) -> None:
-    """Members of one run completed. Those that left a result end as jobs of their own."""
+    """Completes members of one run. Those with a result end as single jobs."""
     lot = lease.lot
     queue, state = lot.queue, live(JobState.ACTIVE, Move.COMPLETED, starts[0])
     total, payload_bytes = settle_members(lease, starts, counts)
@@ -147,7 +147,7 @@ def end_jobs(
     reason: EndReason = EndReason.NONE,
     error: JobError | None = None,
 ) -> None:
-    """Jobs that are objects of their own ended."""
+    """Ends single jobs by one move."""
     groups = alike(jobs)
     states = [live(group[0].state, move, group[0].id) for group in groups]
     for group, state in zip(groups, states, strict=True):
@@ -167,7 +167,7 @@ def end_jobs(
 
 
 def alike(jobs: list[Job]) -> list[list[Job]]:
-    """Jobs in groups of the same queue and state; nearly always one."""
+    """Returns jobs in groups of one queue and state; nearly always one group."""
     queue, state = jobs[0].queue, jobs[0].state
     for job in jobs:
         if job.queue is not queue or job.state is not state:
@@ -181,7 +181,7 @@ def alike(jobs: list[Job]) -> list[list[Job]]:
 
 
 def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
-    """Counts jobs of one queue out of the state they are all in."""
+    """Takes jobs of one queue and state out of the count of that state, and ends their leases."""
     state = jobs[0].state
     if state is JobState.ACTIVE:
         unlease_all(jobs)
@@ -194,22 +194,22 @@ def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
 
 
 def _kept_of(queue: Queue, jobs: list[Job], state: JobState) -> tuple[list[Job], list[Job]]:
-    """The jobs that go to the ended store, and those that do not."""
+    """Returns the jobs that go to the ended store, and those that do not."""
     settings = queue.settings
-    usual = effective.is_kept(DEFAULT_OPTIONS, settings, state)
+    kept_by_default = effective.is_kept(DEFAULT_OPTIONS, settings, state)
     kept: list[Job] = []
     forgotten: list[Job] = []
     for job in jobs:
         options = job.options
-        own = usual
+        is_kept = kept_by_default
         if options.retention is not NO_RETENTION:
-            own = effective.is_kept(options, settings, state)
-        (kept if own and not job.volatile else forgotten).append(job)
+            is_kept = effective.is_kept(options, settings, state)
+        (kept if is_kept and not job.volatile else forgotten).append(job)
     return kept, forgotten
 
 
 def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
-    """An active job is dead: of an error, which used an attempt, or of a lost lease."""
+    """Ends an active job as DEAD: after an error, which uses up an attempt, or a lost lease."""
     job = single(shard, fact.id)
     live(job.state, Move.DIED, job.id)
     stalled = fact.reason in (EndReason.STALLED, EndReason.WORKER_LOST)
@@ -225,10 +225,12 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
 
 
 def apply_jobs_cancelled(shard: ShardState, fact: JobsCancelled, _offset: int) -> None:
-    """Waiting jobs were cancelled, or active ones whose worker has settled them since."""
+    """Ends jobs as CANCELLED: waiting ones, or active ones that were settled or lost their lease
+    after a cancel was requested.
+    """
     results = dict(zip(fact.result_ids, fact.results, strict=True))
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
-    # A member that is leased was failed with `then: CANCEL`: it ends as a job of its own.
+    # A member that is leased was failed with `then: CANCEL`: it ends as a single job.
     leased = {first_id: None for first_id, _ in runs if shard.find_lease(first_id)[0] is not None}
     jobs += [single(shard, first_id) for first_id in leased]
     if fact.error is not None:
@@ -251,7 +253,7 @@ def apply_jobs_cancelled(shard: ShardState, fact: JobsCancelled, _offset: int) -
 
 
 def _cancel_members(shard: ShardState, first_id: int, count: int, at_ms: int) -> None:
-    """Waiting members of a lot were cancelled."""
+    """Ends waiting members of a lot as CANCELLED."""
     lot = leave_lot(shard, first_id, count, Move.CANCELLED)
     before = lot.state
     queue, state = lot.queue, live(before, Move.CANCELLED, first_id)
@@ -263,7 +265,7 @@ def _cancel_members(shard: ShardState, first_id: int, count: int, at_ms: int) ->
 
 
 def leave_lot(shard: ShardState, first_id: int, count: int, move: Move) -> Lot:
-    """Waiting members of a lot do not wait any more."""
+    """Takes waiting members out of a lot and out of the count of their state; returns the lot."""
     lot = shard.lots.find(first_id)
     if lot is None:
         raise IllegalMove(f"job {first_id} is not live")

@@ -1,4 +1,4 @@
-"""Jobs are handed out, and come back unfinished."""
+"""Applies the facts that lease jobs, and that return them without ending them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from jobline_server.engine.values import (
     RevokeReason,
 )
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _READY = JobState.READY
 _SCHEDULED = JobState.SCHEDULED
 _LEASED = Move.LEASED
@@ -51,7 +51,7 @@ _RETRY = LeaseReason.RETRY
 
 
 def apply_jobs_leased(shard: ShardState, fact: JobsLeased, _offset: int) -> None:
-    """The heads of lanes go to a holder."""
+    """Leases the heads of lanes to a holder."""
     holder = fact.holder
     if holder is None:
         holder = _recovered_holder(shard, fact)
@@ -73,7 +73,7 @@ def _recovered_holder(shard: ShardState, fact: JobsLeased) -> Holder:
 
 
 def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> None:
-    """The run at this place of the fact goes out."""
+    """Leases the run with this index of the fact."""
     first_id, count = fact.starts[at], fact.counts[at]
     lot = shard.lots.find(first_id)
     if lot is None:
@@ -106,7 +106,7 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
 
 
 def _lane_of(queue: Queue, item: Job | Lot) -> Lane:
-    """Returns the lane of an item that is to go out of it."""
+    """Returns the lane that an item is about to leave; raises `IllegalMove` if there is none."""
     lane = queue.find_lane(lane_key(item))
     if lane is None:
         raise IllegalMove(f"queue {queue.name} has nothing ready in lane {lane_key(item)}")
@@ -116,8 +116,8 @@ def _lane_of(queue: Queue, item: Job | Lot) -> Lane:
 def _lease_jobs(
     shard: ShardState, fact: JobsLeased, holder: Holder, jobs: list[Job], at: int, part: int | None
 ) -> None:
-    """Single jobs, from this place of the fact on, go out, each from the head of its lane. `part`:
-    that of the table in which all of them lie, if it is known.
+    """Leases single jobs, from this index of the fact on, each from the head of its lane. `part` is
+    the part of the table that holds all of them, if known.
     """
     queue, at_ms = jobs[0].queue, fact.at_ms
     leases = holder.leases
@@ -159,45 +159,45 @@ def _lease_jobs(
 
 
 def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:
-    """An attempt is used up; the job waits for the next one."""
+    """Uses up an attempt of an active job and makes it wait for the next one."""
     job = single(shard, fact.id)
     move = _FAILED if fact.run_at_ms else _FAILED_RETRY_NOW
     state = live(job.state, move, job.id)
     note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
     job.ready_ms = fact.at_ms
-    _give_back(shard, job, state, fact.run_at_ms, offset)
+    _return_job(shard, job, state, fact.run_at_ms, offset)
     job.attempts += 1
     job.lease_reason = _RETRY
     job.queue.failed_total += 1
 
 
 def apply_jobs_stalled(shard: ShardState, fact: JobsStalled, offset: int) -> None:
-    """Leases were lost."""
+    """Takes jobs back from lost leases; each uses up a stall."""
     moves = Move.STALLED, Move.STALLED_WAIT
-    for job in _given_back(shard, fact, offset, moves, AttemptOutcome.STALLED):
+    for job in _return_jobs(shard, fact, offset, moves, AttemptOutcome.STALLED):
         job.stalls += 1
         job.lease_reason = LeaseReason.STALLED
 
 
 def apply_jobs_released(shard: ShardState, fact: JobsReleased, offset: int) -> None:
-    """Jobs were given back."""
+    """Takes jobs back that workers released. Those that reached no worker use up no release."""
     moves = Move.RELEASED, Move.RELEASED_FOR_LATER
-    for job in _given_back(shard, fact, offset, moves, AttemptOutcome.RELEASED):
+    for job in _return_jobs(shard, fact, offset, moves, AttemptOutcome.RELEASED):
         job.releases += fact.why is not ReleaseReason.UNDELIVERED
         job.lease_reason = LeaseReason.RELEASED
 
 
-def _given_back(
+def _return_jobs(
     shard: ShardState,
     fact: JobsStalled | JobsReleased,
     offset: int,
     moves: tuple[Move, Move],
     outcome: AttemptOutcome,
 ) -> list[Job]:
-    """ACTIVE jobs wait again: for their time, or at once, where they stood in their lanes. `moves`
-    are the one at once and the one that waits.
+    """Moves ACTIVE jobs to SCHEDULED, or to READY at their old place in their lanes; returns
+    them. `moves` are the move to READY and the one to SCHEDULED.
     """
-    back: list[Job] = []
+    ready: list[Job] = []
     jobs: list[Job] = []
     for index, job_id in enumerate(fact.ids):
         run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
@@ -209,23 +209,23 @@ def _given_back(
         job.ready_ms = fact.at_ms
         jobs.append(job)
         if run_at_ms:
-            _give_back(shard, job, state, run_at_ms, offset)
+            _return_job(shard, job, state, run_at_ms, offset)
             continue
         unlease(job)
         job.state = state
         job.offset = 0 if job.volatile else offset
         mark_job(shard, job)
-        back.append(job)
-    if back:
-        queue = back[0].queue
-        count_active(shard, queue, -len(back))
-        queue.put_back(back)
+        ready.append(job)
+    if ready:
+        queue = ready[0].queue
+        count_active(shard, queue, -len(ready))
+        queue.put_back(ready)
         shard.wake(queue)
     return jobs
 
 
 def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None) -> None:
-    """Adds the hand-out that ends now to the job's history."""
+    """Adds the delivery that ends now to the job's history."""
     details = job.own_details()
     worker, version = (job.holder.worker, job.holder.version) if job.holder else ("", "")
     attempt = Attempt(
@@ -244,8 +244,8 @@ def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError 
     details.history = (*history, attempt)
 
 
-def _give_back(shard: ShardState, job: Job, state: JobState, run_at_ms: int, offset: int) -> None:
-    """An ACTIVE job waits again: for its time, or ready at the tail of its lane."""
+def _return_job(shard: ShardState, job: Job, state: JobState, run_at_ms: int, offset: int) -> None:
+    """Moves an ACTIVE job to SCHEDULED, or to READY at the tail of its lane."""
     unlease(job)
     queue = job.queue
     count_active(shard, queue, -1)
@@ -260,7 +260,7 @@ def _give_back(shard: ShardState, job: Job, state: JobState, run_at_ms: int, off
 
 
 def apply_job_reported(shard: ShardState, fact: JobReported, _offset: int) -> None:
-    """A new checkpoint forgives earlier stalls."""
+    """Stores progress and the worker's checkpoint; a new checkpoint resets the stalls."""
     job = single(shard, fact.id)
     details = job.own_details()
     if fact.progress is not None:
@@ -274,7 +274,7 @@ def apply_job_reported(shard: ShardState, fact: JobReported, _offset: int) -> No
 
 
 def apply_cancel_requested(shard: ShardState, fact: CancelRequested, _offset: int) -> None:
-    """Workers of active jobs are told to stop."""
+    """Asks the workers of active jobs to stop."""
     for job_id in fact.ids:
         job = single(shard, job_id)
         job.cancel_requested = True

@@ -1,5 +1,5 @@
-"""Messages between shards are sent, received and forgotten. What a message causes at its receiver
-has facts of its own.
+"""Applies the facts of messages between shards. The effects of a message at its receiver are facts
+of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jobline_server.engine.states import IllegalMove
 
 
 def apply_messages_sent(shard: ShardState, fact: MessagesSent, offset: int) -> None:
-    """Messages wait in an outbox."""
+    """Adds messages to an outbox."""
     table, load = shard.messages, shard.load
     if fact.first_number < table.next_number(fact.to_shard, 0):
         raise IllegalMove(f"message {fact.first_number} to shard {fact.to_shard} was sent before")
@@ -28,7 +28,7 @@ def apply_messages_sent(shard: ShardState, fact: MessagesSent, offset: int) -> N
 
 
 def apply_messages_received(shard: ShardState, fact: MessagesReceived, _offset: int) -> None:
-    """Messages of a shard are not applied again."""
+    """Records up to which number the messages of a shard are applied."""
     received = shard.messages.received
     if fact.up_to <= received.get(fact.from_shard, 0):
         raise IllegalMove(f"message {fact.up_to} of shard {fact.from_shard} was applied before")
@@ -39,7 +39,7 @@ def apply_messages_received(shard: ShardState, fact: MessagesReceived, _offset: 
 def apply_messages_acknowledged(
     shard: ShardState, fact: MessagesAcknowledged, _offset: int
 ) -> None:
-    """Messages leave their outbox."""
+    """Removes messages from their outbox."""
     changes, load = shard.changes.messages, shard.load
     for sent in shard.messages.take(fact.to_shard, fact.up_to):
         load.outgoing_jobs -= sent.message.jobs()

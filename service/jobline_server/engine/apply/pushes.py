@@ -1,4 +1,4 @@
-"""Jobs come in, and become ready."""
+"""Applies the facts that add jobs and make them ready."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from jobline_server.engine.states import Move, live
 from jobline_server.engine.tables import part_of
 from jobline_server.engine.values import JobState, LeaseReason
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
 _PUSHED, _FOR_LATER = Move.PUSHED, Move.PUSHED_FOR_LATER
 
 
 def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
-    """Plain jobs become one lot."""
+    """Adds jobs that share options as one lot."""
     queue = shard.queues[fact.queue]
     count = len(fact.payloads)
     state = live(None, _FOR_LATER if fact.run_at_ms else _PUSHED, fact.first_id)
@@ -66,18 +66,18 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
 
 
 def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
-    """Jobs with something of their own become objects."""
+    """Adds jobs with their own options or times as single jobs."""
     state = live(None, _PUSHED, fact.first_id)
     queue = shard.queues[fact.queue]
     count = len(fact.payloads)
     shard.use_ids(fact.first_id, count)
-    # One object an id: the job, the table and the list of changes share it.
+    # One int object per id, shared by the job, the table and the list of changes.
     ids = list(range(fact.first_id, fact.first_id + count))
     options = fact.options * count if len(fact.options) == 1 else fact.options
     at_ms = fact.at_ms
     jobs = [
-        Job(job_id, queue, own, payload, at_ms, state)
-        for job_id, own, payload in zip(ids, options, fact.payloads, strict=True)
+        Job(job_id, queue, job_options, payload, at_ms, state)
+        for job_id, job_options, payload in zip(ids, options, fact.payloads, strict=True)
     ]
     add_jobs(shard, queue, jobs)
     if fact.volatile:
@@ -85,7 +85,7 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
             job.volatile = True
     else:
         shard.changes.jobs.to_write.add_many(ids, part_of(ids, in_order=True))
-    ready = _put_off(shard, jobs, fact.run_at_ms) if fact.run_at_ms else jobs
+    ready = _delay(shard, jobs, fact.run_at_ms) if fact.run_at_ms else jobs
     put_at_tail(shard, queue, ready, offset)
     queue.pushed_total += count
     _note_age(shard, fact)
@@ -99,8 +99,8 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         _remember_calls(shard, fact)
 
 
-def _put_off(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
-    """New jobs with a time of their own wait for it; returns the others."""
+def _delay(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
+    """Schedules the new jobs that have a time; returns the others."""
     ready: list[Job] = []
     state = live(None, _FOR_LATER, jobs[0].id)
     for job, due_ms in zip(jobs, run_at_ms, strict=True):
@@ -115,10 +115,10 @@ def _put_off(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[J
 
 
 def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -> None:
-    """Jobs of one queue whose state is READY now go to the tails of their lanes, in this order."""
+    """Appends jobs of one queue, which the caller has made READY, to their lanes in this order."""
     order = shard.next_order
     has_large = max([len(job.payload) for job in jobs], default=0) > SMALL_BYTES
-    # Few options are many jobs', in any order.
+    # Many jobs share few options, in any order.
     lanes: dict[int, Lane] = {}
     before: dict[Lane, int] = {}
     for job in jobs:
@@ -155,7 +155,7 @@ def _remember_request(shard: ShardState, fact: LotPushed | JobsPushed, count: in
     first_id, expires_ms = fact.first_id, fact.aged_ms + limits.REQUEST_WINDOW_MS
     known = shard.requests.find(fact.request_hash, fact.aged_ms)
     if known is not None:
-        # A push of rows and plain payloads is two facts, and the second one comes here.
+        # A push of rows and plain payloads is two facts; this is the second one.
         first_id, count = known.first_id, known.count + count
     record = KeyRecord(first_id, count, fact.request_digest, expires_ms)
     added = shard.requests.add(fact.request_hash, record, volatile=fact.volatile)
@@ -171,7 +171,7 @@ def _remember_calls(shard: ShardState, fact: LotPushed | JobsPushed) -> None:
 
 
 def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
-    """Delayed jobs and lots go to the tail of their lanes."""
+    """Moves SCHEDULED lots and jobs to the tail of their lanes."""
     queue = shard.queues[fact.queue]
     move = Move.PROMOTED if fact.promoted else Move.DUE
     runs: list[tuple[int, int]] = []
@@ -195,13 +195,13 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
         queue.counts[_SCHEDULED] -= 1
         make_ready(shard, job, offset)
     if fact.promoted:
-        # What is due was taken out before; this came up earlier.
+        # Due jobs were taken off the heap of delayed ones before; promoted ones are still on it.
         shard.unschedule(len(fact.lots) + len(fact.ids))
     shard.wake(queue)
 
 
 def make_ready(shard: ShardState, job: Job, offset: int) -> None:
-    """A job whose state is READY now goes to the tail of its lane."""
+    """Appends a job, which the caller has made READY, to its lane."""
     job.run_at_ms = 0
     job.offset = 0 if job.volatile else offset
     job.order = shard.tail_order()
@@ -211,8 +211,8 @@ def make_ready(shard: ShardState, job: Job, offset: int) -> None:
 
 
 def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> None:
-    """Ended jobs come back, with a clean slate and a counter that grows on."""
-    came: dict[str, list[Job]] = {}
+    """Makes ended jobs READY again, with a new budget of attempts; `delivery` continues."""
+    retried: dict[str, list[Job]] = {}
     for record, state in zip(fact.jobs, fact.states, strict=True):
         queue = shard.queues[record.queue]
         job = Job(record.id, queue, record.options, record.payload, record.pushed_ms)
@@ -225,8 +225,8 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
             details.history = record.history
             details.worker_checkpoint = record.worker_checkpoint
         queue.counts[state] -= 1
-        came.setdefault(record.queue, []).append(job)
-    for name, jobs in came.items():
+        retried.setdefault(record.queue, []).append(job)
+    for name, jobs in retried.items():
         queue = shard.queues[name]
         add_jobs(shard, queue, jobs)
         put_at_tail(shard, queue, jobs, offset)
@@ -235,7 +235,7 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
 
 
 def _as_runs(records: list[JobRecord]) -> tuple[list[int], list[int]]:
-    """Jobs as runs of neighbours: first ids, and numbers of jobs."""
+    """Returns jobs as runs of neighbours: first ids, and numbers of jobs."""
     starts: list[int] = []
     counts: list[int] = []
     end_id = -1

@@ -1,4 +1,4 @@
-"""Queues come, change and go."""
+"""Applies the facts of queues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jobline_server.engine.values import JobState, RevokeReason
 
 
 def apply_queue_changed(shard: ShardState, fact: QueueChanged, _offset: int) -> None:
-    """A queue comes into being, or has other settings."""
+    """Creates a queue or changes its settings."""
     if fact.created_number:
         queue = shard.queues[fact.queue] = Queue(fact.queue, fact.created_number, fact.at_ms)
         queue.born_id = fact.created_number
@@ -32,7 +32,7 @@ def apply_queue_changed(shard: ShardState, fact: QueueChanged, _offset: int) -> 
 
 
 def apply_queue_paused(shard: ShardState, fact: QueuePaused, _offset: int) -> None:
-    """Nothing is handed out; who and why is kept."""
+    """Pauses a queue, with the principal and the reason."""
     queue = shard.queues[fact.queue]
     queue.paused = True
     queue.paused_by = fact.principal
@@ -41,7 +41,7 @@ def apply_queue_paused(shard: ShardState, fact: QueuePaused, _offset: int) -> No
 
 
 def apply_queue_resumed(shard: ShardState, fact: QueueResumed, _offset: int) -> None:
-    """Jobs are handed out again."""
+    """Resumes a queue."""
     queue = shard.queues[fact.queue]
     queue.paused = False
     queue.paused_by = queue.pause_reason = ""
@@ -50,23 +50,23 @@ def apply_queue_resumed(shard: ShardState, fact: QueueResumed, _offset: int) -> 
 
 
 def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> None:
-    """A queue goes with all that is in it; workers of active jobs are told."""
+    """Deletes a queue with its jobs and revokes the leases of active ones."""
     queue = shard.queues.pop(fact.queue)
-    gone: list[tuple[int, int]] = []
+    deleted: list[tuple[int, int]] = []
     shard.load.active_jobs -= queue.counts[JobState.ACTIVE]
     if queue.live():
         items = [item for found in items_from(shard, queue, 0, BLOCK_IDS) for item in found]
         for item in items:
             if isinstance(item, Job):
                 after(item.state, Move.DELETED, item.id)
-                gone.append((item.id, 1))
+                deleted.append((item.id, 1))
                 _drop_job(shard, item)
             else:
                 after(item.state, Move.DELETED, item.first_id)
-                gone += item.live_runs()
+                deleted += item.live_runs()
                 _drop_lot(shard, item)
         shard.unschedule(sum([1 for item in items if item.run_at_ms]))
-    shard.effects.append(QueueGone(fact.queue, fact.at_ms, gone))
+    shard.effects.append(QueueGone(fact.queue, fact.at_ms, deleted))
     shard.changes.queues.to_write.discard(fact.queue)
     if queue.stored:
         shard.changes.queues.to_delete.append(queue.number)

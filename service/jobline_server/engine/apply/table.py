@@ -1,4 +1,4 @@
-"""The shape of a table of facts: the function that gives each its effect."""
+"""The type of the tables that map each fact to the function that applies it."""
 
 from __future__ import annotations
 
@@ -7,5 +7,6 @@ from typing import Any
 
 from jobline_server.engine.state import ShardState
 
-# Each function takes the very fact that it is registered for, which no type of a table can say.
+# Each function takes the fact type that it is registered for, which the type of a table cannot
+# express.
 ApplyTable = dict[type, Callable[[ShardState, Any, int], None]]

@@ -1,5 +1,6 @@
-"""Ack: leased jobs are done. The hottest verb, so it works in stretches: a thousand acks in order
-on one lease are one comparison and one fact. What comes in no order is gathered lease by lease."""
+"""Ack: ends leased jobs as COMPLETED. The hottest verb, so it works on runs: a thousand acks in
+order on one lease are one comparison and one fact. Acks in no order are grouped by lease.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +14,18 @@ from jobline_server.engine.lot import RunLease
 from jobline_server.engine.values import JobState, Now, SettleOutcome
 from jobline_server.engine.view import ShardView
 
-# Neighbouring ids are on the same lease, more often than not: what is known of one id holds for its
-# block of 128.
+# Neighbouring ids are mostly on the same lease, so the lease found for one id is tried first for
+# all ids of its block of 128.
 _BLOCK_BITS = 7
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _ACTIVE = JobState.ACTIVE
 _LEASE_LOST = SettleOutcome.LEASE_LOST
 
 
-class _Part:
-    """What is settled of one run lease: ids `low … high − 1`, those of `starts` and `counts`."""
+class _RunAcks:
+    """The acks of one run lease, which covers ids `low … high − 1`: `starts=[7], counts=[3]` acks
+    jobs 7, 8, 9.
+    """
 
     __slots__ = ("counts", "high", "lease", "low", "starts")
 
@@ -34,7 +37,7 @@ class _Part:
         self.counts: list[int] = []
 
     def overlaps(self) -> bool:
-        """Whether an id is in it twice."""
+        """Returns whether an id is in it twice."""
         starts = self.starts
         if len(starts) == 1:
             return False
@@ -45,17 +48,19 @@ class _Part:
 
 
 class _Batch:
-    """One ack, gathered until it becomes facts. Lists of ids are pairs: written, and volatile."""
+    """One ack command, collected until it becomes facts. `completed` and `cancelled` are pairs of
+    lists of single jobs: durable, volatile.
+    """
 
     __slots__ = (
         "blocks",
+        "by_lease",
         "cancelled",
         "completed",
         "deliveries",
         "exceptions",
         "ids",
         "in_order",
-        "parts",
         "results",
     )
 
@@ -69,26 +74,26 @@ class _Batch:
         self.exceptions: NotDone = []
         self.completed: tuple[list[int], list[int]] = ([], [])
         self.cancelled: tuple[list[int], list[int]] = ([], [])
-        self.parts: dict[RunLease, _Part] = {}
-        self.blocks: dict[int, _Part] = {}
+        self.by_lease: dict[RunLease, _RunAcks] = {}
+        self.blocks: dict[int, _RunAcks] = {}
 
-    def part_of(self, lease: RunLease) -> _Part:
-        """What is settled of this lease."""
-        part = self.parts.get(lease)
-        if part is None:
-            part = self.parts[lease] = _Part(lease)
-        return part
+    def acks_of(self, lease: RunLease) -> _RunAcks:
+        """Returns the acks of this lease."""
+        acks = self.by_lease.get(lease)
+        if acks is None:
+            acks = self.by_lease[lease] = _RunAcks(lease)
+        return acks
 
     def overlaps(self) -> bool:
-        """Whether a job is settled twice."""
+        """Returns whether a job is settled twice."""
         for ids in (*self.completed, *self.cancelled):
             if ids and len(set(ids)) != len(ids):
                 return True
-        return any(part.overlaps() for part in self.parts.values())
+        return any(acks.overlaps() for acks in self.by_lease.values())
 
 
 def are_in_order(ids: list[int], deliveries: list[int]) -> bool:
-    """Whether these are neighbours, all of one delivery: compared as a whole, nothing a job."""
+    """Returns whether the ids are consecutive and have one delivery, without a loop over jobs."""
     first_id, count = ids[0], len(ids)
     return (
         ids[-1] == first_id + count - 1
@@ -106,16 +111,16 @@ def decide_ack(
     *,
     in_order: bool = False,
 ) -> NotDone:
-    """Settles jobs as done; `results` maps ids to what they returned. Returns outcomes that are not
-    DONE, by index.
+    """Completes jobs; `results` maps ids to their results. Returns the outcomes that are not DONE,
+    by index.
 
-    The two lists have the same length. `in_order`: it is known that they `are_in_order`.
+    The two lists have the same length. `in_order`: the caller knows that they `are_in_order`.
     """
     batch = _Batch(ids, deliveries, results, in_order=in_order)
     index, end = 0, len(ids)
     while index < end:
-        gather = _gather_singles if ids[index] in shard.jobs else _gather_members
-        index = gather(shard, batch, index)
+        add = _add_singles if ids[index] in shard.jobs else _add_members
+        index = add(shard, batch, index)
     if batch.overlaps():
         return _one_by_one(shard, now, batch)
     _emit(shard, now, batch)
@@ -123,7 +128,9 @@ def decide_ack(
 
 
 def _one_by_one(shard: ShardView, now: Now, batch: _Batch) -> NotDone:
-    """A list that names a job twice: each id sees what those before it did."""
+    """Decides each ack alone, for a list that names a job twice: each sees the effect of those
+    before it.
+    """
     exceptions: NotDone = []
     for index, (job_id, delivery) in enumerate(zip(batch.ids, batch.deliveries, strict=True)):
         for _, outcome in decide_ack(shard, now, [job_id], [delivery], batch.results):
@@ -131,8 +138,8 @@ def _one_by_one(shard: ShardView, now: Now, batch: _Batch) -> NotDone:
     return exceptions
 
 
-def _gather_singles(shard: ShardView, batch: _Batch, index: int) -> int:
-    """Adds the jobs from `index` on that are objects of their own; returns where they end."""
+def _add_singles(shard: ShardView, batch: _Batch, index: int) -> int:
+    """Adds the single jobs from `index` on; returns the index after the last of them."""
     ids, deliveries, completed = batch.ids, batch.deliveries, batch.completed[0]
     neighbours = shard.jobs.part(ids[index])
     for at in range(index, len(ids)):
@@ -154,23 +161,23 @@ def _gather_singles(shard: ShardView, batch: _Batch, index: int) -> int:
     return len(ids)
 
 
-def _gather_members(shard: ShardView, batch: _Batch, index: int) -> int:
-    """Adds the jobs from `index` on that are in lots; returns where they end."""
+def _add_members(shard: ShardView, batch: _Batch, index: int) -> int:
+    """Adds the members of lots from `index` on; returns the index after the last of them."""
     jobs, ids, deliveries, blocks = shard.jobs, batch.ids, batch.deliveries, batch.blocks
     end = len(ids)
     while index < end:
         job_id, count = ids[index], 1
-        part = blocks.get(job_id >> _BLOCK_BITS)
-        if part is None or not part.low <= job_id < part.high:
+        acks = blocks.get(job_id >> _BLOCK_BITS)
+        if acks is None or not acks.low <= job_id < acks.high:
             if job_id in jobs:
                 break
-            part = _look_up(shard, batch, index)
-            if part is None:
+            acks = _find_run(shard, batch, index)
+            if acks is None:
                 index += 1
                 continue
-        lease = part.lease
+        lease = acks.lease
         settled = lease.settled
-        if settled is not None and settled[job_id - part.low]:
+        if settled is not None and settled[job_id - acks.low]:
             if job_id in jobs:
                 break
             batch.exceptions.append((index, SettleOutcome.NOT_FOUND))
@@ -179,36 +186,40 @@ def _gather_members(shard: ShardView, batch: _Batch, index: int) -> int:
         else:
             if index + 1 < end and ids[index + 1] == job_id + 1:
                 count = _run(lease, batch, index)
-            part.starts.append(job_id)
-            part.counts.append(count)
+            acks.starts.append(job_id)
+            acks.counts.append(count)
         index += count
     return index
 
 
-def _look_up(shard: ShardView, batch: _Batch, index: int) -> _Part | None:
-    """The lease of the job at `index`, if it is valid; otherwise the outcome is noted."""
+def _find_run(shard: ShardView, batch: _Batch, index: int) -> _RunAcks | None:
+    """Returns the acks of the lease that the job at `index` is on; notes an outcome and returns
+    None if its lease is not valid.
+    """
     job_id = batch.ids[index]
     lease = held(shard, job_id, batch.deliveries[index])
     if isinstance(lease, RunLease):
-        part = batch.blocks[job_id >> _BLOCK_BITS] = batch.part_of(lease)
-        return part
+        acks = batch.blocks[job_id >> _BLOCK_BITS] = batch.acks_of(lease)
+        return acks
     if isinstance(lease, SettleOutcome):  # pragma: no branch: single jobs are found before
         batch.exceptions.append((index, lease))
     return None
 
 
 def _run(lease: RunLease, batch: _Batch, index: int) -> int:
-    """How many ids from `index` on are neighbours on this lease. A job with a result goes alone."""
+    """Returns how many ids from `index` on are consecutive on this lease. A job with a result is a
+    run of one.
+    """
     ids, deliveries, results = batch.ids, batch.deliveries, batch.results
     first_id = ids[index]
     if first_id in results:
         return 1
-    most = lease.open_run(first_id - lease.lot.first_id, len(ids) - index)
-    if not results and _is_run(batch, index, most):
-        return most
+    limit = lease.open_run(first_id - lease.lot.first_id, len(ids) - index)
+    if not results and _is_in_order(batch, index, limit):
+        return limit
     count = 1
     while (
-        count < most
+        count < limit
         and ids[index + count] == first_id + count
         and deliveries[index + count] == lease.delivery
         and ids[index + count] not in results
@@ -217,8 +228,8 @@ def _run(lease: RunLease, batch: _Batch, index: int) -> int:
     return count
 
 
-def _is_run(batch: _Batch, index: int, count: int) -> bool:
-    """Whether so many from `index` on are neighbours, all of one delivery."""
+def _is_in_order(batch: _Batch, index: int, count: int) -> bool:
+    """Returns whether `count` ids from `index` on are consecutive and have one delivery."""
     if batch.in_order:
         return True
     ids, deliveries = batch.ids, batch.deliveries
@@ -233,18 +244,18 @@ def _emit(shard: ShardView, now: Now, batch: _Batch) -> None:
     for volatile in (False, True):
         starts = batch.completed[volatile]
         counts = [1] * len(starts)
-        for part in batch.parts.values():
-            if part.lease.lot.volatile is volatile:
-                starts += part.starts
-                counts += part.counts
+        for acks in batch.by_lease.values():
+            if acks.lease.lot.volatile is volatile:
+                starts += acks.starts
+                counts += acks.counts
         if starts:
-            left = _results_among(starts, batch.results)
-            shard.emit(JobsCompleted(now.wall_ms, starts, counts, *left), volatile=volatile)
+            results = _results_among(starts, batch.results)
+            shard.emit(JobsCompleted(now.wall_ms, starts, counts, *results), volatile=volatile)
     for volatile in (False, True):
         ids = batch.cancelled[volatile]
         if ids:
-            left = _results_among(ids, batch.results)
-            shard.emit(JobsCancelled(now.wall_ms, ids, [1] * len(ids), *left), volatile=volatile)
+            results = _results_among(ids, batch.results)
+            shard.emit(JobsCancelled(now.wall_ms, ids, [1] * len(ids), *results), volatile=volatile)
 
 
 def _results_among(

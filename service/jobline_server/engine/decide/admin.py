@@ -1,6 +1,4 @@
-"""What operators do to jobs: promote, cancel, retry, delete; and what retention does to ended
-ones.
-"""
+"""Admin: promotes, cancels, retries and deletes jobs; ages out, deletes and evicts ended ones."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from jobline_server.engine.view import ShardView
 
 
 def decide_promote(shard: ShardView, now: Now, ids: Iterable[int]) -> list[int]:
-    """Makes SCHEDULED jobs ready, in this order; returns the ids that are not SCHEDULED."""
+    """Makes SCHEDULED jobs READY, in this order; returns the ids that are not SCHEDULED."""
     skipped: list[int] = []
     chosen: dict[int, tuple[str, bool]] = {}
     for job_id in ids:
@@ -33,15 +31,15 @@ def decide_promote(shard: ShardView, now: Now, ids: Iterable[int]) -> list[int]:
             continue
         owner = _owner(shard, job_id)
         chosen[job_id] = (owner.queue.name, owner.volatile)
-    for (queue, volatile), part in groupby(chosen, chosen.__getitem__):
-        fact = JobsReady(now.wall_ms, queue, list(part), [], promoted=True)
+    for (queue, volatile), group in groupby(chosen, chosen.__getitem__):
+        fact = JobsReady(now.wall_ms, queue, list(group), [], promoted=True)
         shard.emit(fact, volatile=volatile)
     return skipped
 
 
 def decide_cancel(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, int, list[int]]:
-    """Cancels waiting jobs and asks the workers of active ones to stop. Returns how many are
-    CANCELLED, how many were asked for, and the ids that are not live.
+    """Cancels waiting jobs and asks the workers of active ones to stop. Returns how many jobs are
+    CANCELLED, how many are asked to stop, and the ids that are not live.
     """
     cancelled: dict[bool, dict[int, None]] = {}
     requested: dict[tuple[str, bool], dict[int, None]] = {}
@@ -65,7 +63,7 @@ def decide_cancel(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, 
 
 
 def decide_delete_waiting(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, list[int]]:
-    """Deletes jobs that wait; returns how many, and the ids that do not wait."""
+    """Deletes READY and SCHEDULED jobs; returns how many, and the ids that are in no such state."""
     skipped: list[int] = []
     chosen: dict[tuple[str, JobState, bool], dict[int, None]] = {}
     for job_id in ids:
@@ -84,9 +82,10 @@ def decide_delete_waiting(shard: ShardView, now: Now, ids: Iterable[int]) -> tup
 def decide_retry(
     shard: ShardView, now: Now, ended: Sequence[tuple[JobRecord, JobState]]
 ) -> list[int]:
-    """Puts ended jobs back, attempts and stalls at zero; returns the ids that are live, come again
-    on the list, or are of a queue that was deleted since somebody looked. The records of the others
-    are the fact's from then on: a copy of each would be most of the work.
+    """Makes ended jobs READY again, attempts and stalls at zero. Returns the ids that are live,
+    that come twice, or whose queue was deleted after the caller read them.
+
+    The fact keeps the records and they are changed: copying each would be most of the work.
     """
     skipped: list[int] = []
     chosen: dict[int, tuple[JobRecord, JobState]] = {}
@@ -106,7 +105,7 @@ def decide_retry(
 def decide_stale(
     shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
-    """Ended jobs, as runs of ids, are past their first retention."""
+    """Marks ended jobs, as runs of ids, as STALE: past their first retention."""
     starts, counts = _left_of(shard.queues.get(queue), runs)
     if starts:
         shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts))
@@ -115,14 +114,14 @@ def decide_stale(
 def decide_delete_ended(
     shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
-    """Ended jobs, as runs of ids, are deleted."""
+    """Deletes ended jobs, as runs of ids."""
     _delete_ended(shard, now, queue, state, runs, evicted=False)
 
 
 def decide_evict(
     shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
-    """Ended jobs, as runs of ids, are deleted because their queue keeps no more of them."""
+    """Deletes ended jobs, as runs of ids, because their queue keeps no more of them."""
     _delete_ended(shard, now, queue, state, runs, evicted=True)
 
 
@@ -141,14 +140,14 @@ def _delete_ended(
 
 
 def _is_of(queue: Queue | None, job_id: int) -> bool:
-    """Whether an ended job is this queue's, and not of one with its name that was deleted while
-    somebody looked at the job: that one's went with it, and are not counted here.
+    """Returns whether an ended job is of this queue, not of a deleted one that had its name: those
+    jobs went with their queue and are not in the counts of this one.
     """
     return queue is not None and job_id >= queue.born_id
 
 
 def _left_of(queue: Queue | None, runs: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """The runs of ended jobs that are this queue's: first ids, and numbers of jobs."""
+    """Returns the runs of ended jobs that are of this queue: first ids, and numbers of jobs."""
     left = [run for run in runs if _is_of(queue, run[0])]
     return [start for start, _ in left], [count for _, count in left]
 
@@ -161,16 +160,16 @@ def _owner(shard: ShardView, job_id: int) -> Job | Lot:
 
 
 def as_runs(shard: ShardView, ids: Iterable[int]) -> tuple[list[int], list[int]]:
-    """Waiting ids as runs: neighbours of one lot together, single jobs alone."""
+    """Returns waiting ids as runs: neighbours of one lot together, single jobs alone."""
     starts: list[int] = []
     counts: list[int] = []
     lot: Lot | None = None
     for job_id in sorted(ids):
-        own = None if job_id in shard.jobs else shard.lots.find(job_id)
-        if own is not None and own is lot and starts[-1] + counts[-1] == job_id:
+        lot_of_job = None if job_id in shard.jobs else shard.lots.find(job_id)
+        if lot_of_job is not None and lot_of_job is lot and starts[-1] + counts[-1] == job_id:
             counts[-1] += 1
         else:
             starts.append(job_id)
             counts.append(1)
-        lot = own
+        lot = lot_of_job
     return starts, counts

@@ -1,4 +1,4 @@
-"""Calls of producers: which are known, which are over, and whether there is room for another."""
+"""Calls of producers: finds known ones, refuses those that are over or have no room."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from jobline_server.engine.view import ShardView
 
 
 def find_call(shard: ShardView, aged_ms: int, call: Call) -> tuple[CallRecord, bool] | None:
-    """What a call was answered with when it came before, and whether its jobs are never written.
+    """Returns the record of a call that came before, and whether its jobs are volatile; None if the
+    call is new.
 
-    Raises `Refused` with CALL_OVER for a copy that nobody waits for any more.
+    Raises `Refused` with CALL_OVER for a copy of a call that its producer has declared over.
     """
     for table in (shard.producers, shard.volatile_producers):
         producer = table.find(call.producer, aged_ms)
@@ -31,15 +32,15 @@ def find_call(shard: ShardView, aged_ms: int, call: Call) -> tuple[CallRecord, b
 
 
 def check_new_calls(shard: ShardView, aged_ms: int, calls: tuple[Call, ...]) -> None:
-    """Refuses several calls at once of which one is not new: decide each of them alone."""
+    """Refuses several calls at once if one of them is not new: the caller decides each alone."""
     distinct = {(call.producer, call.sequence) for call in calls}
     if len(distinct) < len(calls) or any(find_call(shard, aged_ms, call) for call in calls):
         raise Refused(RefusalKind.IDEMPOTENCY_MISMATCH, "one of these calls came before")
 
 
 def check_room_for_calls(shard: ShardView, aged_ms: int, calls: tuple[Call, ...]) -> None:
-    """Refuses calls for which nothing can be kept. Where as much is kept as may be, producers that
-    let go of a call for each new one go on.
+    """Refuses calls if there is no room for their records. At the limit, a producer that declares a
+    call over with each new one is still accepted.
     """
     load = shard.load
     for call in calls:

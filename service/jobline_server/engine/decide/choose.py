@@ -1,5 +1,5 @@
-"""Choose: which jobs go out next, and in which order. It only reads, but for gates whose moment has
-come; `lease` makes a fact of it.
+"""Choose: selects the jobs that a consumer gets next, in order. It only reads, except that it opens
+gates that are due; `lease` makes a fact of the selection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _order = attrgetter("order")
 
 @dataclass(slots=True)
 class LotRun:
-    """Neighbours of one lot: indexes `start … start + count − 1`, never handed out before."""
+    """A run of one lot: indexes `start … start + count − 1`, never leased before."""
 
     lot: Lot
     start: int
@@ -35,10 +35,10 @@ class LotRun:
 
 
 class Choice:
-    """What goes out to one consumer, in order: `LEASE_SLICE_ITEMS` at most.
+    """The jobs selected for one consumer, in order: up to `LEASE_SLICE_ITEMS`.
 
-    `jobs_room` and `bytes_room` are what the consumer still takes; one that `is_idle` takes one
-    job of any size, but never one of more than `payload_bytes_max` (None: any).
+    `jobs_room` and `bytes_room` count down as items are added. A consumer that `is_idle` takes one
+    job beyond `bytes_room`, but none of more than `payload_bytes_max` (None: no limit).
     """
 
     __slots__ = ("bytes_room", "is_idle", "has_runs", "items", "jobs_room", "payload_bytes_max")
@@ -62,23 +62,25 @@ class Choice:
 def choose(
     queue: Queue, names: frozenset[str] | None, now: Now, committed: int, chosen: Choice
 ) -> None:
-    """Adds what is next in `queue` for a consumer of `names` (None: any): the highest priority
-    first, and of one priority what was ready first. What is not on disk yet holds up its lane; what
-    is too large for the consumer only those of its size. Lanes with a closed gate are passed over;
-    a gate whose moment has come is opened here, if the timers have not done it yet.
+    """Adds the next jobs of `queue` for a consumer of `names` (None: all), the highest priority
+    first, then the oldest.
+
+    A job that is not on disk yet holds up its lane; one too large for the consumer holds up only
+    the lane of its size. Lanes with a closed gate are skipped; gates that are due and that the
+    timers have not opened yet are opened first.
     """
     if queue.gates.closed:
         queue.open_due_gates(now.mono_ms, limits.SLICE_ITEMS)
-    most = chosen.payload_bytes_max
-    for lanes in queue.fronts(names, None if most is None else size_of(most)):
-        streams = [lane.durable(committed, most) for lane in lanes]
+    bytes_max = chosen.payload_bytes_max
+    for lanes in queue.fronts(names, None if bytes_max is None else size_of(bytes_max)):
+        streams = [lane.durable(committed, bytes_max) for lane in lanes]
         items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)
         if not _take(cast("Iterator[Item]", items), chosen):
             return
 
 
 def _take(items: Iterable[Item], chosen: Choice) -> bool:
-    """Adds items while they fit, and says whether all did and there is room for more."""
+    """Adds items while they fit; returns whether all did and there is room for more."""
     taken = chosen.items
     jobs_room, bytes_room = chosen.jobs_room, chosen.bytes_room
     for item in islice(items, limits.LEASE_SLICE_ITEMS - len(taken)):
@@ -100,7 +102,7 @@ def _take(items: Iterable[Item], chosen: Choice) -> bool:
 
 
 def _take_lot(lot: Lot, chosen: Choice) -> bool:
-    """Adds what fits of a lot, and says whether all of it did and there is room for more."""
+    """Adds the runs of a lot that fit; returns whether all did and there is room for more."""
     index = lot.cursor
     while True:
         index, count = lot.waiting_run_from(index, chosen.jobs_room)
@@ -119,7 +121,7 @@ def _take_lot(lot: Lot, chosen: Choice) -> bool:
 
 
 def _fitting(lot: Lot, index: int, count: int, chosen: Choice) -> tuple[int, int]:
-    """How many of these neighbours fit, and their payload bytes."""
+    """Returns how many jobs of this run fit, and their payload bytes."""
     payloads = lot.payloads
     fits = payloads.fitting(index, count, chosen.bytes_room)
     if not fits and chosen.is_idle and not chosen.items:

@@ -1,4 +1,4 @@
-"""Which jobs of a push are new: those whose keys nobody used, if the very call is new, too."""
+"""Known keys: separates the new jobs of a push from those whose keys or call came before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PushDeviations = list[tuple[int, PushOutcome, int]]
 def repeated(
     shard: ShardView, now: Now, command: Push, record: KeyRecord | CallRecord, level: AckLevel
 ) -> Pushed:
-    """The very same call came before: it stands for the same jobs, and gets the same answer."""
+    """Returns the reply to a call that came before: the same jobs, and the same deviations."""
     digest, field = command.request_digest, "request_id"
     if command.calls:
         digest, field = command.calls[0].digest, "producer.sequence"
@@ -35,20 +35,20 @@ def repeated(
         known = _known_key(shard, now, command.queue, key) if key else None
         if known is None:
             if key:
-                # Then it was known for another job; the key has gone since, with the reason.
+                # The call created no job for this key: it was another job's, and has expired since.
                 exceptions.append((index, PushOutcome.REFUSED, 0))
             else:
                 created += 1
         elif known.job_id == created:
             created += 1
         else:
-            exceptions.append((index, *_told(known, payload, level)))
+            exceptions.append((index, *_outcome_of(known, payload, level)))
     count = record.count if isinstance(record, KeyRecord) else record.jobs
     return Pushed(record.first_id, count, level, exceptions)
 
 
 def _keys_and_payloads(command: Push) -> Iterator[tuple[str, bytes]]:
-    """The jobs of a push in order, as far as keys can tell them apart."""
+    """Yields the key ("" for none) and payload of each job of a push, in order."""
     rows, payloads = command.rows, command.payloads
     of_rows = zip(rows.job_keys or _none(rows), rows.payloads, strict=True)
     keys = job_keys_of(payloads)
@@ -60,14 +60,14 @@ def _none(rows: JobColumns) -> list[str]:
 
 
 def job_keys_of(payloads: Payloads) -> list[str]:
-    """The keys of payloads, "" for those without one; empty if none has one."""
+    """Returns the keys of payloads, "" for those without one; empty if none has one."""
     return [key.decode() for key in payloads.job_keys]
 
 
 def without_duplicates(
     shard: ShardView, now: Now, command: Push, level: AckLevel, exceptions: PushDeviations
 ) -> tuple[JobColumns, Payloads]:
-    """The jobs whose keys are new; the others go to `exceptions`. What is new of the payloads stays
+    """Returns the jobs whose keys are new; the others go to `exceptions`. The new payloads stay
     together.
     """
     rows, payloads = command.rows, command.payloads
@@ -82,7 +82,7 @@ def without_duplicates(
 
 
 class _Known(NamedTuple):
-    """What a key stands for: a job, the digest of its payload, and whether it is never written."""
+    """The job that a key names, the digest of its payload, and whether it is volatile."""
 
     job_id: int
     digest: int
@@ -90,8 +90,8 @@ class _Known(NamedTuple):
 
 
 class _NewKeys:
-    """Tells jobs whose keys are new, to the shard and within their push, from the others.
-    `_next_id` is the id of the next one that is new.
+    """Finds the jobs whose keys are new, to the shard and within their push. `_next_id` is the id
+    that the next new job will get.
     """
 
     __slots__ = ("_command", "_exceptions", "_level", "_next_id", "_now", "_seen", "_shard")
@@ -110,14 +110,14 @@ class _NewKeys:
         self._level = level
         self._exceptions = exceptions
         self._seen: dict[str, _Known] = {}
-        # A queue that is not there yet takes an id itself.
+        # A queue that does not exist yet takes an id itself.
         self._next_id = shard.next_id() + (command.queue not in shard.queues)
 
     def pick(
         self, keys: Iterable[str], payloads: Iterable[bytes], first_index: int, field: str
     ) -> list[int]:
-        """Indexes of the jobs that are new; the others go to the exceptions, counted from
-        `first_index` on.
+        """Returns the indexes of the new jobs; the others go to the exceptions, with indexes
+        counted from `first_index` on.
         """
         shard, now, queue, seen = self._shard, self._now, self._command.queue, self._seen
         volatile = self._level is AckLevel.MEMORY
@@ -130,7 +130,7 @@ class _NewKeys:
                 self._next_id += 1
                 fresh.append(index)
                 continue
-            outcome, job_id = _told(known, payload, self._level)
+            outcome, job_id = _outcome_of(known, payload, self._level)
             if outcome is PushOutcome.REFUSED and self._command.atomic:
                 raise Refused(
                     RefusalKind.IDEMPOTENCY_MISMATCH,
@@ -150,9 +150,10 @@ def _known_key(shard: ShardView, now: Now, queue: str, key: str) -> _Known | Non
     return _Known(record.first_id, record.digest, key_hash in shard.keys.volatile)
 
 
-def _told(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, int]:
-    """DUPLICATE if the job with this key is the same one, and kept as safely as is asked for now;
-    otherwise REFUSED."""
+def _outcome_of(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, int]:
+    """Returns DUPLICATE and the job's id if the job with this key has the same payload and is as
+    durable as `level` asks; otherwise REFUSED and 0.
+    """
     if known.digest != digest_of(payload):
         return PushOutcome.REFUSED, 0
     if known.volatile and level is not AckLevel.MEMORY:

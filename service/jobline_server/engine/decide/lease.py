@@ -1,4 +1,4 @@
-"""Lease: jobs are handed out, from the heads of lanes."""
+"""Lease: hands jobs out from the heads of lanes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     lease_ms: int,
     payload_bytes_max: int | None = None,
 ) -> Leased:
-    """Hands out a slice of what is ready and durable, at most `max_jobs` and `max_bytes`; one job
-    always fits if the holder has none, unless its payload is larger than `payload_bytes_max`.
-    `lease_ms` 0 leaves each job its own. Arm the holder afterwards (`LeaseClocks.arm`).
+    """Leases a slice of the jobs that are ready and durable, up to `max_jobs` and `max_bytes`. A
+    holder without jobs gets one of any size up to `payload_bytes_max`. With `lease_ms` 0 each job
+    has the lease time of its options. Call `LeaseClocks.arm` with the holder afterwards.
     """
     if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
         return Leased()
@@ -45,9 +45,9 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     )
     choose(queue, names, now, shard.committed, chosen)
     items, first = chosen.items, shard.first_delivery()
-    for part in _by_volatility(items):
-        # The counter only grows, within an epoch and from one to the next.
-        deliveries = [job.delivery + 1 if job.delivery >= first else first for job in part]
+    for group in _by_volatility(items):
+        # A job's delivery only grows, within an epoch and from one epoch to the next.
+        deliveries = [job.delivery + 1 if job.delivery >= first else first for job in group]
         fact = JobsLeased(
             at_ms=now.wall_ms,
             queue=queue.name,
@@ -55,17 +55,19 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
             version=holder.version,
             session=holder.session_id,
             lease_ms=lease_ms,
-            starts=[item.id for item in part],
-            counts=[item.count if isinstance(item, LotRun) else 1 for item in part],
+            starts=[item.id for item in group],
+            counts=[item.count if isinstance(item, LotRun) else 1 for item in group],
             deliveries=deliveries,
             holder=holder,
         )
-        shard.emit(fact, volatile=part[0].volatile)
+        shard.emit(fact, volatile=group[0].volatile)
     return _leased(chosen, first, lease_ms)
 
 
 def _leased(chosen: Choice, first: int, lease_ms: int) -> Leased:
-    """What a worker is told of items that are leased now, runs under the delivery `first`."""
+    """Returns the reply to the worker for items that are leased now. Runs have the delivery
+    `first`, as they were never leased before.
+    """
     leased = Leased()
     items = chosen.items
     runs = [item for item in items if isinstance(item, LotRun)] if chosen.has_runs else []
@@ -81,10 +83,10 @@ def _leased(chosen: Choice, first: int, lease_ms: int) -> Leased:
 
 
 def _by_volatility(items: list[Job | LotRun]) -> list[list[Job | LotRun]]:
-    """Items in parts that are written, or never are; nearly always one part."""
+    """Returns items in groups of neighbours, durable or volatile; nearly always one group."""
     volatile = [item.volatile for item in items]
     if any(volatile) and not all(volatile):
-        return [list(part) for _, part in groupby(items, attrgetter("volatile"))]
+        return [list(group) for _, group in groupby(items, attrgetter("volatile"))]
     return [items] if items else []
 
 
@@ -103,7 +105,7 @@ def _leased_run(run: LotRun, delivery: int, lease_ms: int) -> LeasedRun:
 
 
 def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
-    """What a worker is told of jobs that it holds."""
+    """Returns the reply to a worker for jobs that it holds."""
     # By position, which takes half the time of keywords: id, delivery, queue, options, payload,
     # attempt, reason, lease_ms, checkpoint, pushed_ms, job_key, ready_ms.
     return [
@@ -126,7 +128,7 @@ def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
 
 
 def leased_job(job: Job, reason: LeaseReason | None = None) -> LeasedJob:
-    """The same of one job, which may be with its worker again for another reason."""
+    """Returns the reply for one job, with another reason if one is given."""
     leased: LeasedJob = leased_jobs([job])[0]
     leased.reason = reason or leased.reason
     return leased

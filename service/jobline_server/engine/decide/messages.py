@@ -1,4 +1,6 @@
-"""Messages between shards: sent, applied once by their receiver, forgotten by their sender."""
+"""Messages between shards: sends them, applies each once at the receiver, and removes them from the
+sender once acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ from jobline_server.engine.view import ShardView
 
 
 class MessageGap(Exception):
-    """A batch came without the one before it, which its sender still holds. Nothing was applied."""
+    """Raised for a batch that skips messages which its sender still holds. Nothing was applied."""
 
 
 def decide_send(
     shard: ShardView, now: Now, to_shard: int, messages: Sequence[ShardMessage]
 ) -> None:
-    """Sends messages to a shard, which is this one perhaps: with the facts beside it or not at
-    all. They are delivered after the commit.
+    """Sends messages to a shard, possibly this one, atomically with the other facts of the command.
+    They are delivered after the commit.
     """
     if messages:
         number = shard.messages.next_number(to_shard, shard.epoch)
@@ -34,8 +36,8 @@ def decide_send(
 
 
 def next_batch(shard: ShardView, to_shard: int) -> MessageBatch | None:
-    """Returns the first messages that wait for a shard and are on disk; None if there are none.
-    A batch ends at its limits, and before a number that is missing.
+    """Returns the first committed messages in the outbox for a shard; None if there are none. A
+    batch ends at its limits, and before a gap in the numbers.
     """
     batch: list[ShardMessage] = []
     first = size = 0
@@ -54,10 +56,10 @@ def next_batch(shard: ShardView, to_shard: int) -> MessageBatch | None:
 
 
 def decide_receive(shard: ShardView, now: Now, batch: MessageBatch) -> int:
-    """Applies those messages of a batch that were not applied before; returns the number up to
-    which all are. To be acknowledged after the commit, and not before.
+    """Applies the messages of a batch that were not applied before; returns the number up to which
+    all are applied. Acknowledge it after the commit, not before.
 
-    Raises `MessageGap`. A message that fails for another reason is not applied, and none behind it.
+    Raises `MessageGap`. If a message fails, neither it nor those after it are applied.
     """
     before = shard.messages.received.get(batch.from_shard, 0)
     if batch.first_number > max(before + 1, batch.held_from):
@@ -77,7 +79,7 @@ def decide_receive(shard: ShardView, now: Now, batch: MessageBatch) -> int:
 
 
 def decide_acknowledge(shard: ShardView, now: Now, to_shard: int, up_to: int) -> None:
-    """Forgets messages that their receiver has applied and committed."""
+    """Removes messages that their receiver has applied and committed from the outbox."""
     first = next(iter(shard.messages.outbox(to_shard)), None)
     if first is not None and first.number <= up_to:
         shard.emit(MessagesAcknowledged(now.wall_ms, to_shard, up_to))
@@ -89,15 +91,15 @@ def _push_jobs(shard: ShardView, now: Now, message: PushJobs) -> None:
         message.options,
         payloads=message.payloads,
         level=AckLevel.FSYNCED,
-        # A key that is known with another payload leaves out its job: nobody is there to be told.
+        # A job whose key is known with another payload is skipped: no caller waits for the reply.
         atomic=False,
         has_room=True,
     )
     decide_push(shard, now, push)
 
 
-# How the receiver decides a message. Each function takes the very message that it is registered
-# for, which no type of a table can say.
+# The function that decides each message at the receiver. Each takes the message type that it is
+# registered for, which the type of a table cannot express.
 RECEIVE: dict[type, Callable[[ShardView, Now, Any], None]] = {
     PushJobs: _push_jobs,
 }

@@ -1,8 +1,8 @@
-"""What a verb knows of jobs that are not live: outcomes that were looked up before it decides.
+"""Outcomes: the states of jobs that are not live here, looked up before a verb decides.
 
-The engine holds live jobs only. A verb that depends on others is given the outcomes that are known,
-and raises `OutcomesNeeded` before it emits anything if that is not enough; the runtime looks those
-up and decides again (`runtime/ended/outcomes.py`).
+The engine holds live jobs only. A verb that depends on others gets the known outcomes and raises
+`OutcomesNeeded` before it emits anything if some are missing; the runtime looks them up and decides
+again (`runtime/ended/outcomes.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from jobline_server.engine.values import JobState
 from jobline_server.engine.view import ShardView
 
 Outcomes = Mapping[int, JobState | None]
-"""States of jobs that were looked up: how a job ended, or where it stands in another shard; None
-for one that is not kept, or was never pushed.
+"""States of jobs that were looked up: ended ones, or live ones of other shards; None for a job that
+is not kept or was never pushed.
 """
 
 
 class OutcomesNeeded(Exception):
-    """A verb must know what became of these jobs first. Nothing has changed."""
+    """Raised if a verb needs the outcomes of these jobs first. Nothing has changed."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         super().__init__(f"what became of {len(ids)} jobs is not known")
@@ -29,8 +29,8 @@ class OutcomesNeeded(Exception):
 def states_of(
     shard: ShardView, ids: Sequence[int], outcomes: Outcomes
 ) -> dict[int, JobState | None]:
-    """Returns the states of jobs: of live ones of this shard, else what was looked up. Raises
-    `OutcomesNeeded` for all that are neither.
+    """Returns the states of jobs: of live ones of this shard, otherwise from `outcomes`. Raises
+    `OutcomesNeeded` for all that are in neither.
     """
     states: dict[int, JobState | None] = {}
     unknown: list[int] = []

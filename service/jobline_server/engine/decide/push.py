@@ -1,4 +1,4 @@
-"""Push: jobs come in."""
+"""Push: stores new jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jobline_server.engine.view import ShardView
 
 
 def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
-    """Stores jobs; the ids of those created are consecutive, in the order of the push.
+    """Stores jobs; the new ones get consecutive ids, in the order of the push.
 
     Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL, REQUEST_IDS_FULL,
     PRODUCERS_FULL, CALL_OVER or IDEMPOTENCY_MISMATCH; nothing is stored then.
@@ -59,7 +59,7 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     count = len(rows) + len(payloads)
     if count:
         known_queue(shard, now, command.queue, has_room=command.has_room)
-        # A queue that was created just now has taken an id.
+        # A queue that was created just now took an id.
         first_id = shard.next_id()
     if rows:
         _emit_jobs(shard, now, command, rows, level, request_hash)
@@ -75,7 +75,9 @@ def _level(queue: Queue | None, asked: AckLevel | None) -> AckLevel:
 
 
 def _known_call(shard: ShardView, now: Now, command: Push) -> tuple[CallRecord, bool] | None:
-    """As `find_call`, for the one call that this is; several must be new."""
+    """Returns the record of the command's only call, as `find_call`. Refuses several calls unless
+    all are new.
+    """
     if len(command.calls) > 1:
         check_new_calls(shard, shard.age.at(now), command.calls)
         return None
@@ -85,7 +87,7 @@ def _known_call(shard: ShardView, now: Now, command: Push) -> tuple[CallRecord, 
 def _check_room(
     shard: ShardView, queue: Queue | None, command: Push, rows: JobColumns, payloads: Payloads
 ) -> None:
-    """Refuses what does not fit. `rows` and `payloads` are those that are new."""
+    """Refuses a push that does not fit. `rows` and `payloads` are its new jobs."""
     if command.has_room:
         return
     load = shard.load
@@ -95,7 +97,7 @@ def _check_room(
         try:
             raise refusal
         finally:
-            # It holds this frame, which must not hold it: nothing of a refused push is to stay.
+            # The exception holds this frame: without a cycle, a refused push is freed at once.
             del refusal
     keys = rows.job_keys
     if payloads.columns is not None:
@@ -145,7 +147,7 @@ def _emit_jobs(
 
 
 def _digests(keys: Iterable[str], payloads: Iterable[bytes]) -> Iterator[int]:
-    """Digests of the payloads that have a key, and 0 for the others."""
+    """Yields the digests of the payloads that have a key, and 0 for the others."""
     for key, payload in zip(keys, payloads, strict=True):
         yield digest_of(payload) if key else 0
 
@@ -157,17 +159,17 @@ def _digests_beside(payloads: Payloads) -> tuple[int, ...]:
 
 
 def _folded(options: list[JobOptions]) -> list[JobOptions]:
-    """One for all, where all have the same."""
+    """Returns a list of one if all jobs have the same options."""
     first = options[0]
-    for own in options:
-        if own is not first:
+    for job_options in options:
+        if job_options is not first:
             return options
     return [first]
 
 
 def _by_size(payloads: Payloads) -> Iterator[Payloads]:
-    """Payloads in the lots that they become: one, but for large ones, which stand alone, as they
-    stand in lanes of their own.
+    """Splits payloads into lots: each large one is a lot, as large jobs have lanes of their own;
+    neighbours between them share one.
     """
     start = 0
     for index in range(len(payloads)):

@@ -1,4 +1,4 @@
-"""What is done to queues, and to jobs as a whole queue."""
+"""Queues: creates, changes, pauses and deletes them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from jobline_server.engine.view import ShardView
 
 
 def known_queue(shard: ShardView, now: Now, name: str, *, has_room: bool = False) -> Queue:
-    """The queue with this name, created if it is not there. Raises `Refused` with SERVER_FULL where
-    there are too many, unless room was found for what is to go there.
+    """Returns the queue with this name, created if it does not exist. Raises `Refused` with
+    SERVER_FULL if there are too many, unless `has_room`: the caller has checked.
     """
     queue = shard.queues.get(name)
     if queue is None:
         if not has_room and len(shard.queues) >= limits.SHARD_QUEUES_MAX:
-            most = limits.SHARD_QUEUES_MAX
             message = (
-                f"there is no queue {name}, and its shard has {most} others, the most there may be"
+                f"there is no queue {name}, and its shard has {limits.SHARD_QUEUES_MAX} others, "
+                "the most there may be"
             )
             raise Refused(RefusalKind.SERVER_FULL, message, retry_after_ms=RETRY_AFTER_MS)
         number = shard.next_id()
@@ -42,7 +42,7 @@ def known_queue(shard: ShardView, now: Now, name: str, *, has_room: bool = False
 
 
 def existing_queue(shard: ShardView, name: str) -> Queue:
-    """The queue with this name, or `Refused` with QUEUE_NOT_FOUND."""
+    """Returns the queue with this name; raises `Refused` with QUEUE_NOT_FOUND."""
     queue = shard.queues.get(name)
     if queue is None:
         raise Refused(RefusalKind.QUEUE_NOT_FOUND, f"there is no queue {name}", field="queue")
@@ -52,7 +52,7 @@ def existing_queue(shard: ShardView, name: str) -> Queue:
 def decide_update_queue(
     shard: ShardView, now: Now, name: str, settings: QueueSettings, mask: frozenset[str] | None
 ) -> None:
-    """Changes settings, those in `mask` or all; the queue is created if it is not there."""
+    """Changes the settings in `mask` (None: all); creates the queue if it does not exist."""
     queue = known_queue(shard, now, name)
     if mask is not None:
         changed = {field: getattr(settings, field) for field in sorted(mask)}
@@ -62,19 +62,21 @@ def decide_update_queue(
 
 
 def decide_pause_queue(shard: ShardView, now: Now, name: str, principal: str, reason: str) -> None:
-    """Stops handing out; pausing twice keeps the newer reason."""
+    """Pauses a queue: none of its jobs are leased. Pausing it again replaces the reason."""
     existing_queue(shard, name)
     shard.emit(QueuePaused(now.wall_ms, name, principal, reason))
 
 
 def decide_resume_queue(shard: ShardView, now: Now, name: str) -> None:
-    """Hands out again; nothing happens if it is not paused."""
+    """Resumes a queue; does nothing if it is not paused."""
     if existing_queue(shard, name).paused:
         shard.emit(QueueResumed(now.wall_ms, name))
 
 
 def decide_delete_queue(shard: ShardView, now: Now, name: str, *, force: bool) -> int:
-    """Deletes a queue with its live and ended jobs, and says how many there were."""
+    """Deletes a queue with its live and ended jobs; returns how many there were. Raises `Refused`
+    with QUEUE_ACTIVE if it has active jobs, unless `force`.
+    """
     queue = existing_queue(shard, name)
     active = queue.counts[JobState.ACTIVE]
     if active and not force:
@@ -113,12 +115,12 @@ def decide_delete_active(shard: ShardView, now: Now, ids: Iterable[int]) -> int:
 def decide_delete_idle_queues(
     shard: ShardView, now: Now, names: Iterable[str] | None = None
 ) -> int:
-    """Deletes those of these queues (None: of all) that were empty for an hour and have nothing of
-    their own; says how many. To be called now and then: a queue counts as empty from the last call
-    that found it in use.
+    """Deletes the queues among `names` (None: all) that were empty for `EMPTY_QUEUE_MS` and have
+    default settings; returns how many. Call it periodically: the time counts from the last call
+    that found jobs in the queue.
     """
     before = now.wall_ms - limits.EMPTY_QUEUE_MS
-    gone: list[str] = []
+    idle: list[str] = []
     for name in list(shard.queues) if names is None else names:
         queue = shard.queues.get(name)
         if queue is None:
@@ -126,7 +128,7 @@ def decide_delete_idle_queues(
         if any(queue.counts):
             shard.note_use(queue, now.wall_ms)
         elif queue.is_plain() and queue.touched_ms < before:
-            gone.append(queue.name)
-    for name in gone:
+            idle.append(queue.name)
+    for name in idle:
         shard.emit(QueueDeleted(now.wall_ms, name))
-    return len(gone)
+    return len(idle)

@@ -1,8 +1,8 @@
-"""Settle: leased jobs are acked, failed or released, and leases extended.
+"""Settle: fails and releases leased jobs, and extends leases; `ack` completes them.
 
-A lease is `(id, delivery)`. Only the newest one is valid: with an older counter nothing changes,
-and the outcome is LEASE_LOST. An id that is not live is NOT_FOUND here; whether it ended under
-this very lease is for the ended store to say.
+A lease is `(id, delivery)`. Only the newest one is valid: an older delivery changes nothing and its
+outcome is LEASE_LOST. An id that is not live is NOT_FOUND here; the ended store knows whether it
+ended under this lease.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from jobline_server.engine.values import (
 )
 from jobline_server.engine.view import ShardView
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _THEN_DEAD, _THEN_CANCEL = FailAction.DEAD, FailAction.CANCEL
 _DONE, _CANCELLED = SettleOutcome.DONE, SettleOutcome.CANCELLED
 _LEASE_LOST, _NOT_FOUND = SettleOutcome.LEASE_LOST, SettleOutcome.NOT_FOUND
 _READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
 
 _Kind = tuple[str, ReleaseReason, str, bool]
-"""What released jobs must share to share a fact: queue, reason, worker, durability."""
+"""The properties that jobs must share to share a fact: queue, reason, worker, volatile."""
 
 RELEASES_USED_UP = JobError(type="ReleasesUsedUp", message="the job was given back too often")
 
 
 def held(shard: ShardView, job_id: int, delivery: int) -> Job | RunLease | SettleOutcome:
-    """The job or the run that this lease is on, or why it is not valid."""
+    """Returns the job or run that this lease is on, or the outcome if the lease is not valid."""
     lease, live = shard.find_lease(job_id)
     if lease is None:
         return _LEASE_LOST if live else _NOT_FOUND
@@ -60,7 +60,7 @@ def held(shard: ShardView, job_id: int, delivery: int) -> Job | RunLease | Settl
 
 
 def decide_fail(shard: ShardView, now: Now, items: list[FailItem]) -> list[FailResult]:
-    """Uses up an attempt of each job: another follows after a pause, or the job is dead."""
+    """Fails jobs: each uses up an attempt, and is retried after its backoff, DEAD or CANCELLED."""
     return [_fail(shard, now, item) for item in items]
 
 
@@ -99,18 +99,18 @@ def _fail(shard: ShardView, now: Now, item: FailItem) -> FailResult:
 def _death_of(
     item: FailItem, options: JobOptions, settings: QueueSettings, attempt: int
 ) -> EndReason | None:
-    """Why this failure is the last one, if it is."""
+    """Returns the reason why this failure is the job's last one; None if it is retried."""
     if item.then is _THEN_DEAD or item.error.type in settings.non_retryable_error_types:
         return EndReason.EXPLICIT_FAIL
-    most = effective.max_attempts(options, settings)
-    if most and attempt >= most:
+    max_attempts = effective.max_attempts(options, settings)
+    if max_attempts and attempt >= max_attempts:
         return EndReason.MAX_ATTEMPTS_EXCEEDED
     return None
 
 
 def decide_release(shard: ShardView, now: Now, items: list[ReleaseItem]) -> NotDone:
-    """Gives jobs back without failing them. Those that go on at once stand where they stood in
-    their lanes.
+    """Releases jobs without using up an attempt. Those without a delay return to their old place
+    in their lanes. Returns the outcomes that are not DONE, by index.
     """
     exceptions: NotDone = []
     batch: dict[int, tuple[_Kind, int]] = {}
@@ -134,7 +134,7 @@ def decide_release(shard: ShardView, now: Now, items: list[ReleaseItem]) -> NotD
 
 
 def _is_released_for_good(job: Job, why: ReleaseReason) -> bool:
-    """Workers have given it back as often as they may."""
+    """Returns whether workers have released the job as often as they may."""
     return why is not ReleaseReason.UNDELIVERED and job.releases >= limits.RELEASES_MAX
 
 
@@ -145,19 +145,20 @@ def _kind_of(lease: Job | RunLease, why: ReleaseReason) -> _Kind:
 
 
 def _emit_released(shard: ShardView, now: Now, batch: dict[int, tuple[_Kind, int]]) -> None:
-    """One fact for neighbours on the list that are alike."""
+    """Emits one fact for neighbours on the list that are of one kind."""
     for (queue, why, worker, volatile), alike in groupby(batch.items(), lambda entry: entry[1][0]):
-        part = [(job_id, due) for job_id, (_, due) in alike]
-        ids, run_at_ms = [job_id for job_id, _ in part], [due for _, due in part]
+        jobs = [(job_id, due) for job_id, (_, due) in alike]
+        ids, run_at_ms = [job_id for job_id, _ in jobs], [due for _, due in jobs]
         run_at_ms = run_at_ms if any(run_at_ms) else []
         fact = JobsReleased(now.wall_ms, queue, ids, run_at_ms, why, worker)
         shard.emit(fact, volatile=volatile)
 
 
 def decide_extend(shard: ShardView, now: Now, items: list[ExtendItem]) -> NotDone:
-    """Keeps leases alive, and records progress and checkpoints.
+    """Extends leases, and records progress and checkpoints. Returns the outcomes that are not DONE,
+    by index.
 
-    A lease's end is bookkeeping, so extending it is no fact; what the worker reports is one.
+    The end of a lease is bookkeeping, so extending it emits no fact; a report of the worker does.
     """
     exceptions: NotDone = []
     for index, item in enumerate(items):

@@ -1,7 +1,6 @@
-"""Timers: what becomes due by itself.
+"""Timers: makes delayed jobs ready, opens gates, ends expired leases and forgets old keys.
 
-`open_gates` and `tick` do what is due, a slice at a time; `next_deadline` says when to call them
-again. Leases whose time is up are `expiry`'s.
+`open_gates` and `tick` do a slice of what is due; `next_deadline` returns when to call them again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from jobline_server.engine.view import ShardView
 
 
 def tick(shard: ShardView, now: Now) -> bool:
-    """Does what is due, at most a slice of it, and says whether more is due at once."""
+    """Does up to a slice of each kind of work that is due; returns whether more is due now."""
     more = _make_due_ready(shard, now)
     more |= expire_due(shard, now)
     more |= shard.forget_keys(shard.age.at(now), limits.SLICE_KEYS)
@@ -27,15 +26,15 @@ def tick(shard: ShardView, now: Now) -> bool:
 
 
 def open_gates(shard: ShardView, now: Now) -> list[Queue]:
-    """Opens a slice of the gates whose moment has come; returns the queues that may have something
-    to dispatch. That time goes by is no fact, and neither is this.
+    """Opens a slice of the gates that are due; returns the queues that may have jobs to dispatch.
+    It emits no fact: only time has passed.
     """
     queues = shard.gates.open_due(now.mono_ms, limits.SLICE_ITEMS)
     return [queue for queue in queues if shard.queues.get(queue.name) is queue]
 
 
 def next_deadline(shard: ShardView, now: Now) -> int | None:
-    """In how many milliseconds something may be due; None if nothing is waited for."""
+    """Returns in how many milliseconds something may be due; None if nothing is scheduled."""
     waits: list[int] = []
     due_ms = shard.delayed.first_ms()
     if due_ms is not None:
@@ -50,7 +49,9 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
 
 
 def _make_due_ready(shard: ShardView, now: Now) -> bool:
-    """Delayed jobs whose time has come go to their lanes, in the order of their time."""
+    """Makes a slice of the due SCHEDULED jobs READY, in the order of their time; returns whether
+    more are due.
+    """
     delayed = shard.delayed
     ready = _Ready(now)
     taken: list[tuple[int, int]] = []
@@ -59,7 +60,7 @@ def _make_due_ready(shard: ShardView, now: Now) -> bool:
         for fact, volatile in ready.facts:
             shard.emit(fact, volatile=volatile)
     except BaseException:
-        # None is forgotten; those that are ready by now are passed over the next time.
+        # No entry is lost; jobs that became ready are skipped the next time.
         for run_at_ms, first_id in taken:
             delayed.add(run_at_ms, first_id)
         raise
@@ -68,18 +69,18 @@ def _make_due_ready(shard: ShardView, now: Now) -> bool:
 
 
 def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[tuple[int, int]]) -> None:
-    """Gathers a slice of what is due in facts."""
+    """Collects a slice of the due jobs and lots into facts."""
     for _ in range(limits.SLICE_ITEMS):
         due = shard.delayed.pop_due(now.wall_ms)
         if due is None:
             break
-        # A job that was put off twice to the same moment lies here twice.
+        # A job that was delayed twice to the same time has two entries.
         if taken and due == taken[-1]:
             continue
         taken.append(due)
         run_at_ms, first_id = due
         job, lot = shard.delayed_at(run_at_ms, first_id)
-        # A job that left the head of its lot goes before what is left of that.
+        # A job that was taken off the head of its lot goes before the rest of the lot.
         if job is not None:
             ready.fact_for(job, is_lot=False).ids.append(first_id)
         if lot is not None:
@@ -87,7 +88,7 @@ def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[tuple[int, 
 
 
 class _Ready:
-    """Facts that make jobs ready, as few as keep the order: within one, lots come first."""
+    """The fewest facts that make jobs ready in order: within one, lots come first."""
 
     def __init__(self, now: Now) -> None:
         self._now = now
@@ -95,7 +96,7 @@ class _Ready:
         self.facts: list[tuple[JobsReady, bool]] = []
 
     def fact_for(self, item: Job | Lot, *, is_lot: bool) -> JobsReady:
-        """The fact that this item may follow in."""
+        """Returns the fact to add this item to, a new one if the order requires it."""
         name = item.queue.name
         newest = self._newest.get(name)
         if newest is None or newest[1] is not item.volatile or (is_lot and newest[0].ids):
