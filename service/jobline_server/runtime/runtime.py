@@ -138,6 +138,7 @@ class Runtime:
         """Has those parts notified of a lost shard that keep callers waiting for it, or leases."""
         core = self.core
         core.listen_closed("closed_waits", self.waits.on_closed)
+        core.listen_closed("closed_watchers", self.feed.on_closed)
         core.listen_closed("closed_streams", self.streams.on_closed)
         core.listen_closed("closed_pulls", self.pulls.on_closed)
 

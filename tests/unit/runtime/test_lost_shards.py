@@ -19,6 +19,8 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.idle_queues import delete_idle_queues
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import Audit, JobFilter, Selection
+from jobline_server.runtime.watch.feed_reader import Room
+from jobline_server.runtime.watch.watch_filter import WatchFilter
 from jobline_server.storage.ended_store import EndedSpan
 from jobline_server.storage.store import Fenced
 from tests.unit.runtime.shard_faults import (
@@ -220,3 +222,29 @@ async def test_a_listener_that_fails_keeps_no_other_from_hearing_of_a_lost_shard
     core.listen_closed("good", lambda slot: heard.append(slot.number))
     await world.lose()
     assert (heard, core.loops.record("bad").failures) == ([LOST], 1)
+
+
+@pytest.mark.parametrize("what", ["queue", "job"])
+async def test_a_watcher_of_nothing_else_is_refused_after_the_last_events_of_a_lost_shard(
+    world: World, what: str
+) -> None:
+    """It would wait for good; one that watches another queue as well goes on."""
+    lost, other = world.queues[LOST], world.queues[OTHER]
+    await world.push(LOST)
+    job_id = world.runtime.core.slots[LOST].shard.next_id()
+    only = WatchFilter(job_id=job_id) if what == "job" else WatchFilter(frozenset({lost}))
+    watches = [
+        world.runtime.feed.watch(wanted, "", room=Room.RUNS)
+        for wanted in (only, WatchFilter(frozenset({lost, other})))
+    ]
+    for watch in watches:
+        await anext(watch)
+    news = [asyncio.ensure_future(anext(watch)) for watch in watches]
+    await a_moment()
+    assert (await world.push(LOST)).first_id == job_id
+    assert (await news[0]).parts
+    await world.lose()
+    await refused(anext(watches[0]))
+    await news[1]
+    await world.push(OTHER)
+    assert (await anext(watches[1])).parts

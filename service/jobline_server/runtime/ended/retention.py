@@ -130,7 +130,9 @@ class EndedRetention:
         async with self._ended.changing:
             await self._ended.write()
             spans = await find()
-            return Slice(await change(spans), is_full=len(spans) >= SLICE_PARTS)
+            changed = await change(spans)
+            # Where all jobs are of shards that are not here, trying again soon would not help.
+            return Slice(changed, is_full=len(spans) >= SLICE_PARTS and changed > 0)
 
 
 async def in_steps(items: Iterable[T]) -> AsyncIterator[T]:

@@ -19,6 +19,7 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.effects import Applied
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.waiting import is_set_by
 from jobline_server.runtime.watch import kept_batches
 from jobline_server.runtime.watch.feed_reader import Answer, Reader, Room
@@ -123,7 +124,8 @@ class Feed:
     ) -> AsyncGenerator[Answer, None]:
         """Yields events, with the token to resume after them. An answer without events is a
         heartbeat; the first comes when the watch has begun. `room` is the size of an answer. Raises
-        `Refused` with OFFSET_GONE when the next events are no longer kept.
+        `Refused` with OFFSET_GONE when the next events are no longer kept, and with
+        SHARD_UNAVAILABLE when there will be none, as the job or the queues are not here.
         """
         reader = Reader(self, wanted, self._begin(resume_token), room)
         time = self._time
@@ -140,11 +142,23 @@ class Feed:
                 elif not reader.is_at_end:
                     # Events that the filter rejects are skipped in slices, too.
                     await asyncio.sleep(0)
-                elif await self._news_by(sent_at + HEARTBEAT_SECONDS):
-                    await asyncio.sleep(max(read_at + GATHER_SECONDS - time(), 0))
+                else:
+                    self._check_here(wanted)
+                    if await self._news_by(sent_at + HEARTBEAT_SECONDS):
+                        await asyncio.sleep(max(read_at + GATHER_SECONDS - time(), 0))
         finally:
             self._watchers -= 1
             self._wanted_until = time() + KEPT_SECONDS
+
+    def _check_here(self, wanted: WatchFilter) -> None:
+        slots = self._core.slots
+        if slots.is_partial:
+            slots.check_here([wanted.job_id] if wanted.job_id else [])
+            slots.check_any_queue((name, 1) for name in wanted.queues)
+
+    def on_closed(self, _slot: ShardSlot) -> None:
+        """A shard was lost: has the watchers check whether they wait for more than that."""
+        self._news.set()
 
     async def _news_by(self, deadline: float) -> bool:
         """Waits for new batches until a deadline; returns whether there are any."""
