@@ -1,8 +1,8 @@
-"""Checkpoints: the journal of a shard is folded into tables when that is worth it.
+"""Checkpoints: folds the journal of a shard into tables when that is worth it.
 
-A shard is walked in slices between commits; the last step is taken in the turn that cuts a commit,
-so that what is written is the state at exactly that offset. The ended store is made durable
-before: what only the journal still told of ended jobs goes with it.
+A shard is written in slices between commits. The last slice is taken in the step that cuts a
+commit, so the rows are the state at exactly that offset. Before that the ended store is made
+durable, because the part of the journal that is cut off could have restored its jobs.
 """
 
 from __future__ import annotations
@@ -55,11 +55,13 @@ class Checkpoints:
         self._full_until_ms = 0
 
     def hurry(self) -> None:
-        """From now on no checkpoint rests, not even the one under way: commits are not to come."""
+        """Ends all rests, also of the checkpoint under way: no more commits will come."""
         self._hurried.set()
 
     def is_worth_it(self, place: JournalPosition, now_ms: int) -> bool:
-        """Whether a shard's journal is old, or long among journals that are too long together."""
+        """Returns whether a shard's journal is old, or long while all journals together are too
+        long.
+        """
         if not place.journal_rows:
             return False
         if now_ms - place.checkpoint_ms > CHECKPOINT_AGE_MS_MAX:
@@ -69,8 +71,8 @@ class Checkpoints:
         return total > self._journal_bytes_max and place.journal_bytes * len(slots) >= total
 
     def _is_due_for_room(self, now_ms: int) -> bool:
-        """Whether the disk is full and checkpoints have not been tried since a while: a journal
-        that is folded is room for acks.
+        """Returns whether the disk is full and checkpoints were not tried recently: folding a
+        journal makes room for acks.
         """
         if not self._core.commits.disk_full or now_ms < self._full_until_ms:
             return False
@@ -78,15 +80,15 @@ class Checkpoints:
         return True
 
     async def take_last(self) -> int:
-        """Takes the checkpoints of a stop; returns of how many shards. Journals that the next start
-        reads in a moment stay: they tell watchers what happened since they lost the server.
+        """Takes the checkpoints of a stop; returns of how many shards. Keeps journals that the next
+        start reads in a moment: watchers resume from them.
         """
         if self._core.slots.journal_bytes() <= STOP_JOURNAL_BYTES:
             return 0
         return await self.take_due(everything=True)
 
     async def take_due(self, *, everything: bool = False) -> int:
-        """Takes a checkpoint of every shard that is worth one, or that has a journal at all;
+        """Takes a checkpoint of every shard that is worth one, or of all if the disk is full;
         returns of how many.
         """
         taken = 0
@@ -129,7 +131,7 @@ class Checkpoints:
             commits.fail(error)
 
     def _close(self, slot: ShardSlot, health: Health, error: Exception) -> None:
-        """Its shard is lost; the process goes on if another one is left."""
+        """Closes the slot of a lost shard; the process goes on if another one is left."""
         try:
             self._core.commits.failed_writes.close(slot.number, health, error)
         except Exception as last:  # noqa: BLE001  # it was the last one
@@ -180,8 +182,9 @@ class Checkpoints:
         place.journal_bytes = 0
 
     async def _drop_staged(self, slot: ShardSlot) -> None:
-        """What was written in vain is room for the journal. If even that finds none, the next
-        checkpoint writes over it."""
+        """Deletes the rows of an abandoned checkpoint, which makes room for the journal. If even
+        that finds no room, the next checkpoint overwrites them.
+        """
         with suppress(DiskFull):
             await self._core.store.drop_staged(slot.number)
 
@@ -197,7 +200,7 @@ class Checkpoints:
 
 class _Share:
     """A checkpoint's share of the store's time: it writes between commits, which have most of that
-    until it is `hurried`. `room` is how far the journals may grow before that is only half of it.
+    time until it is `hurried`. Within `room` bytes of journal growth the share rises to one half.
     """
 
     def __init__(self, core: Core, room: int, hurried: asyncio.Event) -> None:
@@ -223,10 +226,10 @@ class _Share:
 
 
 def rest_after(seconds: float, *, grown: int, room: int, passes: int = 1) -> float:
-    """How long to rest after a write that took so long, in seconds, when the journals have grown by
-    so many bytes of the room they have, in the checkpoint's pass of this number. The longer a pass
-    takes, the more has changed meanwhile: each rests much less than the one before, and none where
-    slices would have to grow next, or a checkpoint could be overtaken by what it has to fold.
+    """Returns how long to rest after a write, in seconds. `seconds` is the length of that write;
+    `grown` and `room` are the growth of the journals and the growth they may have; later passes
+    rest less, and none once slices would have to grow or a checkpoint could be overtaken by new
+    changes.
     """
     if passes >= PASSES_ALIKE:
         return 0.0

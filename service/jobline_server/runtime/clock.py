@@ -1,11 +1,10 @@
 """The clocks: the only place that reads them.
 
-The process may stand still at any moment: stopped, its machine suspended or starved, its loop busy.
-What workers sent meanwhile lies unread, so that time must not count against their leases. No
-correction afterwards can see to that, as somebody always reads the clock before it. Instead the
-monotonic time of the engine only goes on while the loop does: from one beat of the loop to the next
-it advances by `STEP_MS_MAX` at most, whoever reads it and whenever. Of a standstill of any length a
-lease loses no more than that. While there is no lease and no stream, the loop may beat less often.
+The process may stand still at any moment: stopped, suspended with its machine, starved, or its loop
+busy. Frames of workers are unread meanwhile, so that time must not count against their leases. The
+engine's monotonic time therefore advances only while the loop does: by at most `STEP_MS_MAX` from
+one heartbeat of the loop to the next, whoever reads it. A standstill of any length costs a lease no
+more than that. Without a lease or a stream, the heartbeats may be further apart.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ READING_MS = 1
 
 
 class Clock(Protocol):
-    """Both times. Monotonic time goes on while `loop_went_on` is called."""
+    """Both times. Monotonic time advances while `loop_went_on` is called."""
 
     def now(self) -> Now:
-        """Both times in milliseconds."""
+        """Returns both times in milliseconds."""
 
     def wall_at(self, mono_ms: int) -> int:
-        """The wall time of a moment of the monotonic clock: the same whenever it is asked, unless
-        one of the clocks was set or stood still.
+        """Returns the wall time of a moment of the monotonic clock: the same at each call, unless a
+        clock was set or the process stood still.
         """
 
     def loop_went_on(self, *, free: bool = False) -> None:
-        """The loop goes on. `free`: no lease and no stream depends on the time until the next beat,
-        so that it goes as the machine's does.
+        """Counts a heartbeat of the loop. `free`: no lease and no stream depends on the time until
+        the next one, so it advances as the machine's does.
         """
 
 
 class SystemClock:
-    """The machine's clocks."""
+    """The clocks of the machine."""
 
     def __init__(self) -> None:
         self._beat_ns = time.monotonic_ns()
@@ -54,14 +53,14 @@ class SystemClock:
         self._apart_ms = 0
 
     def now(self) -> Now:
-        """Wall time, and monotonic time without what was lost standing still."""
+        """Returns wall time, and monotonic time without standstills."""
         # Each push reads it twice: this is `_mono_ns` without its call.
         passed_ns = min(time.monotonic_ns() - self._beat_ns, self._step_ns)
         return Now(time.time_ns() // 1_000_000, (self._beat_at_ns + passed_ns) // 1_000_000)
 
     def wall_at(self, mono_ms: int) -> int:
-        """How far the clocks are apart is kept until it is more than their reading in milliseconds
-        that differs.
+        """Returns `mono_ms` plus the difference of the clocks, which is kept until it changes by
+        more than an error of reading.
         """
         now = self.now()
         apart_ms = now.wall_ms - now.mono_ms
@@ -70,7 +69,9 @@ class SystemClock:
         return mono_ms + self._apart_ms
 
     def loop_went_on(self, *, free: bool = False) -> None:
-        """What went by since the last beat beyond a step never counts; all does if it was free."""
+        """Counts the time since the last heartbeat, at most one step, or all of it if it was
+        free.
+        """
         self._beat_at_ns, self._beat_ns = self._mono_ns(), time.monotonic_ns()
         self._step_ns = _FREE_NS if free else _STEP_NS
 
@@ -80,22 +81,22 @@ class SystemClock:
 
 
 class ManualClock:
-    """Clocks driven by hand, for tests."""
+    """Clocks moved by hand, for tests."""
 
     def __init__(self, wall_ms: int = 1_790_000_000_000, mono_ms: int = 1_000_000) -> None:
         self.wall_ms = wall_ms
         self.mono_ms = mono_ms
 
     def now(self) -> Now:
-        """What the clocks were set to."""
+        """Returns the times that the clocks were set to."""
         return Now(self.wall_ms, self.mono_ms)
 
     def wall_at(self, mono_ms: int) -> int:
-        """As the clocks stand."""
+        """Returns the wall time by the present difference of the clocks."""
         return mono_ms + self.wall_ms - self.mono_ms
 
     def loop_went_on(self, *, free: bool = False) -> None:
-        """Time goes on by hand alone."""
+        """Does nothing: time is moved by hand alone."""
 
     def advance(self, milliseconds: int) -> None:
         """Moves both clocks."""

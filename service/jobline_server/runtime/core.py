@@ -1,11 +1,9 @@
-"""The core of the runtime: the shards, the clocks, and the way from a decision to those it
-concerns.
+"""The core of the runtime: the shards, the clock, and the steps from a decision to its effects.
 
-Everything that decides goes through here in the same steps: take the time, find the shard, decide,
-then `after_decision(shard)`, which has the facts written and hands out what may be handed out. Who
-is notified of a commit stands in one list, that of `Core.listen`. What is on disk is on disk:
-a listener that fails after that is counted, and neither the other listeners nor the callers that
-wait for an answer are worse off.
+Everything that decides follows the same steps: read the time, find the slot, decide, then
+`after_decision`, which requests a commit and dispatches what is ready. `Core.listen` keeps the one
+list of listeners. A listener that fails after a commit is counted; other listeners and waiting
+callers are not affected.
 """
 
 from __future__ import annotations
@@ -83,13 +81,13 @@ class Core:
         self._failing: ShardSlot | None = None
 
     def listen(self, name: str, listener: Listener, wants: Wants = Wants.COMMITS) -> None:
-        """Has a listener notified of the commits it wants, after those that listen already. One
-        that fails is not notified again of that commit.
+        """Adds a listener behind the others. One that raises is not notified again of that
+        commit.
         """
         self._listeners.append((self.loops.record(name), listener, wants))
 
     def listen_closed(self, name: str, listener: Callable[[ShardSlot], None]) -> None:
-        """Has a listener notified of each shard that is not served any more."""
+        """Adds a listener for shards that are closed."""
         self._closed_listeners.append((self.loops.record(name), listener))
 
     def _on_closed(self, slot: ShardSlot) -> None:
@@ -101,13 +99,15 @@ class Core:
         self.loops.changed()
 
     def now(self) -> Now:
-        """Both times. Who decides reads them here, so that from then on they go with the loop."""
+        """Returns both times; wakes the heartbeat first if it rests, so that the time advances with
+        the loop from then on.
+        """
         if self.heartbeat.resting:
             self.heartbeat.wake()
         return self.clock.now()
 
     def wall_ms(self) -> int:
-        """Wall time in milliseconds since 1970."""
+        """Returns wall time in milliseconds since 1970."""
         return self.now().wall_ms
 
     def _may_rest(self) -> bool:
@@ -127,8 +127,8 @@ class Core:
             raise Refused(RefusalKind.SERVER_FULL, "ids are being set aside", retry_after_ms=100)
 
     def after_decision(self, slot: ShardSlot) -> None:
-        """Something was decided on a shard: its facts are written soon, and what needs no commit
-        happens at once. Raises `Refused` if the shard is not served any more: it was all in vain.
+        """Requests a commit of a shard's new facts; facts that need none take effect at once.
+        Raises `Refused` if the shard is closed: its facts are void.
         """
         if slot.is_closed:
             raise self.slots.refusal(slot.number)
@@ -139,8 +139,8 @@ class Core:
         self._hasten_timers(slot)
 
     def leased(self, slot: ShardSlot) -> None:
-        """Jobs of a shard were handed out: their facts are written soon. Of volatile jobs listeners
-        are notified soon, not at once: this is called while they are being notified.
+        """Requests a commit of hand-outs. Listeners are notified of volatile jobs in the next
+        iteration of the loop, because this is called while they are being notified.
         """
         if slot.shard.entries:
             self.commits.request_commit()
@@ -149,7 +149,7 @@ class Core:
         self._hasten_timers(slot)
 
     def _hasten_timers(self, slot: ShardSlot) -> None:
-        """Has the timers looked at earlier if a job is due, or a gate opens, before they are."""
+        """Wakes the timer loop if a job is due, or a gate opens, before its next look."""
         shard = slot.shard
         due_ms, opens_ms = shard.delayed.first_ms(), shard.gates.first_ms()
         if (due_ms is not None and due_ms < self.next_tick.wall_ms) or (
@@ -163,12 +163,12 @@ class Core:
 
     @staticmethod
     def _volatile_batch(slot: ShardSlot) -> CommittedBatch:
-        """What happened to jobs that need no commit."""
+        """Returns the facts that need no commit, as a batch."""
         shard = slot.shard
         return CommittedBatch(slot, shard.committed, shard.take_applied(), is_commit=False)
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
-        """A commit is on disk: notifies listeners, then hands out jobs."""
+        """Notifies listeners of a commit that is on disk, then dispatches jobs."""
         self._notify(batches)
         for batch in batches:
             self.serve(batch.slot)
@@ -191,8 +191,8 @@ class Core:
                 record.worked()
 
     def serve(self, slot: ShardSlot) -> None:
-        """Hands out what may be handed out at the queues that something happened to. A queue where
-        that fails is tried again after the next commit, or when the timers are looked at.
+        """Dispatches jobs at the woken queues of a slot. A queue whose dispatch fails is tried
+        again after the next commit, or at the next look of the timer loop.
         """
         if slot.is_closed:
             return
@@ -222,5 +222,5 @@ class Core:
 
 
 def _nobody(_slot: ShardSlot, _queue: Queue) -> bool:
-    """Before the dispatcher is there, nobody waits."""
+    """Stands in until the dispatcher is there."""
     return False

@@ -1,10 +1,10 @@
-"""The dispatcher: brings ready jobs and those who want them together.
+"""The dispatcher: leases ready jobs to consumers.
 
-A queue that something happened to serves its consumers in turn; a consumer that has room again is
-served from its queues by weight. Both end in `give`, the only caller of `decide_lease`.
+A woken queue serves its consumers in turn; a consumer that has room again is served from its queues
+by weight. Both end in `give`, the only caller of `decide_lease`.
 
-How much is handed out in one iteration of the loop is bounded: the rest goes out in the next one,
-to the consumer that is next then.
+One iteration of the loop hands out a bounded amount. The rest follows in the next one, to the
+consumer that is next then.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LITTLE_ITEMS = 100
 
 
 class Dispatcher:
-    """Hands out jobs."""
+    """Dispatches jobs."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -45,25 +45,24 @@ class Dispatcher:
         """Slots with queues that had to wait for the next iteration of the loop."""
         core.dispatch_ready = self.serve_queue
 
-    def join(self, taker: Consumer) -> None:
-        """A consumer waits at its queues from now on."""
-        self._core.rings.join(taker)
+    def join(self, consumer: Consumer) -> None:
+        """Adds a consumer to the rings of its queues."""
+        self._core.rings.join(consumer)
 
-    def leave(self, taker: Consumer) -> None:
-        """A consumer waits no more."""
-        self._core.rings.leave(taker)
+    def leave(self, consumer: Consumer) -> None:
+        """Removes a consumer from the rings."""
+        self._core.rings.leave(consumer)
 
-    def welcome(self, taker: Consumer) -> None:
-        """A consumer that waits may have room again: it is given what is ready, some of it in later
-        iterations of the loop.
+    def welcome(self, consumer: Consumer) -> None:
+        """Serves a consumer that may have room again, some of it in later iterations of the
+        loop.
         """
-        self._core.rings.wake(taker)
-        self._serve_bounded(taker)
+        self._core.rings.wake(consumer)
+        self._serve_bounded(consumer)
 
     def serve_queue(self, slot: ShardSlot, queue: Queue) -> bool:
-        """Gives what is ready at a queue to those who wait there, in equal parts, as long as
-        somebody takes anything. Returns whether something is left that may go out after a commit,
-        and somebody has room for it.
+        """Leases the ready jobs of a queue to its consumers, in equal shares, until nobody takes
+        any. Returns whether jobs are left that may go out after a commit, to a consumer with room.
         """
         rings = self._core.rings
         most, given = 0, 1
@@ -73,20 +72,19 @@ class Dispatcher:
                 return False
             given = 0
             most = rings.share_of(queue.name, queue.counts[_READY])
-            for taker, room in rings.round(queue.name) if most else ():
-                given += self.give(slot, queue, taker, most, room)
+            for consumer, room in rings.round(queue.name) if most else ():
+                given += self.give(slot, queue, consumer, most, room)
                 if not queue.counts[_READY] or self._used >= ITERATION_ITEMS:
                     break
         return bool(queue.counts[_READY] and most)
 
-    def serve_slices(self, taker: Consumer) -> Iterator[None]:
-        """Gives a pull what is ready at its queues, all of it now: a pull takes no more than goes
-        out in an iteration, but each queue costs a hand-out. Yields after many of them, so that the
-        caller lets the loop go on, and never before something was given.
+    def serve_slices(self, consumer: Consumer) -> Iterator[None]:
+        """Leases ready jobs to a pull, from each of its queues. Yields after `SLICE_HAND_OUTS`
+        hand-outs, so that the loop can go on, and never before a first one.
         """
         given = 0
-        for slot, queue, most, room in self._ready_for(taker):
-            count = self.give(slot, queue, taker, most, room)
+        for slot, queue, most, room in self._ready_for(consumer):
+            count = self.give(slot, queue, consumer, most, room)
             if count == room[0]:
                 return
             given += bool(count)
@@ -95,14 +93,14 @@ class Dispatcher:
                 given = 0
                 yield
 
-    def _serve_bounded(self, taker: Consumer) -> None:
-        """Gives a stream with room what is ready at its queues: it may want much, and waits for
-        another iteration of the loop where this one is used up.
+    def _serve_bounded(self, consumer: Consumer) -> None:
+        """Leases ready jobs to a stream with room. Its queues wait for the next iteration where
+        this one is used up.
         """
-        for slot, queue, most, room in self._ready_for(taker):
+        for slot, queue, most, room in self._ready_for(consumer):
             if (
                 self._used < ITERATION_ITEMS
-                and self.give(slot, queue, taker, most, room) == room[0]
+                and self.give(slot, queue, consumer, most, room) == room[0]
             ):
                 return
             if self._used >= ITERATION_ITEMS:
@@ -110,31 +108,31 @@ class Dispatcher:
             else:
                 self._wake_uncommitted(slot, queue)
 
-    def _ready_for(self, taker: Consumer) -> Iterator[tuple[ShardSlot, Queue, int, Room]]:
+    def _ready_for(self, consumer: Consumer) -> Iterator[tuple[ShardSlot, Queue, int, Room]]:
         """Yields the queues where jobs are ready for a consumer, how many it may take there, and
         the room it has.
         """
-        jobs, payload_bytes = taker.room()
+        jobs, payload_bytes = consumer.room()
         if jobs <= 0:
             return
         room: Room | None = (jobs, payload_bytes)
-        for name, most in shares(taker.queues, jobs):
+        for name, most in shares(consumer.queues, jobs):
             slot = self._core.slots.find_by_queue(name)
             queue = slot.shard.queues.get(name) if slot is not None else None
             if slot is not None and queue is not None and queue.counts[_READY] and not queue.paused:
-                yield slot, queue, most, room or taker.room()
+                yield slot, queue, most, room or consumer.room()
                 room = None
 
     def _wake_uncommitted(self, slot: ShardSlot, queue: Queue) -> None:
-        """What only waits for its commit is looked at again after that."""
+        """Wakes a queue after the next commit if jobs of it wait for that."""
         if queue.counts[_READY] and slot.shard.has_uncommitted():
             slot.woken[queue] = None
 
-    def give(self, slot: ShardSlot, queue: Queue, taker: Consumer, most: int, room: Room) -> int:
+    def give(self, slot: ShardSlot, queue: Queue, consumer: Consumer, most: int, room: Room) -> int:
         """Leases at most `most` jobs of a queue to a consumer with this room; returns how many."""
         shard = slot.shard
         jobs, payload_bytes = room
-        holder = taker.holder_on(shard)
+        holder = consumer.holder_on(shard)
         now = self._core.now()
         leased = decide_lease(
             shard,
@@ -143,33 +141,33 @@ class Dispatcher:
             holder,
             max_jobs=min(jobs, most),
             max_bytes=payload_bytes,
-            names=taker.names_for(queue.name),
-            lease_ms=taker.lease_ms,
-            payload_bytes_max=taker.payload_bytes_max,
+            names=consumer.names_for(queue.name),
+            lease_ms=consumer.lease_ms,
+            payload_bytes_max=consumer.payload_bytes_max,
         )
         count = leased.count()
         if count:
             self._use(HAND_OUT_ITEMS + len(leased.runs) + len(leased.jobs))
             self._core.durations.waited(queue.name, leased, now.wall_ms)
             shard.clocks.arm(holder)
-            taker.take(leased)
+            consumer.take(leased)
             self._core.leased(slot)
         return count
 
     def _use(self, items: int) -> None:
-        """So much of this iteration of the loop is used."""
+        """Counts items against this iteration of the loop."""
         self._used += items
         if self._used > LITTLE_ITEMS and not self._renews:
             self._renews = True
             asyncio.get_running_loop().call_soon(self._renew)
 
     def _put_off(self, slot: ShardSlot, queue: Queue) -> None:
-        """A queue is served in the next iteration of the loop."""
+        """Has a queue served in the next iteration of the loop."""
         slot.woken[queue] = None
         self._late[slot] = None
 
     def _renew(self) -> None:
-        """Another iteration of the loop: what had to wait for it goes on."""
+        """Begins another iteration: serves the queues that had to wait for it."""
         self._used, self._renews = 0, False
         late, self._late = self._late, {}
         for slot in late:

@@ -1,8 +1,8 @@
-"""Spans: how long jobs waited to be handed out, and how long they ran until they completed.
+"""Durations: how long jobs waited to be handed out, and how long they ran until they completed.
 
-A histogram a queue, and one for all queues over a bound. Jobs that were handed out or completed
-together share an observation: a run is one, however long, and single jobs are counted by the moment
-that they have in common. Nothing here costs a step a job.
+There is one histogram per queue, and one for all queues over a bound. Jobs that were handed out or
+completed together share an observation: a run is one, however long, and single jobs are counted by
+the moment they have in common. No step is taken per job.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Durations:
         return found
 
     def waited(self, queue: str, leased: Leased, now_ms: int) -> None:
-        """Jobs of a queue were handed out."""
+        """Observes how long jobs of a queue waited, when they are handed out."""
         add = self._of(queue).waiting.add
         for run in leased.runs:
             add(_seconds(run.ready_ms, now_ms), len(run.payloads))
@@ -59,7 +59,7 @@ class Durations:
             add(_seconds(ready_ms, now_ms), count)
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
-        """Jobs ended, and it is on disk."""
+        """Observes how long jobs ran, when their end is on disk."""
         for batch in batches:
             for ending in batch.endings:
                 if isinstance(ending, RunsEnded):
@@ -76,5 +76,5 @@ class Durations:
 
 
 def _seconds(since_ms: int, until_ms: int) -> float:
-    """Never negative, whatever the wall clock did."""
+    """Returns the seconds between two moments, never below 0, as the wall clock may be set back."""
     return max(until_ms - since_ms, 0) / 1_000

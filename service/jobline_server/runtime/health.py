@@ -1,4 +1,4 @@
-"""The health of shards, one by one."""
+"""The health of each shard."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from enum import Enum
 
 
 class Health(Enum):
-    """How a shard is doing. Of an UNKNOWN one nobody knows whether its last commit is stored; a
-    FENCED one is written by another process.
+    """The health of a shard. UNKNOWN: it is not known whether its last commit is stored. FENCED:
+    another process writes it.
     """
 
     OPEN = "open"
@@ -18,7 +18,7 @@ class Health(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClosedShard:
-    """What is left of a shard that is not served any more, for those who ask why."""
+    """What is kept of a closed shard, to answer why it is not served."""
 
     number: int
     epoch: int

@@ -1,10 +1,9 @@
-"""The loop's heartbeat: lets the clock go on, and measures how late the loop is.
+"""The heartbeat of the loop: advances the clock, and measures how late the loop is.
 
-A callback and no task: it asks for the next beat before it does anything else, so there is nothing
-that could end it but `stop`.
+It is a callback, not a task: it schedules the next heartbeat first, so only `stop` ends it.
 
-Nothing costs an idle server as much as to be woken, so its heart rests while nobody's time runs: it
-beats less often, and whoever asks for the time wakes it first (`Core.now`).
+An idle server costs most by being woken. The heartbeat therefore rests while no lease and no stream
+counts on it: it comes less often, and a reader of the time wakes it first (`Core.now`).
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ class Heartbeat:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """The first beat is at once."""
+        """Starts with a heartbeat at once."""
         if self._timer is None:
             self._due_seconds = time.monotonic()
             self._beat()
 
     def stop(self) -> None:
-        """No beat from now on."""
+        """Stops it."""
         self.resting = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def wake(self) -> None:
-        """The heart rests, and somebody is about to count on the time: a beat at once."""
+        """Ends the rest with a heartbeat at once."""
         if self._timer is not None:
             self._timer.cancel()
             self._go_on(rest=False)

@@ -1,4 +1,4 @@
-"""Vanishing: queues that were empty for an hour go, a slice of the queues at a time."""
+"""Deletes queues that were empty for an hour, a slice of the queues at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLICE_QUEUES = 500
 
 
 async def delete_idle_queues(core: Core) -> int:
-    """Looks at all queues of all shards; says how many went."""
+    """Looks at all queues of all shards; returns how many were deleted."""
     deleted = 0
     for slot in core.slots:
         for names in _slices(slot.shard):

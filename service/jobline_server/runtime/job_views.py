@@ -1,6 +1,4 @@
-"""Jobs as operators see them: views of live and ended jobs, and whether a filter lets them
-through.
-"""
+"""Views of live and ended jobs for operators, and the filters over them."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from jobline_server.runtime.views import JobFilter, JobView
 
 
 def live_view(job: Job, clock: Clock) -> JobView:
-    """A job that is an object of its own."""
+    """Returns the view of a single job."""
     details = job.details
     view = JobView(
         id=job.id,
@@ -47,7 +45,7 @@ def live_view(job: Job, clock: Clock) -> JobView:
 
 
 def last_error(job: Job) -> JobError | None:
-    """The error of the last attempt that failed."""
+    """Returns the error of the last attempt that failed."""
     for attempt in reversed(job.details.history):
         if attempt.outcome is AttemptOutcome.FAILED:
             return attempt.error
@@ -55,7 +53,7 @@ def last_error(job: Job) -> JobError | None:
 
 
 def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
-    """A live member of a lot; None if it has ended or left the lot."""
+    """Returns the view of a live member of a lot; None if it has ended or left the lot."""
     lease = lot.lease_at(index)
     active = lease is not None and lease.is_open(index)
     if not active and not lot.is_waiting(index):
@@ -81,7 +79,7 @@ def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
 
 
 def ended_view(state: JobState, record: JobRecord, stale_from: JobState | None) -> JobView:
-    """A job that has ended."""
+    """Returns the view of an ended job."""
     return JobView(
         id=record.id,
         queue=record.queue,
@@ -109,7 +107,7 @@ def ended_view(state: JobState, record: JobRecord, stale_from: JobState | None) 
 
 
 def matches(view: JobView, wanted: JobFilter) -> bool:
-    """Whether every condition that is set holds."""
+    """Returns whether a job meets every condition that is set."""
     error = view.error or JobError()
     return (
         has_wanted_options(view.queue, view.options, view.pushed_ms, wanted)

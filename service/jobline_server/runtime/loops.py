@@ -1,11 +1,11 @@
-"""The owner of what the server does by itself: an exception ends none of it.
+"""Runs the server's own work, and keeps it running when it raises.
 
-What fails is logged with its stack, counted, and tried again after a pause that grows. Five
-failures in a row are no accident: one CRITICAL line, and the server is not well (`/healthz`) until
-it works again.
+A failure is logged with its stack, counted, and retried after a growing pause. After five failures
+in a row a CRITICAL line is logged, and the server is not healthy (`/healthz`) until the work
+succeeds again.
 
-A loop is kept by `keep`. What is called by others, such as a listener of commits, is guarded by
-its caller, who reports to its `Record`.
+`keep` runs a loop. Work that others call, such as a listener of commits, is guarded by its caller,
+which reports to its `Record`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LINES_SECONDS = 60.0
 
 
 class Record:
-    """How one piece of work has been doing."""
+    """The failures of one piece of work."""
 
     __slots__ = ("_changed", "_lines", "_lines_from", "failures", "failures_in_a_row", "name")
 
@@ -45,7 +45,7 @@ class Record:
 
     @property
     def is_failing(self) -> bool:
-        """Whether it failed so often in a row that it is no accident."""
+        """Returns whether it failed often enough in a row to be critical."""
         return self.failures_in_a_row >= FAILURES_CRITICAL
 
     def failed(self, error: BaseException) -> None:
@@ -66,7 +66,7 @@ class Record:
             self._changed()
 
     def worked(self) -> None:
-        """It works, or works again."""
+        """Ends a row of failures."""
         if not self.failures_in_a_row:
             return
         was_failing, self.failures_in_a_row = self.is_failing, 0
@@ -82,7 +82,7 @@ class Record:
 
 
 class Loops:
-    """Everything that is owned, by name."""
+    """All pieces of work, by name."""
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
@@ -91,13 +91,13 @@ class Loops:
         self._stopping = asyncio.Event()
 
     def record(self, name: str) -> Record:
-        """The record of a piece of work, one for good."""
+        """Returns the record of a piece of work, the same one each time."""
         if name not in self.records:
             self.records[name] = Record(name, self._has_changed)
         return self.records[name]
 
     def failing(self) -> list[str]:
-        """What does not work."""
+        """Returns the names of the work that fails."""
         return [record.name for record in self.records.values() if record.is_failing]
 
     async def keep(self, name: str, step: Callable[[], Awaitable[bool]]) -> None:
@@ -117,7 +117,7 @@ class Loops:
                 return
 
     def stop(self) -> None:
-        """No failed loop is tried again."""
+        """Ends retries."""
         self._stopping.set()
 
     def _has_changed(self) -> None:
@@ -130,8 +130,8 @@ def pause_after(failures: int) -> float:
 
 
 def log_stray_exceptions(record: Record) -> None:
-    """Counts and logs what nobody else takes: exceptions of tasks and callbacks of the running
-    loop. They have nothing to do with each other, so that many of them are no failure in a row.
+    """Counts and logs exceptions of tasks and callbacks that no caller handles. They are unrelated,
+    so many of them are no failures in a row.
     """
 
     def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

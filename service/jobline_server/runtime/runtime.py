@@ -1,8 +1,8 @@
-"""Runtime: all parts under one name, put together in the order in which they need each other.
+"""Runtime: puts all parts together, in the order in which they need each other.
 
-Each part is a field, and callers ask the part that answers: `runtime.pushes.push(command)`,
-`runtime.queues.pause_queue(…)`. `open_runtime` recovers the shards and makes one; `start` lets it
-work, `stop` ends it with everything on disk.
+Each part is a field: `runtime.pushes.push(command)`, `runtime.queues.pause_queue(…)`.
+`open_runtime` recovers the shards and makes a runtime; `start` lets it work, `stop` ends it with
+everything on disk.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from jobline_server.storage.stores import Stores
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
-    """`heartbeat_ms`: both sides of a stream send something at least this often. `grace_ms`: how
-    long the jobs of a broken stream wait for its worker. `journal_bytes_max`: a journal longer
-    than this is folded into tables. The rest: what the server holds at most.
+    """`heartbeat_ms`: both sides of a stream send a frame at least this often. `grace_ms`: how long
+    the jobs of a broken stream wait for its worker. `journal_bytes_max`: a longer journal is folded
+    into tables. The rest: what the server holds at most.
     """
 
     heartbeat_ms: int = 5_000
@@ -61,7 +61,7 @@ class RuntimeSettings:
     calls_max: int = limits.CALLS_MAX
 
     def load(self) -> Load:
-        """What the shards may hold together, and nothing held yet."""
+        """Returns the limits of all shards together, with nothing counted yet."""
         return Load(
             self.waiting_max,
             self.waiting_bytes_max,
@@ -144,11 +144,11 @@ class Runtime:
 
     @property
     def failed(self) -> asyncio.Future[None]:
-        """Fails when the store did: the process must stop then."""
+        """Returns a future that fails when the store did: the process must stop then."""
         return self.core.commits.failed
 
     def failing(self) -> list[str]:
-        """What does not work, in lines; nothing while the server is well."""
+        """Returns what does not work, in lines; none while the server is healthy."""
         return [*self.broken(), *map(str, self.core.slots.closed.values())]
 
     def broken(self) -> list[str]:
@@ -159,7 +159,7 @@ class Runtime:
         return ["the storage failed", *lines] if self.failed.done() else lines
 
     def start(self) -> None:
-        """Lets the loop work."""
+        """Starts the tasks of the runtime."""
         loop, loops = asyncio.get_running_loop(), self.core.loops
         self.core.heartbeat.start()
         log_stray_exceptions(loops.record("stray_tasks"))
@@ -172,7 +172,7 @@ class Runtime:
         self.courier.start()
 
     async def drain(self, *, seconds: float) -> None:
-        """Asks workers to go, and waits for them, at most this long; then ends their streams."""
+        """Asks workers to leave and waits up to `seconds` for them; then ends their streams."""
         self.core.draining = True
         now = self.core.now()
         close_ms = now.wall_ms + round(seconds * 1_000)
@@ -181,16 +181,15 @@ class Runtime:
         self.streams.end_all()
 
     def stop_waiting(self) -> None:
-        """From now on a write that finds the disk full fails, and a checkpoint writes without a
-        rest: nothing that waits keeps the server from stopping. Call it when no more calls are
-        taken.
+        """Ends all waits that would delay a stop: a write that finds the disk full fails, and
+        checkpoints do not rest. Call it when no more calls are accepted.
         """
         self.core.commits.waits_for_room = False
         self.checkpoints.hurry()
 
     async def stop(self) -> None:
-        """Commits what is left, folds a long journal, and closes the files; call it after
-        `start`, once.
+        """Commits what is left, folds a long journal, and closes the files. Call it once, after
+        `start`.
         """
         committing, keeping_time, keeping_ended = self._tasks
         self.stop_waiting()

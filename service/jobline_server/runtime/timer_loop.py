@@ -1,9 +1,8 @@
-"""Timers of all shards.
+"""The timers of all shards.
 
-One loop runs what is due; it is the only caller of `tick`. All shards of one iteration are given
-the same time, which never counts what the process stood still (`clock`), so that the
-loop hears of workers before their leases end. Other periodic work is in `background`, one file per
-task.
+One loop runs what is due; it is the only caller of `tick`. All shards of one iteration get the same
+time. Standstills of the process do not count (`clock`), so workers are heard before their leases
+expire. Other periodic work is in `background`, one file per task.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class TimerLoop:
         self._more = False
 
     async def step(self) -> bool:
-        """Waits until something is due, and does a slice of it; to be called for ever. The loop is
-        free between two shards.
+        """Waits until something is due, and runs a slice of it. The loop is free between two
+        shards.
         """
         core = self._core
         wait_ms = 0 if self._more else self._until_next()
@@ -42,16 +41,14 @@ class TimerLoop:
         return True
 
     def run_due(self) -> bool:
-        """Does what is due on every shard, a slice of each, and says whether more is due at
-        once.
-        """
+        """Runs a slice of what is due on every shard; returns whether more is due."""
         for _ in self._slices():
             pass
         return self._more
 
     def _slices(self) -> Iterator[None]:
-        """A slice of what is due, one shard at a time. Raises in the end what failed: the timers of
-        other shards go on.
+        """Runs a slice per shard, and yields between them. Raises the first failure at the end: the
+        timers of other shards go on.
         """
         core = self._core
         now = core.clock.now()
@@ -76,7 +73,7 @@ class TimerLoop:
             raise ExceptionGroup("timers failed", failures)
 
     def _until_next(self) -> int:
-        """In how many milliseconds to look again."""
+        """Returns the milliseconds until the next look."""
         now = self._core.clock.now()
         waits = (next_deadline(slot.shard, now) for slot in self._core.slots)
         return min([TIMER_CHECK_MS, *(wait for wait in waits if wait is not None)])

@@ -1,6 +1,5 @@
-"""Views: what callers of the runtime are shown and what they select by, as plain values.
-
-Commands and outcomes of the hot path stand in `engine.commands`; these belong to operators' calls.
+"""Views: what operators' calls return and select by, as plain values. Commands and outcomes of the
+hot path are in `engine.commands`.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs; every condition that is set must hold. For dead jobs `ended_*` bound their
+    """Selects jobs; every condition that is set must hold. For dead jobs `ended_*` bound their
     death.
     """
 
@@ -71,7 +70,7 @@ class JobFilter:
     error_contains: str = ""
 
     def is_empty(self) -> bool:
-        """Whether it lets every job through."""
+        """Returns whether it selects every job."""
         return self == JobFilter()
 
 
@@ -85,7 +84,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Who asks, and why; kept with what is done."""
+    """Who asks for an operation, and why; kept with it."""
 
     principal: str = ""
     reason: str = ""
@@ -108,7 +107,7 @@ class BulkResult:
 
 
 class ObstacleKind(IntEnum):
-    """What keeps a job from running."""
+    """Why a job does not run."""
 
     NOT_DUE = 1
     QUEUE_PAUSED = 2
@@ -124,7 +123,7 @@ class ObstacleKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing that keeps a job, with a sentence for people."""
+    """One reason why a job does not run, with a sentence for people."""
 
     kind: ObstacleKind
     message: str
@@ -170,7 +169,7 @@ class WorkerView:
 
 @dataclass(slots=True)
 class DeadCount:
-    """Dead jobs that have something in common."""
+    """Counts dead jobs that have something in common."""
 
     queue: str
     name: str

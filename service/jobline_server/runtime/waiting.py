@@ -1,4 +1,4 @@
-"""Waits for an event, but not for ever."""
+"""Waits for an event with a time limit."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ async def is_set_by(event: asyncio.Event, deadline: float) -> bool:
 
 
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
-    """The same for at most so many seconds from now."""
+    """Waits up to `seconds` for an event; returns whether it was set."""
     return await is_set_by(event, asyncio.get_running_loop().time() + seconds)

@@ -1,5 +1,5 @@
-"""Calls: one file per thing that producers, workers and operators ask for.
+"""Calls: one file per kind of call of producers, workers and operators.
 
-Each converts nothing and checks no field (`rpc` did); it finds the shard, decides, and replies
+A call is checked and converted already (`rpc`). The code here finds the shard, decides, and replies
 after the commit.
 """

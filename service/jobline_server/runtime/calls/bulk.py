@@ -129,7 +129,7 @@ class Bulk:
             await asyncio.sleep(0)
 
     async def _count(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
-        """Counts what `_change` would do to these."""
+        """Counts what `_change` would do to these jobs."""
         found = {job_id: self._live_state_of(job_id) for job_id in ids}
         async for look in self._ended.look_up([i for i in ids if found[i] is None]):
             found.update((job_id, kept.state) for job_id, kept in look.kept.items())

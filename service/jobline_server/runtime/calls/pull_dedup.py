@@ -1,8 +1,8 @@
-"""Replies to pulls, by request id: what a call that is made again is told.
+"""Replies to pulls by request id, so that a repeated call gets the same leases.
 
-An id belongs to one worker and the queues it asked: others may use the same one. Leases only are
-kept: what they are on is read again from the engine, if they are still held. A call that is made
-again while the first is still waiting for jobs waits for what becomes of that one.
+An id belongs to one worker and the queues it asked for: others may use the same one. Only leases
+are kept; their jobs are read from the engine again, if they are still held. A repeat that arrives
+while the first call waits for jobs waits for its outcome.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Run(NamedTuple):
 
 
 class PullKey(NamedTuple):
-    """What a repeated pull is known by. `scope` is worker, queues and request id, of any length;
-    `digest` the rest of the request, but for how long it waits: a repeat has less time left.
+    """Identifies a repeated pull. `scope` hashes worker, queues and request id; `digest` hashes the
+    rest of the request except how long it waits, because a repeat has less time left.
     """
 
     scope: bytes
@@ -41,7 +41,7 @@ class PullKey(NamedTuple):
 
     @classmethod
     def of(cls, pull: Pull) -> PullKey:
-        """The key of a pull that has a request id."""
+        """Returns the key of a pull that has a request id."""
         who = (pull.worker, sorted(name for name, _ in pull.queues), pull.request_id)
         names = sorted(pull.names)
         most = (pull.max_jobs, pull.message_bytes_max)
@@ -51,7 +51,7 @@ class PullKey(NamedTuple):
 
 @dataclass(slots=True)
 class _Told:
-    """A reply that was given. `callers` have it: a repeat is told the same leases."""
+    """A reply that was given; `callers` have it, as each repeat gets the same leases."""
 
     digest: bytes
     runs: list[Run]
@@ -68,7 +68,9 @@ class _InFlight:
 
 
 class PullDedup:
-    """What pulls were told, the oldest forgotten first, and which are still in flight."""
+    """The replies of recent pulls, of which the oldest are forgotten first, and the pulls in
+    flight.
+    """
 
     def __init__(self) -> None:
         self._told: OrderedDict[bytes, _Told] = OrderedDict()
@@ -76,10 +78,10 @@ class PullDedup:
         self._in_flight: dict[bytes, _InFlight] = {}
 
     async def of(self, key: PullKey, until: float) -> list[Run]:
-        """What this pull was told, as soon as none is in flight; nothing if none was: the caller is
-        the first, and enters `asking` before it waits for anything else. Raises `TimeoutError` if
-        one is still in flight at `until`, a time of the loop, and `Refused` with
-        IDEMPOTENCY_MISMATCH if another request had the same id.
+        """Returns the leases of the reply to this pull, once none like it is in flight; none if
+        there was no reply: the caller is the first then, and enters `asking` before it waits for
+        anything else. Raises `TimeoutError` if one is still in flight at `until`, a time of the
+        loop, and `Refused` with IDEMPOTENCY_MISMATCH if another request had the same id.
         """
         if key.scope in self._in_flight:
             async with asyncio.timeout_at(until):
@@ -95,7 +97,9 @@ class PullDedup:
 
     @contextmanager
     def asking(self, key: PullKey, give_up: Callable[[], None]) -> Iterator[None]:
-        """This pull is in flight; however it ends, those who wait for it go on."""
+        """Marks this pull as in flight for the length of the block; repeats that wait for it go on
+        after that.
+        """
         asking = self._in_flight[key.scope] = _InFlight(key.digest, asyncio.Event(), give_up)
         try:
             yield
@@ -104,7 +108,7 @@ class PullDedup:
             asking.ended.set()
 
     def remember(self, key: PullKey, leased: Leased) -> None:
-        """This pull is about to be told so; one that leased nothing may be asked again."""
+        """Keeps the leases of a reply that is about to be sent; one without leases is not kept."""
         self._forget(key)
         runs = runs_of(leased)
         if not runs:
@@ -115,12 +119,12 @@ class PullDedup:
             self._leases -= len(self._told.popitem(last=False)[1].runs)
 
     def tell_again(self, key: PullKey) -> None:
-        """A repeat is told the same leases."""
+        """Counts another caller that gets the same leases."""
         self._told[key.scope].callers += 1
 
     def lose(self, key: PullKey) -> bool:
-        """A caller did not take its reply; returns whether nobody else has these leases. The next
-        repeat leases anew then.
+        """Counts off a caller that did not take its reply; returns whether no other has these
+        leases. The next repeat leases anew then.
         """
         told = self._told.get(key.scope)
         if told is None:
@@ -132,8 +136,8 @@ class PullDedup:
         return True
 
     def give_up(self, key: PullKey) -> list[Run]:
-        """Ends this pull if it is in flight, forgets what it was told, and returns that. Raises
-        `Refused` with IDEMPOTENCY_MISMATCH.
+        """Ends this pull if it is in flight, and forgets its reply; returns the leases of that.
+        Raises `Refused` with IDEMPOTENCY_MISMATCH if another request had the same id.
         """
         asking = self._in_flight.get(key.scope)
         if asking is not None:
@@ -163,13 +167,13 @@ def _hash(value: object) -> bytes:
 
 
 def runs_of(leased: Leased) -> list[Run]:
-    """What was leased, without what it is on."""
+    """Returns the leases of a reply as runs."""
     runs = [Run(job.id, 1, job.delivery) for job in leased.jobs]
     return runs + [Run(run.first_id, len(run.payloads), run.delivery) for run in leased.runs]
 
 
 def leases_of(runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
-    """(id, delivery) of every job."""
+    """Yields (id, delivery) of every job."""
     for first_id, count, delivery in runs:
         for job_id in range(first_id, first_id + count):
             yield job_id, delivery

@@ -1,8 +1,8 @@
-"""Pulls: jobs leased one call at a time.
+"""Pulls: leases jobs one call at a time.
 
-A job that a pull leased is somebody's only once the reply was taken. So a pull that is cancelled,
-or whose reply turns out to have reached nobody, gives its jobs back at once: they are as if never
-handed out, but for the delivery that was used.
+A lease counts only once its reply was taken. A pull that is cancelled, or whose reply reached
+nobody, releases its jobs at once: they are as if never handed out, except for the delivery number
+that was used.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ class LongPoll:
         self.refusal: Refused | None = None
 
     def room(self) -> tuple[int, int]:
-        """What is left of what it asked for."""
+        """Returns how many of the jobs it asked for, and bytes, are left."""
         if self._over:
             return 0, 0
         left_bytes = PULL_BYTES_MAX - self.in_flight.payload_bytes
         return self._max_jobs - self.in_flight.jobs, max(left_bytes, 0)
 
     def names_for(self, _queue: str) -> frozenset[str] | None:
-        """The names it asked for, in every queue."""
+        """Returns the names it asked for, in every queue."""
         return self._names
 
     def holder_on(self, shard: Shard) -> Holder:
-        """A holder of its own: a pull's leases are extended one by one."""
+        """Returns a holder of its own per shard: a pull's leases are extended one by one."""
         holder = self._holders.get(shard.number)
         if holder is None:
             holder = self._holders[shard.number] = Holder(
@@ -69,12 +69,12 @@ class LongPoll:
         return holder
 
     def take(self, leased: Leased) -> None:
-        """Jobs arrived."""
+        """Keeps leased jobs for the reply."""
         self.leased.append(leased)
         self.arrived.set()
 
     def end(self) -> None:
-        """It takes no more."""
+        """Ends it: it takes no more jobs."""
         self._over = True
 
     def refuse(self, refusal: Refused) -> None:
@@ -84,14 +84,14 @@ class LongPoll:
         self.arrived.set()
 
     def give_up(self) -> None:
-        """Nobody wants its reply any more."""
+        """Ends it without a reply: its caller is gone."""
         self.is_given_up = True
         self.end()
         self.arrived.set()
 
 
 class PullCalls:
-    """Leases jobs to callers, and takes back what did not arrive."""
+    """Leases jobs to callers, and releases those that did not arrive."""
 
     def __init__(self, core: Core, dispatcher: Dispatcher, returns: Returns) -> None:
         self._core = core
@@ -100,10 +100,10 @@ class PullCalls:
         self._replies = PullDedup()
 
     async def pull(self, pull: Pull) -> Leased:
-        """Leases jobs, and waits for the first one if asked to. The same request id again returns
-        those of its leases that are still held, and while the first such call is waiting it waits
-        for that one. If the call is cancelled its jobs go back; if it ends later without having
-        been answered, `untaken` gives them back.
+        """Leases jobs, and waits for the first one if asked to. A repeat with the same request id
+        returns those of the first call's leases that are still held; while the first call waits,
+        the repeat waits for it. A cancelled call releases its jobs; if the reply is lost later,
+        call `untaken`.
         """
         until = asyncio.get_running_loop().time() + pull.wait_ms / 1_000
         poll = LongPoll(pull)
@@ -128,20 +128,20 @@ class PullCalls:
         return leased
 
     def untaken(self, pull: Pull, leased: Leased) -> None:
-        """A reply reached nobody: its jobs go back, unless a repeat of the call was told the same
-        meanwhile.
+        """Releases the jobs of a reply that reached nobody, unless a repeat of the call has
+        them.
         """
         if not pull.request_id or self._replies.lose(PullKey.of(pull)):
             self._returns.start(leases_of(runs_of(leased)))
 
     def give_back_rest(self, leases: Iterable[tuple[int, int]]) -> None:
-        """Jobs, as (id, delivery), had no place in the reply."""
+        """Releases jobs, as (id, delivery), that did not fit into the reply."""
         self._returns.start(leases)
 
     def give_back(self, pull: Pull) -> None:
-        """The caller has no use for the reply to this pull, which has a request id: what it leased
-        goes back, and if it still waits it leases nothing. Raises `Refused` with
-        IDEMPOTENCY_MISMATCH if another request had the same id.
+        """Releases the leases of this pull, whose caller does not want the reply; ends it without
+        jobs if it still waits. Raises `Refused` with IDEMPOTENCY_MISMATCH if another request had
+        the same id.
         """
         self._returns.start(leases_of(self._replies.give_up(PullKey.of(pull))))
 
@@ -200,7 +200,7 @@ class PullCalls:
 
 
 def together(parts: Sequence[Leased]) -> Leased:
-    """What was leased in several parts as one, in order."""
+    """Returns several parts of a reply as one, in order."""
     items = [item for part in parts for item in part.items()]
     runs = [item for item in items if isinstance(item, LeasedRun)]
     jobs = [item for item in items if isinstance(item, LeasedJob)]
@@ -209,7 +209,7 @@ def together(parts: Sequence[Leased]) -> Leased:
 
 
 def leased_member(lease: RunLease, job_id: int) -> LeasedJob:
-    """One job of a run, as if it had been handed out alone."""
+    """Returns one job of a run as a job that was handed out alone."""
     lot, payloads = lease.lot, lease.lot.payloads
     index = job_id - lot.first_id
     return LeasedJob(

@@ -1,11 +1,11 @@
-"""What producers ask: push.
+"""Pushes, and how small ones are decided together.
 
-Where there is a crowd, a commit waits for more callers. Small pushes that must wait for it are
-decided as one when it is cut: they become one lot, one fact and one entry of the journal, however
-many callers sent them. If they are refused together, each is decided alone.
+Where a crowd of callers was seen, a commit waits for more of them. Small pushes that wait for it
+are decided as one when it is cut: they become one lot, one fact and one entry of the journal. If
+that is refused, each is decided alone.
 
-A transport may bring calls in bursts, too: those of one iteration of the loop are decided as one at
-its end. Waiting for that costs an iteration, so where calls come one by one nobody waits.
+A transport may also deliver calls in bursts: those of one iteration of the loop are decided as one
+at its end. Waiting for that costs an iteration, so calls that come one by one do not wait.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _goes_with_others(columns: LotColumns, count: int) -> bool:
 
 
 class PushBatcher:
-    """Pushes."""
+    """Decides pushes, alone or together."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -155,7 +155,7 @@ class PushBatcher:
             self._decide_together([caller])
 
     def _answer(self, callers: Sequence[Caller], pushed: Pushed, slot: ShardSlot) -> None:
-        """Each hears of its share of the ids, at once or after the commit."""
+        """Gives each caller its share of the ids, at once or after the commit."""
         answers: list[tuple[asyncio.Future[Pushed], Pushed]] = []
         first_id = pushed.first_id
         for command, future in callers:

@@ -51,14 +51,14 @@ class Queues:
     async def list_queues(
         self, *, page_size: int, page_token: str, prefix: str
     ) -> tuple[list[QueueView], str]:
-        """A page of queues by name; the token is the last name of the page before. A page may end
-        early, with one queue at least, for the bytes that it shows.
+        """Returns a page of queues by name; the token is the last name of the page before. A page
+        cut short by its size holds at least one queue.
         """
         first = await first_names(self._names(page_token, prefix), page_size + 1)
         return page_by_name(first, page_size, self._shown, queue_bytes)
 
     def _names(self, after: str, prefix: str) -> Iterator[list[str]]:
-        """Names of queues behind one, some at a time."""
+        """Yields names of queues after one, in slices."""
         for slot in self._core.slots:
             names = list(slot.shard.queues)
             for at in range(0, len(names), STEP_NAMES):
@@ -70,26 +70,26 @@ class Queues:
         return None if queue is None else self._view(queue)
 
     def get_queue(self, queue: str) -> QueueView:
-        """One queue. Raises `Refused` with QUEUE_NOT_FOUND."""
+        """Returns one queue. Raises `Refused` with QUEUE_NOT_FOUND."""
         return self._view(existing_queue(self._core.slots.of_queue(queue).shard, queue))
 
     async def update_queue(
         self, queue: str, settings: QueueSettings, mask: frozenset[str] | None, audit: Audit
     ) -> QueueView:
-        """Changes settings; creates the queue if it is not there."""
+        """Changes settings; creates the queue if it does not exist."""
         slot = self._core.slots.of_queue(queue)
         decide_update_queue(slot.shard, self._core.now(), queue, settings, mask)
         self._ended.hints.note_queue(queue)
         return await self._changed(slot, queue)
 
     async def pause_queue(self, queue: str, audit: Audit) -> QueueView:
-        """Stops handing out."""
+        """Stops hand-outs."""
         slot = self._core.slots.of_queue(queue)
         decide_pause_queue(slot.shard, self._core.now(), queue, audit.principal, audit.reason)
         return await self._changed(slot, queue)
 
     async def resume_queue(self, queue: str, audit: Audit) -> QueueView:
-        """Hands out again."""
+        """Resumes hand-outs."""
         slot = self._core.slots.of_queue(queue)
         decide_resume_queue(slot.shard, self._core.now(), queue)
         return await self._changed(slot, queue)
@@ -100,7 +100,7 @@ class Queues:
         return self.get_queue(queue)
 
     async def drain_queue(self, queue: str, *, dry_run: bool, audit: Audit) -> BulkResult:
-        """Deletes what waits."""
+        """Deletes waiting jobs."""
         existing_queue(self._core.slots.of_queue(queue).shard, queue)
         selection = Selection(filter=JobFilter(queue=queue, states=WAITING))
         return await self._bulk.delete_jobs(selection, dry_run=dry_run, audit=audit)
@@ -124,9 +124,9 @@ class Queues:
     async def delete_queue(
         self, queue: str, *, force: bool, dry_run: bool, audit: Audit
     ) -> BulkResult:
-        """Deletes a queue with all its jobs: what lives in slices, then the rest in one fact. It
-        hands out nothing meanwhile, so that nothing becomes active. A second call waits for the
-        first, and finds no queue then.
+        """Deletes a queue with all its jobs: live ones in slices, then the rest in one fact. It
+        hands out nothing meanwhile, so that no job becomes active. A second call waits for the
+        first, and then finds no queue.
         """
         while (under_way := self._deletes.get(queue)) is not None:
             await under_way.wait()
@@ -178,7 +178,9 @@ class Queues:
         )
 
     def _unhandled(self, queue: Queue) -> int:
-        """READY jobs with a name that nobody who is connected handles; 0 while nobody is."""
+        """Returns the number of READY jobs with a name that no connected worker handles; 0 while
+        none is connected.
+        """
         rings = self._core.rings
         handled = rings.names(queue.name)
         if handled is None or not rings.consumers(queue.name):
@@ -187,8 +189,8 @@ class Queues:
 
 
 def _oldest_ready_ms(queue: Queue) -> int:
-    """When the head that waits longest was pushed, of the lanes of the highest priorities; 0 if
-    nothing is ready.
+    """Returns when the oldest head of the lanes was pushed, of those with the highest priorities; 0
+    if nothing is ready.
     """
     lanes = islice(chain.from_iterable(queue.ranks(None)), LANES_LOOKED_AT_MAX)
     heads = [lane.head() for lane in lanes]

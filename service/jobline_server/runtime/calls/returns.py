@@ -1,7 +1,7 @@
-"""Returns: jobs that were handed out and reached nobody, or that nobody comes back for.
+"""Returns: releases jobs that were handed out and reached nobody, or whose worker is gone for good.
 
-They go back to where they stood in their lanes at once, and it costs them neither an attempt nor a
-stall. Many of them go some at a time, with the loop free in between.
+They return to their places in their lanes, and it counts as neither an attempt nor a stall. Many of
+them are released in slices, with the loop free in between.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ UNDELIVERED = ReleaseReason.UNDELIVERED
 
 
 class Returns:
-    """Gives jobs back on behalf of callers that are gone."""
+    """Releases jobs on behalf of callers that are gone."""
 
     def __init__(self, settles: Settles) -> None:
         self._settles = settles
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, leases: Iterable[Lease], why: ReleaseReason = UNDELIVERED) -> None:
-        """Gives back those of these (id, delivery) that are still held: a few at once, many by and
-        by.
+        """Releases those of these (id, delivery) that are still held: a few at once, many in
+        slices.
         """
         items = (ReleaseItem(job_id, delivery, why=why) for job_id, delivery in leases)
         first = list(islice(items, ITEMS_AT_ONCE))
@@ -39,7 +39,7 @@ class Returns:
         task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
-        """Returns when everything that was started is decided."""
+        """Waits until all releases that were started are decided."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _release_all(self, part: list[ReleaseItem], rest: Iterator[ReleaseItem]) -> None:

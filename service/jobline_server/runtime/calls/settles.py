@@ -1,7 +1,7 @@
-"""Settles over all shards: ack, fail, release and extend, each outcome back at its index.
+"""Settles over all shards: ack, fail, release and extend, with each outcome at its index.
 
-What the engine does not know any more may have ended under the very lease that is settled again:
-the ended store says so, and only then is anybody told ALREADY_DONE.
+A job that the engine does not know may have ended under the lease that is settled again. Only the
+ended store can say so, with ALREADY_DONE.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_DELIVERY = 0
 
 
 class Repeated(NamedTuple):
-    """How a job stands that was settled: its state, and how its last hand-out did not end."""
+    """How a job stands after a settle: its state, and how its last hand-out did not end."""
 
     states: frozenset[JobState]
     not_after: frozenset[AttemptOutcome]
@@ -57,7 +57,7 @@ LEASES_TOGETHER = 32
 
 
 class Settles:
-    """Decides settles; waiting for the commit is up to the caller."""
+    """Decides settles; waiting for the commit is left to the caller."""
 
     def __init__(self, core: Core, ended: EndedJobs) -> None:
         self._core = core
@@ -71,7 +71,7 @@ class Settles:
         *,
         in_order: bool = False,
     ) -> NotDone:
-        """Settles jobs as done. `in_order`: it is known that they `are_in_order`."""
+        """Settles jobs as done. `in_order`: the caller knows that they `are_in_order`."""
         core = self._core
         only = core.slots.single_owner((ids[0], ids[-1]) if in_order else ids)
         if only is not None:
@@ -95,7 +95,9 @@ class Settles:
         return sorted(exceptions)
 
     def cost_little(self, ids: list[int], deliveries: list[int]) -> bool:
-        """Whether acks `are_in_order` and on a few leases: those are decided by the stretch."""
+        """Returns whether acks `are_in_order` and on few leases, so that they are decided as
+        runs.
+        """
         slot = self._core.slots.single_owner((ids[0], ids[-1]))
         if slot is None or ids[-1] - ids[0] != len(ids) - 1:
             return False
@@ -124,11 +126,11 @@ class Settles:
         return results
 
     def release(self, items: Sequence[ReleaseItem]) -> NotDone:
-        """Gives jobs back."""
+        """Releases jobs."""
         return self._settle(items, decide_release)
 
     def extend(self, items: Sequence[ExtendItem]) -> NotDone:
-        """Keeps leases alive and takes reports."""
+        """Extends leases and takes reports."""
         return self._settle(items, decide_extend)
 
     def _settle(
@@ -187,8 +189,8 @@ def _not_here(owners: Owners) -> NotDone:
 
 
 def _settled_by(kept: Kept, repeated: Repeated) -> int:
-    """The delivery whose settle, of this kind, ended a job; none if something else did: its last
-    lease may have been lost or given back, and the job cancelled since.
+    """Returns the delivery whose settle of this kind ended a job; `_NO_DELIVERY` if something else
+    did: its last lease may have been lost or released, and the job cancelled since.
     """
     record = kept.record
     last = record.history[-1] if record.history else None

@@ -25,7 +25,7 @@ STEP_QUEUES = 2_000
 
 
 class Statistics:
-    """Reads counts that are kept anyway."""
+    """Reads counts that the engine keeps anyway."""
 
     def __init__(self, core: Core, streams: Streams, ended: EndedJobs) -> None:
         self._core = core
@@ -33,7 +33,7 @@ class Statistics:
         self._ended = ended
 
     async def of_server(self) -> ServerView:
-        """Counts over all shards and queues, added up some queues at a time."""
+        """Returns counts over all shards and queues, added up in slices."""
         core = self._core
         view = ServerView(
             started_ms=core.started_ms,
@@ -46,7 +46,7 @@ class Statistics:
             pushed_total=0,
             completed_total=0,
             failed_total=0,
-            workers=len(self._streams.ports),
+            workers=len(self._streams.open),
             commits=core.commits.commits,
             commit_ms=core.commits.commit_seconds * 1_000,
             loop_lag_ms=core.heartbeat.lag.longest() * 1_000,
@@ -99,32 +99,32 @@ class Statistics:
     def list_workers(
         self, *, page_size: int, page_token: str, queue: str
     ) -> tuple[list[WorkerView], str]:
-        """A page of workers by session: those that are connected, and lost ones whose leases wait
-        for them. Which queues a lost one took from is not known, so `queue` leaves it out. A page
-        may end early, with one worker at least, for the bytes that it shows.
+        """Returns a page of workers by session: connected ones, and lost ones whose leases are
+        still held. The queues of a lost one are unknown, so `queue` leaves it out. A page cut short
+        by its size holds at least one worker.
         """
-        ports, lost = self._streams.ports, {} if queue else self._lost()
+        streams, lost = self._streams.open, {} if queue else self._lost()
         sessions = {
             name: session
-            for session in chain(ports, lost)
+            for session in chain(streams, lost)
             if (name := shown_name(session)) > page_token
-            and (not queue or any(taken == queue for taken, _ in ports[session].queues))
+            and (not queue or any(taken == queue for taken, _ in streams[session].queues))
         }
 
         def show(name: str) -> WorkerView:
             session = sessions[name]
-            port = ports.get(session)
-            return self._shown(lost[session]) if port is None else _shown(port)
+            stream = streams.get(session)
+            return self._shown(lost[session]) if stream is None else _shown(stream)
 
         first = heapq.nsmallest(page_size + 1, sessions)
         return page_by_name(first, page_size, show, worker_bytes)
 
     def _lost(self) -> dict[str, list[Holder]]:
-        """The holders of each session that holds leases and has no stream."""
+        """Returns the holders of each session that has leases and no stream."""
         lost: dict[str, list[Holder]] = {}
         for slot in self._core.slots:
             for session, holder in slot.shard.clocks.holders.items():
-                if holder.leases and session not in self._streams.ports:
+                if holder.leases and session not in self._streams.open:
                     lost.setdefault(session, []).append(holder)
         return lost
 

@@ -1,4 +1,6 @@
-"""Streams: all open worker streams by session, and the way back for those whose stream broke."""
+"""Streams: all open worker streams by session, and how a session is resumed after its stream
+broke.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ SECRET_MARK = "."
 
 
 def shown_name(session_id: str) -> str:
-    """The part of a session's id that may be shown."""
+    """Returns the part of a session's id that may be shown."""
     return session_id.partition(SECRET_MARK)[0]
 
 
@@ -52,26 +54,26 @@ class Streams:
         self._heartbeat_ms = heartbeat_ms
         self._grace_ms = grace_ms
         self._new_name = new_name
-        self.ports: dict[str, WorkerStream] = {}
-        core.open_streams = self.ports
+        self.open: dict[str, WorkerStream] = {}
+        core.open_streams = self.open
         self._changed = asyncio.Event()
         self._revoking: set[asyncio.Task[None]] = set()
 
     def open_stream(self, first: Open) -> WorkerStream:
-        """Opens a stream. A session that is known is resumed, and an older stream of it ends; one
-        that is not gets a new id: sessions are the server's to name.
+        """Opens a stream. Resumes a known session, and ends its older stream; an unknown one gets a
+        new id, because the server names sessions.
         """
         if self._core.draining:
             raise Refused(RefusalKind.DRAINING, "the server is draining; connect again later")
         self._core.slots.check_any_queue(first.queues)
         session_id = first.session if self._is_known(first.session) else self._new_session()
-        earlier = self.ports.get(session_id)
+        earlier = self.open.get(session_id)
         if earlier is not None:
             # The worker came back before the server saw its connection break.
             earlier.give_way()
         now = self._core.now()
         session = Session(first, session_id, now, heartbeat_ms=self._heartbeat_ms)
-        port = WorkerStream(
+        stream = WorkerStream(
             self._core,
             self._dispatcher,
             self._settling,
@@ -80,40 +82,40 @@ class Streams:
             grace_ms=self._grace_ms,
             left=self._left,
         )
-        self._resume(port)
-        self.ports[session_id] = port
-        self._dispatcher.join(port)
-        port.answer_open()
-        return port
+        self._resume(stream)
+        self.open[session_id] = stream
+        self._dispatcher.join(stream)
+        stream.answer_open()
+        return stream
 
     def _is_known(self, session_id: str) -> bool:
-        """Whether a session was given by this server, before a restart perhaps, and has not
+        """Returns whether this server gave the session, perhaps before a restart, and it has not
         expired: it has a stream, or leases that wait for one.
         """
-        if session_id in self.ports:
+        if session_id in self.open:
             return True
         return any(session_id in slot.shard.clocks.holders for slot in self._core.slots)
 
     def _new_session(self) -> str:
-        """A session that nobody can guess, whose name may be shown."""
+        """Returns a session id that cannot be guessed, with a part that may be shown."""
         return f"{self._new_name()}{SECRET_MARK}{self._new_name()}"
 
-    def _resume(self, port: WorkerStream) -> None:
-        """Takes up the leases of the session's earlier stream, and its tally, in which they are
-        counted.
+    def _resume(self, stream: WorkerStream) -> None:
+        """Takes over the leases of the session's earlier stream, and the counts of what it has in
+        flight.
         """
-        session_id = port.session.session_id
+        session_id = stream.session.session_id
         now = self._core.now()
         shards = [slot.shard for slot in self._core.slots]
         shards = [shard for shard in shards if session_id in shard.clocks.holders]
         if shards:
-            port.session.in_flight = shards[0].clocks.holders[session_id].in_flight
+            stream.session.in_flight = shards[0].clocks.holders[session_id].in_flight
         for shard in shards:
-            shard.clocks.resume(now, port.holder_on(shard))
+            shard.clocks.resume(now, stream.holder_on(shard))
 
-    def _left(self, port: WorkerStream) -> None:
-        if self.ports.get(port.session.session_id) is port:
-            del self.ports[port.session.session_id]
+    def _left(self, stream: WorkerStream) -> None:
+        if self.open.get(stream.session.session_id) is stream:
+            del self.open[stream.session.session_id]
         self._changed.set()
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
@@ -121,75 +123,77 @@ class Streams:
         now = self._core.now()
         for batch in batches:
             for holder, job_id, delivery, reason in batch.revoked:
-                port = self.ports.get(holder.session_id) if holder.session_id else None
-                if port is not None:
-                    port.revoke(job_id, delivery, reason)
+                stream = self.open.get(holder.session_id) if holder.session_id else None
+                if stream is not None:
+                    stream.revoke(job_id, delivery, reason)
                     if reason is RevokeReason.LEASE_LOST:
-                        port.session.handle_lost_lease(now, holder.lease_ms_min)
+                        stream.session.handle_lost_lease(now, holder.lease_ms_min)
 
     def on_closed(self, slot: ShardSlot) -> None:
-        """A shard was lost, and all leases on it: those are revoked some at a time. Streams none of
-        whose queues is here any more end, so that their workers look elsewhere.
+        """Ends what a lost shard had here: revokes its leases in slices, and ends streams none of
+        whose queues is here any more, so that their workers look elsewhere.
         """
         lost: list[tuple[WorkerStream, Holder]] = []
-        for port in self.ports.values():
-            holder = port.holders.pop(slot.number, None)
+        for stream in self.open.values():
+            holder = stream.holders.pop(slot.number, None)
             if holder is not None:
-                lost.append((port, holder))
+                lost.append((stream, holder))
         task = asyncio.get_running_loop().create_task(self._revoke(lost))
         self._revoking.add(task)
         task.add_done_callback(self._revoking.discard)
 
     async def _revoke(self, lost: Sequence[tuple[WorkerStream, Holder]]) -> None:
-        for port, holder in lost:
+        for stream, holder in lost:
             for ids, deliveries in holder.held_slices():
                 for job_id, delivery in zip(ids, deliveries, strict=True):
-                    port.revoke(job_id, delivery, RevokeReason.LEASE_LOST)
+                    stream.revoke(job_id, delivery, RevokeReason.LEASE_LOST)
                 await asyncio.sleep(0)
             for lease in holder.leases.values():
                 holder.settle(*lease.unfinished())
-        for port in list(self.ports.values()):
+        for stream in list(self.open.values()):
             try:
-                self._core.slots.check_any_queue(port.queues)
+                self._core.slots.check_any_queue(stream.queues)
             except Refused:
-                port.end()
+                stream.end()
 
     def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
-        """The workers of a queue are told of jobs that none of them handles, by name."""
-        for port in self.ports.values():
-            if any(name == queue for name, _ in port.queues):
-                port.tell_unhandled(queue, names)
+        """Notifies the workers of a queue of ready jobs that none of them handles, by name."""
+        for stream in self.open.values():
+            if any(name == queue for name, _ in stream.queues):
+                stream.tell_unhandled(queue, names)
 
     def goaway_all(self, goaway: Goaway) -> None:
-        """Every worker is asked to move."""
-        for port in list(self.ports.values()):
-            port.goaway(goaway)
+        """Asks every worker to move."""
+        for stream in list(self.open.values()):
+            stream.goaway(goaway)
 
     def send_away_old(self, max_age_ms: int) -> int:
-        """Streams older than this, give or take a tenth, are asked to move, so that load spreads
-        over servers; returns how many were. Those that were asked before and whose time is up end,
-        also where a worker does not read.
+        """Asks the workers of streams older than this, give or take a tenth, to move, so that load
+        spreads over servers; returns how many. Ends those that were asked before and whose time is
+        up, also where a worker does not read.
         """
         now = self._core.now()
         sent_away = 0
-        for port in list(self.ports.values()):
-            if port.session.is_time_up(now):
-                port.disconnect()
-                port.end()
+        for stream in list(self.open.values()):
+            if stream.session.is_time_up(now):
+                stream.disconnect()
+                stream.end()
                 continue
-            age_ms = now.mono_ms - port.session.opened_ms
-            spread = crc32(port.session.session_id.encode()) % 200 - 100
-            if port.session.phase is Phase.OPEN and age_ms * 1_000 > max_age_ms * (1_000 + spread):
+            age_ms = now.mono_ms - stream.session.opened_ms
+            spread = crc32(stream.session.session_id.encode()) % 200 - 100
+            if stream.session.phase is Phase.OPEN and age_ms * 1_000 > max_age_ms * (
+                1_000 + spread
+            ):
                 close_ms = now.wall_ms + GOAWAY_MS
-                port.goaway(Goaway("the stream is old enough", close_ms, retry_delay_ms=0))
+                stream.goaway(Goaway("the stream is old enough", close_ms, retry_delay_ms=0))
                 sent_away += 1
         return sent_away
 
     async def wait_empty(self, seconds: float) -> bool:
-        """Waits until no stream is left, at most this long; returns whether that came to be."""
+        """Waits up to this long until no stream is left; returns whether none is."""
         try:
             async with asyncio.timeout(seconds):
-                while self.ports:
+                while self.open:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
@@ -197,6 +201,6 @@ class Streams:
         return True
 
     def end_all(self) -> None:
-        """Every stream ends."""
-        for port in list(self.ports.values()):
-            port.end()
+        """Ends every stream."""
+        for stream in list(self.open.values()):
+            stream.end()

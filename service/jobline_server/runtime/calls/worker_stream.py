@@ -1,7 +1,7 @@
-"""A stream port: one worker session joined to the engine.
+"""A worker stream: joins one worker session to the engine.
 
-It is what the shell of one call holds: frames go in, frames come out. The session knows the
-protocol, the engine knows the jobs; what stands here is who is told what when.
+The call's task passes frames in and takes frames out. The session knows the protocol, the engine
+knows the jobs; this module decides who is notified of what, and when.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNREAD_MAX = 20_000
 
 
 class WorkerStream:
-    """One open stream. It is the taker of its session's jobs."""
+    """One open stream: the consumer of its session's jobs."""
 
     def __init__(
         self,
@@ -70,23 +70,25 @@ class WorkerStream:
         # when the garbage collector comes by.
         self._confirms = Confirms(core, settling, session, ready=self._wake.set)
 
-    # As a taker.
+    # As a consumer.
 
     @property
     def in_flight(self) -> InFlight:
-        """What its worker has unfinished."""
+        """Returns the counts of what its worker has unfinished."""
         return self.session.in_flight
 
     def room(self) -> tuple[int, int]:
-        """What its window has left."""
+        """Returns what is left of its window."""
         return self.session.room()
 
     def names_for(self, queue: str) -> frozenset[str] | None:
-        """The names it handles."""
+        """Returns the names it handles in a queue; None: any."""
         return self.session.names_for(queue)
 
     def holder_on(self, shard: Shard) -> Holder:
-        """The session's holder on a shard; all of them share what the session has in flight."""
+        """Returns the session's holder on a shard; all of them share the session's counts in
+        flight.
+        """
         holder = self.holders.get(shard.number)
         if holder is None:
             worker = self.session.open.worker
@@ -97,32 +99,32 @@ class WorkerStream:
         return holder
 
     def take(self, leased: Leased) -> None:
-        """Jobs were leased to it."""
+        """Delivers leased jobs."""
         leased.one_by_one = not self.session.open.accepts_runs
         self.session.deliver(leased)
         self._wake.set()
 
     def revoke(self, job_id: int, delivery: int, reason: RevokeReason) -> None:
-        """The worker should stop working on a job."""
+        """Asks the worker to stop working on a job."""
         self.session.revoke(job_id, delivery, reason)
         self._wake.set()
 
     def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
-        """Jobs wait that no connected worker handles."""
+        """Notifies the worker of ready jobs that no connected worker handles."""
         self.session.tell_unhandled(queue, names)
         self._wake.set()
 
     def goaway(self, goaway: Goaway) -> None:
-        """The worker should move."""
+        """Asks the worker to move."""
         self.session.goaway(goaway, self._core.now())
         self._dispatcher.leave(self)
         self._wake.set()
 
-    # As a port.
+    # As a stream.
 
     def answer_open(self) -> None:
-        """Says what the session still holds: at once, or, if that is much, by and by as the first
-        frame is asked for.
+        """Lists the leases that the session still holds: at once, or, if they are many, in slices
+        when the first frame is asked for.
         """
         if self.session.in_flight.jobs > limits.HELD_SLICE_LEASES:
             self.session.is_resuming = True
@@ -148,13 +150,13 @@ class WorkerStream:
         self._dispatcher.welcome(self)
 
     def receive(self, frame: WorkerFrame) -> None:
-        """Takes a frame in one go."""
+        """Handles a frame in one step."""
         for _ in self.receive_slices(frame):
             pass
 
     def receive_slices(self, frame: WorkerFrame) -> Iterator[None]:
-        """Takes a frame: settles, reports, then the window, so that room is used at once. Yields
-        between two slices of what is much, for the caller to let the loop go on.
+        """Handles a frame: settles, reports, then the window, so that room is used at once. Yields
+        between slices, for the caller to let the loop go on.
         """
         session = self.session
         if session.phase is Phase.ENDED:
@@ -198,8 +200,8 @@ class WorkerStream:
                 self.revoke(item.id, item.delivery, reason)
 
     def half_close(self) -> None:
-        """The worker sent its last frame; what it still has goes back. Not so if the stream is over
-        already: its worker may be back on another one, and have it all there.
+        """Ends after the worker's last frame, and releases its jobs. Does nothing if the stream is
+        over: its worker may be back on another one, with all its jobs.
         """
         if self.session.phase is Phase.ENDED:
             return
@@ -208,7 +210,7 @@ class WorkerStream:
         self._wake.set()
 
     async def wait_room(self) -> None:
-        """Waits while the worker has to read too much before it may say more."""
+        """Waits while the worker has too much unread to be heard further."""
         while self._confirms.pending + self.session.unsent > UNREAD_MAX:
             if self.session.phase is Phase.ENDED:
                 return
@@ -216,8 +218,8 @@ class WorkerStream:
             await self._has_room.wait()
 
     async def next_frame(self) -> ServerFrame | None:
-        """Waits for something to send; None when the stream is over, and OK. Raises `Refused` with
-        PROTOCOL_MISTAKE for a worker gone silent, SESSION_TAKEN if it is on another stream.
+        """Waits for a frame to send; returns None when the stream ends with OK. Raises `Refused`
+        with PROTOCOL_MISTAKE for a silent worker, and SESSION_TAKEN if it is on another stream.
         """
         if self.session.is_resuming:
             await self._list_much()
@@ -252,22 +254,22 @@ class WorkerStream:
         await is_set_within(self._wake, max(milliseconds, 1) / 1_000)
 
     def handle_unsent(self, leases: Iterable[tuple[int, int]]) -> None:
-        """Jobs, as (id, delivery), were in a frame that could not be written."""
+        """Releases jobs, as (id, delivery), of a frame that could not be written."""
         self._returns.start(leases)
 
     def end(self) -> None:
-        """The server ends the stream."""
+        """Ends the stream."""
         self._ended = True
         self._wake.set()
 
     def give_way(self) -> None:
-        """A newer stream takes up the session: this one ends, and leaves the leases to it."""
+        """Ends the stream and leaves its leases to a newer one of the same session."""
         self._taken = True
         self.disconnect()
         self.end()
 
     def disconnect(self) -> None:
-        """The connection broke: the leases wait for the worker to return."""
+        """Ends the stream after its connection broke: the leases wait for the worker to return."""
         self._leave(goodbye=False)
 
     def _leave(self, *, goodbye: bool) -> None:

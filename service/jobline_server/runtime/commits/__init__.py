@@ -1,5 +1,5 @@
-"""Commits: what the engine decided goes to disk, and then to those it concerns.
+"""Commits: writes what the engine decided to disk, and then notifies those it concerns.
 
-`commits` is the loop, `cuts` takes what goes into one commit, `checkpoints` folds the journal into
-tables between two of them. Nothing here knows what a fact means.
+`commits` is the loop, and `cuts` takes the facts of one commit. Nothing here knows what a fact
+means.
 """

@@ -1,4 +1,4 @@
-"""What a commit takes of a shard."""
+"""What one commit takes of a shard."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from jobline_server.runtime.slots import ShardSlot
 
 
 class CommittedBatch:
-    """What one commit did to one shard: facts in order with their effects, those of jobs that are
-    never written among them. Without a commit (`is_commit` False) there are only such facts, and
-    `offset` is that of the last commit.
+    """The facts that one commit took of a shard, in order, with their effects; those of jobs that
+    are never written are among them. Without a commit (`is_commit` False) there are only such
+    facts, and `offset` is that of the last commit.
     """
 
     __slots__ = ("applied", "endings", "is_commit", "offset", "revoked", "shard", "slot", "woken")

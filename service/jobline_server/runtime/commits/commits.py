@@ -42,8 +42,8 @@ TICK_MS = 1
 
 
 class Commits:
-    """The commit loop, and how callers use it: `request_commit` for what may wait a little, `wait`
-    for what may not, `resolve_after_commit` for several callers that may not.
+    """The commit loop. Callers use `request_commit` if nobody waits, `wait` to wait for the commit,
+    and `resolve_after_commit` to reply to several callers after it.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Commits:
         """Held while the store writes; a checkpoint takes it between two commits."""
 
     def request_commit(self) -> None:
-        """Something was decided that nobody waits for: it is on disk within milliseconds."""
+        """Has new facts written within milliseconds, although nobody waits for them."""
         if not self._noted:
             self._noted = True
             now_ms = _now_ms()
@@ -94,13 +94,11 @@ class Commits:
 
     @property
     def has_crowd(self) -> bool:
-        """Whether what comes now will wait a little for others before it is written."""
+        """Returns whether the next commit waits a little for more callers."""
         return self._timer.has_crowd and not self.disk_full and not self.failed.done()
 
     def expect(self) -> None:
-        """Somebody has come whose call `collect` will decide: with those of others, when the commit
-        is cut that it would have to wait for in any case.
-        """
+        """Counts a caller whose push `collect` will decide when the next commit is cut."""
         if self._timer.note_callers(_now_ms()):
             self._wake.set()
 
@@ -118,7 +116,7 @@ class Commits:
     def resolve_after_commit(
         self, answers: Sequence[Answer], slot: ShardSlot | None = None
     ) -> None:
-        """Gives callers their answers when `wait` would return."""
+        """Gives callers their answers at the moment when `wait` would return."""
         if slot is None:
             decided, waiting, committing = self._noted, self._waiting, self._committing
         elif slot.is_closed:
@@ -151,13 +149,15 @@ class Commits:
             self.fail(error)
 
     def close(self) -> None:
-        """Has the loop commit what is left, and end."""
+        """Ends the loop after a last commit."""
         self._closing = True
         self.waits_for_room = self.failed_writes.retries = False
         self._wake.set()
 
     async def _until_due(self) -> bool:
-        """Waits until a commit is due; false when closing and nothing is left."""
+        """Waits until a commit is due; returns False when the loop is closing and nothing is
+        left.
+        """
         while True:
             due_ms = self._timer.due_ms()
             if due_ms is None and self._closing:
@@ -174,8 +174,8 @@ class Commits:
                 await asyncio.sleep(0)
 
     def _wake_by(self, now_ms: float, at_ms: float) -> None:
-        """Wakes the commit loop at a moment, or before. There is one timer: most commits go long
-        before theirs is due, and each that fires wakes the process.
+        """Wakes the commit loop at a moment, or earlier. There is one timer, because most commits
+        go long before theirs is due, and each timer that fires wakes the process.
         """
         if self._alarm is not None:
             if self._alarm_ms <= at_ms:
@@ -189,8 +189,8 @@ class Commits:
         self._wake.set()
 
     async def commit_once(self, captured: Callable[[], None] | None = None) -> None:
-        """Cuts what has gathered and writes it; the caller holds `exclusive`. `captured` is called
-        in the same step as the cut: what it sees is the state at the offsets that were cut.
+        """Cuts and writes what has gathered; the caller holds `exclusive`. Calls `captured` in the
+        same step as the cut, so that it sees the state at the offsets that were cut.
         """
         self._collect()
         self._timer.go()
@@ -266,7 +266,7 @@ class Commits:
 
     @property
     def disk_full(self) -> bool:
-        """Whether pushes are refused for want of room."""
+        """Returns whether pushes are refused because the disk is full."""
         return self._disk.is_full
 
     @disk_full.setter
@@ -274,7 +274,9 @@ class Commits:
         self._disk.is_full = is_full
 
     def fail(self, error: Exception) -> None:
-        """Nobody is answered from memory that the disk may not have."""
+        """Refuses all callers that wait: nobody is answered from memory that the disk may not
+        have.
+        """
         give_up([*(self._committing or []), *self._waiting])
         for slot in self._slots:
             give_up([*(slot.committing or []), *slot.waiting])

@@ -1,7 +1,7 @@
-"""Cuts: what the shards have in a commit, as the rows of the journal.
+"""Cuts: the facts of all shards in one commit, as rows of the journal.
 
-All shards are cut in one step. To encode what came in during one fsync takes longer than a step
-may, so that goes in slices, with the loop free in between.
+All shards are cut in one step. Encoding the facts of one commit may take longer than a step should,
+so it is done in slices, with the loop free in between.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ PART_FACTS = 16
 
 
 class Cut(NamedTuple):
-    """What one shard has in a commit."""
+    """The facts of one shard in a commit."""
 
     batch: CommittedBatch
     facts: Sequence[Fact]
 
 
 async def rows_of(cuts: Sequence[Cut]) -> list[JournalRow]:
-    """The rows of a commit, in order; there is one commit at a time. Nothing changes a fact once it
-    was decided, so others may be decided meanwhile.
+    """Returns the rows of a commit, in order; there is one commit at a time. A fact never changes
+    after it was decided, so other calls may be decided meanwhile.
     """
     rows: list[JournalRow] = []
     began = time.perf_counter()

@@ -91,7 +91,7 @@ async def test_a_stream_ends_when_no_queue_of_it_is_here_and_cannot_be_opened_ag
         pass
     with pytest.raises(Refused, match="shard 1 is not served here any more"):
         world.runtime.streams.open_stream(port.session.open)
-    assert list(world.runtime.streams.ports.values()) == [both]
+    assert list(world.runtime.streams.open.values()) == [both]
     assert world.runtime.streams.open_stream(both.session.open) is not None
 
 

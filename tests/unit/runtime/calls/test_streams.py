@@ -94,7 +94,7 @@ async def test_the_older_of_two_streams_of_a_session_ends_with_a_reason(runtime:
     (holder,) = newer.holders.values()
     assert holder.disconnected_ms is None
     assert holder.last_seen_ms == clock_of(runtime).mono_ms - 1_000
-    assert runtime.streams.ports == {older.session.session_id: newer}
+    assert runtime.streams.open == {older.session.session_id: newer}
 
 
 @pytest.mark.parametrize("jump_ms", [-HOUR_MS, 0, HOUR_MS])
@@ -115,7 +115,7 @@ async def test_a_stream_ends_at_the_time_that_its_goaway_says(
     async with asyncio.timeout(20):
         while await port.next_frame() is not None:
             pass
-    assert runtime.streams.ports == {}
+    assert runtime.streams.open == {}
     assert held(port) == leases
     assert await answer(opened(runtime, port.session.session_id)) == (port.session.session_id, True)
 
@@ -130,7 +130,7 @@ async def test_a_stream_whose_worker_does_not_read_ends_at_that_time_too(
     assert runtime.streams.send_away_old(HOUR_MS // 2) == 1
     clock.advance(GOAWAY_MS)
     assert runtime.streams.send_away_old(HOUR_MS // 2) == 0
-    assert runtime.streams.ports == {}
+    assert runtime.streams.open == {}
     assert held(port) == leases
 
 
