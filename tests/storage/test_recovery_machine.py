@@ -25,6 +25,7 @@ from jobline_server.engine.decide.queues import decide_delete_idle_queues, decid
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import JobState
+from jobline_server.storage.kinds import lots
 from tests.shard_image import counting_at, image_of
 from tests.storage.message_rules import MessageRules
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
@@ -33,6 +34,12 @@ EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))
 
 # Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
+
+
+@pytest.fixture(autouse=True)
+def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lots of a few jobs count as large."""
+    monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
 
 
 class RecoveryMachine(CommandRules, MessageRules):

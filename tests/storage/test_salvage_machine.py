@@ -4,6 +4,7 @@ promises about what is left, and starts again from the checkpoint after that.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -11,10 +12,17 @@ from hypothesis.stateful import rule
 from jobline_server.engine import invariants
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.storage.kinds import lots
 from jobline_server.storage.store import ItemKind
 from tests.shard_image import image_of
 from tests.storage.recovery_commands import CommandRules
 from tests.storage.recovery_world import SHARD
+
+
+@pytest.fixture(autouse=True)
+def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lots of a few jobs count as large."""
+    monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
 
 
 class SalvageMachine(CommandRules):

@@ -55,8 +55,7 @@ class RunLease:
         self.delivery = delivery
         self.holder = holder
         self.lease_ms = lease_ms
-        self.leased_ms = 0
-        self.deadline_ms = 0
+        self.leased_ms = self.deadline_ms = 0
         self.later: dict[int, int] = {}
         self.settled: bytearray | None = None
         self.remaining = count
@@ -170,6 +169,7 @@ class Lot:
         "remaining",
         "volatile",
         "stored",
+        "apart",
     )
 
     def __init__(
@@ -188,8 +188,7 @@ class Lot:
         self.payloads = payloads
         self.pushed_ms = pushed_ms
         self.run_at_ms = run_at_ms
-        self.order = 0
-        self.cursor = 0
+        self.order = self.cursor = 0
         self.holes: set[int] | frozenset[int] = _NONE
         self.leases: list[RunLease] = []
         # Of those of its jobs that wait.
@@ -198,8 +197,9 @@ class Lot:
         # When its time had come; 0 if it never waited for one, or did before a restart.
         self.ready_ms = 0
         self.remaining = len(payloads)
-        self.volatile = False
-        self.stored = False
+        self.volatile = self.stored = False
+        # The first index in the item that a checkpoint keeps its payloads in, if there is one.
+        self.apart: int | None = None
 
     def bytes_of_runs(self, starts: list[int], counts: list[int]) -> int:
         """Payload bytes of runs of ids."""

@@ -85,6 +85,7 @@ class Changes:
 
     queues: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
     lots: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    lot_payloads: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     jobs: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     producers: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
     messages: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))

@@ -39,6 +39,7 @@ class ItemKind(IntEnum):
     MESSAGE = 6
     INBOX = 7
     BUNDLE = 8
+    LOT_PAYLOADS = 9
 
 
 @dataclass(frozen=True, slots=True)

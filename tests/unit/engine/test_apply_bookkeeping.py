@@ -92,6 +92,17 @@ def test_nobody_gives_back_nothing():
     bookkeeping.unlease_all([])
 
 
+def test_lot_that_is_spent_takes_its_payloads_along(world):
+    first_id = world.plain(b"1").first_id
+    lot = world.shard.lots.find(first_id)
+    lot.stored, lot.apart = True, 0
+    world.shard.changes.lot_payloads.to_write.add(first_id)
+    delivery = world.lease().runs[0].delivery
+    world.ack([(first_id, delivery)])
+    assert world.shard.changes.lot_payloads.to_delete == [first_id]
+    assert world.shard.changes.lot_payloads.to_write == set()
+
+
 def test_stored_lot_that_is_spent_is_buried(world):
     first_id = world.plain(b"1", b"2").first_id
     world.shard.lots.find(first_id).stored = True

@@ -151,6 +151,7 @@ class StoredLot(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
+    PAYLOADS_APART_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -171,6 +172,10 @@ class StoredLot(_message.Message):
     """Output only. Position in its lane."""
     count: _builtins.int
     """Output only. How many jobs it had at first."""
+    payloads_apart: _builtins.bool
+    """Output only. Payloads and columns are in an item of their own: `payload_block`, `first_index` and `columns`
+    are unset here.
+    """
     @_builtins.property
     def gone(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Indexes at or past the cursor that are no longer part of it."""
@@ -199,14 +204,51 @@ class StoredLot(_message.Message):
         order: _builtins.int = ...,
         count: _builtins.int = ...,
         columns: Global___StoredColumns | None = ...,
+        payloads_apart: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payload_block", b"payload_block", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payload_block", b"payload_block", "payloads_apart", b"payloads_apart", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredLot: _TypeAlias = StoredLot  # noqa: Y015
+
+@_typing.final
+class StoredLotPayloads(_message.Message):
+    """The payloads of a large lot, which do not change while its cursor and leases do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAYLOAD_BLOCK_FIELD_NUMBER: _builtins.int
+    FIRST_INDEX_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    payload_block: _builtins.bytes
+    """Output only. Payloads from index `first_index` on: a PayloadBlock as bytes."""
+    first_index: _builtins.int
+    """Output only. Index of the first payload that is kept; those before have ended."""
+    count: _builtins.int
+    """Output only. How many jobs the lot had at first."""
+    @_builtins.property
+    def columns(self) -> Global___StoredColumns:
+        """Output only. What its jobs have of their own, from index `first_index` on; unset: nothing."""
+
+    def __init__(
+        self,
+        *,
+        payload_block: _builtins.bytes = ...,
+        first_index: _builtins.int = ...,
+        count: _builtins.int = ...,
+        columns: Global___StoredColumns | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "first_index", b"first_index", "payload_block", b"payload_block"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredLotPayloads: _TypeAlias = StoredLotPayloads  # noqa: Y015
 
 @_typing.final
 class StoredJob(_message.Message):

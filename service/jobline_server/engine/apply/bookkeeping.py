@@ -58,6 +58,15 @@ def remove_lot(shard: ShardState, lot: Lot) -> None:
     shard.changes.lots.to_write.discard(lot.first_id)
     if lot.stored:
         shard.changes.lots.to_delete.append(lot.first_id)
+    if lot.apart is not None:
+        forget_payloads(shard, lot)
+
+
+def forget_payloads(shard: ShardState, lot: Lot) -> None:
+    """A lot needs no item for its payloads any more."""
+    lot.apart = None
+    shard.changes.lot_payloads.to_write.discard(lot.first_id)
+    shard.changes.lot_payloads.to_delete.append(lot.first_id)
 
 
 def add_job(shard: ShardState, job: Job) -> None:

@@ -38,7 +38,13 @@ def interned_options(serialized: bytes) -> JobOptions:
     return options
 
 
-HasPayloads = entry_pb2.LotPushed | store_pb2.StoredLot | store_pb2.StoredRun | store_pb2.PushJobs
+HasPayloads = (
+    entry_pb2.LotPushed
+    | store_pb2.StoredLot
+    | store_pb2.StoredLotPayloads
+    | store_pb2.StoredRun
+    | store_pb2.PushJobs
+)
 """Messages that keep payloads of a lot, and what stands beside them."""
 
 

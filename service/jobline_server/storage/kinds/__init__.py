@@ -11,6 +11,7 @@ from jobline_server.storage.kinds.bundles import BUNDLES
 from jobline_server.storage.kinds.counters import COUNTERS
 from jobline_server.storage.kinds.jobs import JOBS
 from jobline_server.storage.kinds.keys import KEYS
+from jobline_server.storage.kinds.lot_payloads import LOT_PAYLOADS
 from jobline_server.storage.kinds.lots import LOTS
 from jobline_server.storage.kinds.messages import INBOXES, MESSAGES
 from jobline_server.storage.kinds.producers import PRODUCERS
@@ -27,6 +28,7 @@ KINDS: tuple[DurableKind, ...] = (
     MESSAGES,
     INBOXES,
     BUNDLES,
+    LOT_PAYLOADS,
 )
 
 __all__ = ["KINDS"]

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from jobline.v1 import store_pb2
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -38,12 +39,13 @@ HolderOf = Callable[[str, str, str], Holder]
 
 class Loading:
     """A shard that is being loaded. `ready` gathers, by queue, what goes to its lane when all
-    items are there."""
+    items are there, `without_payloads` lots whose payloads are an item that is yet to come."""
 
     def __init__(self, shard: Shard, report: Report) -> None:
         self.shard = shard
         self.segments = KeySegments(shard.number)
         self.ready: dict[Queue, list[Lot | Job]] = defaultdict(list)
+        self.without_payloads: dict[int, store_pb2.StoredLot] = {}
         self.report = report
 
     def queue_of(self, name: str) -> Queue:
