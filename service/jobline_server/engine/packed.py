@@ -126,7 +126,8 @@ class PackedValues:
         """Returns the values from index `start` on, at their old indexes."""
         if start <= self.skipped:
             return self
-        left = self.part(start, len(self) - start)
+        # Not what a subclass has beside the values, which has a rest of its own.
+        left = PackedValues.part(self, start, len(self) - start)
         return type(self)(left.block, len(left), map(len, left), skipped=start)
 
     def block_bytes_of(self, start: int, count: int) -> int:

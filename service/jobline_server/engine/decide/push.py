@@ -50,7 +50,7 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
             return repeated(shard, now, command, known[0], level)
     exceptions: PushDeviations = []
     rows, payloads = command.rows, command.payloads
-    if rows.job_keys or payloads.columns is not None:
+    if rows.job_keys or (payloads.columns is not None and payloads.job_keys):
         rows, payloads = without_duplicates(shard, now, command, level, exceptions)
     _check_room(shard, queue, command, rows, payloads)
     if command.calls:

@@ -78,12 +78,13 @@ def _packed_keys(keys: list[str], count: int) -> PackedValues | None:
 def _checked(column: job_pb2.HeaderColumn, count: int) -> tuple[str, list[str]]:
     """Returns the key and the values of a column."""
     check_own_fields(column)
-    fields.at_most(column.values, "values", limits.PUSH_PAYLOADS_MAX)
-    fields.required_line(column.key, "key", limits.HEADERS_BYTES_MAX)
-    _check_count(len(column.values), count, "values")
-    values = list(column.values)
+    listed = column.values
+    fields.at_most(listed, "values", limits.PUSH_PAYLOADS_MAX)
+    key = fields.required_line(column.key, "key", limits.HEADERS_BYTES_MAX)
+    _check_count(len(listed), count, "values")
+    values = list(listed)
     fields.single_lines(values, "values", limits.HEADERS_BYTES_MAX)
-    return column.key, values
+    return key, values
 
 
 def _check_count(values: int, payloads: int, field: str) -> None:
