@@ -130,6 +130,13 @@ class PackedValues:
         left = PackedValues.part(self, start, len(self) - start)
         return type(self)(left.block, len(left), map(len, left), skipped=start)
 
+    def size_of(self, index: int) -> int:
+        """Returns the bytes of one value."""
+        if self._sums is None:
+            return self.bytes_max
+        at = index - self.skipped
+        return self._sums[at + 1] - self._sums[at]
+
     def block_bytes_of(self, start: int, count: int) -> int:
         """Returns the bytes of neighbours in the block, with their headers."""
         if self._begins is None:

@@ -68,7 +68,7 @@ def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
         pushed_ms=lot.pushed_ms,
         job_key=payloads.job_key_of(index),
         run_at_ms=lot.run_at_ms,
-        payload_bytes=len(payloads[index]),
+        payload_bytes=payloads.size_of(index),
     )
     if lease is not None and active:
         view.delivery = lease.delivery

@@ -32,6 +32,7 @@ def block_of(payloads: list[bytes]) -> bytes:
 def test_values_are_those_of_the_list_and_the_block_is_that_of_protobuf(payloads):
     found = PackedValues.of(payloads)
     assert found.block == block_of(payloads)
+    assert [found.size_of(index) for index in range(len(found))] == list(map(len, payloads))
     assert list(found) == [found[index] for index in range(len(found))] == payloads
     assert found.bytes_max == max(map(len, payloads), default=0)
     assert found.is_even == (len(set(map(len, payloads))) <= 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -14,6 +14,17 @@ from jobline_server.engine.values import AckLevel, Now, PushOutcome
 from jobline_server.engine.view import ShardView
 
 PushDeviations = list[tuple[int, PushOutcome, int]]
+
+
+class KnownKey(NamedTuple):
+    """The job that a key names, the digest of its payload, and whether it is volatile."""
+
+    job_id: int
+    digest: int
+    volatile: bool
+
+
+KnownKeys = Mapping[str, KnownKey]
 
 
 def repeated(
@@ -64,11 +75,16 @@ def job_keys_of(payloads: Payloads) -> list[str]:
     return [key.decode() for key in payloads.job_keys]
 
 
+def digests_of(keys: Sequence[str], new_keys: KnownKeys) -> tuple[int, ...]:
+    """Returns the digests of payloads with these keys, and 0 for those without one."""
+    return tuple([new_keys[key].digest if key else 0 for key in keys])
+
+
 def without_duplicates(
     shard: ShardView, now: Now, command: Push, level: AckLevel, exceptions: PushDeviations
-) -> tuple[JobColumns, Payloads]:
-    """Returns the jobs whose keys are new; the others go to `exceptions`. The new payloads stay
-    together.
+) -> tuple[JobColumns, Payloads, KnownKeys]:
+    """Returns the jobs whose keys are new, and those keys; the others go to `exceptions`. The new
+    payloads stay together.
     """
     rows, payloads = command.rows, command.payloads
     new_keys = _NewKeys(shard, now, command, level, exceptions)
@@ -78,23 +94,15 @@ def without_duplicates(
     if keys:
         fresh = new_keys.pick(keys, payloads, len(command.rows), "job_keys[{}]")
         payloads = payloads.picked(fresh) if len(fresh) < len(payloads) else payloads
-    return rows, payloads
-
-
-class _Known(NamedTuple):
-    """The job that a key names, the digest of its payload, and whether it is volatile."""
-
-    job_id: int
-    digest: int
-    volatile: bool
+    return rows, payloads, new_keys.found
 
 
 class _NewKeys:
-    """Finds the jobs whose keys are new, to the shard and within their push. `_next_id` is the id
-    that the next new job will get.
+    """Finds the jobs whose keys are new, to the shard and within their push. `found` has the new
+    keys, `_next_id` is the id that the next new job will get.
     """
 
-    __slots__ = ("_command", "_exceptions", "_level", "_next_id", "_now", "_seen", "_shard")
+    __slots__ = ("_command", "_exceptions", "_level", "_next_id", "_now", "_shard", "found")
 
     def __init__(
         self,
@@ -109,7 +117,7 @@ class _NewKeys:
         self._command = command
         self._level = level
         self._exceptions = exceptions
-        self._seen: dict[str, _Known] = {}
+        self.found: dict[str, KnownKey] = {}
         # A queue that does not exist yet takes an id itself.
         self._next_id = shard.next_id() + (command.queue not in shard.queues)
 
@@ -119,14 +127,14 @@ class _NewKeys:
         """Returns the indexes of the new jobs; the others go to the exceptions, with indexes
         counted from `first_index` on.
         """
-        shard, now, queue, seen = self._shard, self._now, self._command.queue, self._seen
+        shard, now, queue, found = self._shard, self._now, self._command.queue, self.found
         volatile = self._level is AckLevel.MEMORY
         fresh: list[int] = []
         for index, (key, payload) in enumerate(zip(keys, payloads, strict=True)):
-            known = seen.get(key) or _known_key(shard, now, queue, key) if key else None
+            known = found.get(key) or _known_key(shard, now, queue, key) if key else None
             if known is None:
                 if key:
-                    seen[key] = _Known(self._next_id, digest_of(payload), volatile)
+                    found[key] = KnownKey(self._next_id, digest_of(payload), volatile)
                 self._next_id += 1
                 fresh.append(index)
                 continue
@@ -142,15 +150,15 @@ class _NewKeys:
         return fresh
 
 
-def _known_key(shard: ShardView, now: Now, queue: str, key: str) -> _Known | None:
+def _known_key(shard: ShardView, now: Now, queue: str, key: str) -> KnownKey | None:
     key_hash = hash_of(JOB_KEY, queue, key.encode())
     record = shard.keys.find(key_hash, shard.age.at(now))
     if record is None:
         return None
-    return _Known(record.first_id, record.digest, key_hash in shard.keys.volatile)
+    return KnownKey(record.first_id, record.digest, key_hash in shard.keys.volatile)
 
 
-def _outcome_of(known: _Known, payload: bytes, level: AckLevel) -> tuple[PushOutcome, int]:
+def _outcome_of(known: KnownKey, payload: bytes, level: AckLevel) -> tuple[PushOutcome, int]:
     """Returns DUPLICATE and the job's id if the job with this key has the same payload and is as
     durable as `level` asks; otherwise REFUSED and 0.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from jobline_server.engine.commands import JobColumns, Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.calls import (
@@ -11,14 +11,16 @@ from jobline_server.engine.decide.calls import (
     find_call,
 )
 from jobline_server.engine.decide.known_keys import (
+    KnownKeys,
     PushDeviations,
+    digests_of,
     job_keys_of,
     repeated,
     without_duplicates,
 )
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
-from jobline_server.engine.keys import REQUEST_ID, digest_of, hash_of
+from jobline_server.engine.keys import REQUEST_ID, hash_of
 from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
@@ -50,8 +52,9 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
             return repeated(shard, now, command, known[0], level)
     exceptions: PushDeviations = []
     rows, payloads = command.rows, command.payloads
+    new_keys: KnownKeys = {}
     if rows.job_keys or (payloads.columns is not None and payloads.job_keys):
-        rows, payloads = without_duplicates(shard, now, command, level, exceptions)
+        rows, payloads, new_keys = without_duplicates(shard, now, command, level, exceptions)
     _check_room(shard, queue, command, rows, payloads)
     if command.calls:
         check_room_for_calls(shard, shard.age.at(now), command.calls)
@@ -62,10 +65,10 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
         # A queue that was created just now took an id.
         first_id = shard.next_id()
     if rows:
-        _emit_jobs(shard, now, command, rows, level, request_hash)
+        _emit_jobs(shard, now, command, rows, level, request_hash, new_keys)
     lots = (payloads,) if payloads.bytes_max <= SMALL_BYTES else _by_size(payloads)
     for of_lot in lots if payloads else ():
-        _emit_lot(shard, now, command, of_lot, level, request_hash)
+        _emit_lot(shard, now, command, of_lot, level, request_hash, new_keys)
     return Pushed(first_id, count, level, exceptions)
 
 
@@ -124,6 +127,7 @@ def _emit_jobs(
     rows: JobColumns,
     level: AckLevel,
     request_hash: bytes,
+    new_keys: KnownKeys,
 ) -> None:
     run_at_ms = [_later(due_ms, now) for due_ms in rows.run_at_ms]
     keys = rows.job_keys if any(rows.job_keys) else []
@@ -135,7 +139,7 @@ def _emit_jobs(
         payloads=rows.payloads,
         run_at_ms=run_at_ms if any(run_at_ms) else [],
         job_keys=keys,
-        digests=list(_digests(keys, rows.payloads)) if keys else [],
+        digests=list(digests_of(keys, new_keys)),
         request_hash=request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),
@@ -144,18 +148,6 @@ def _emit_jobs(
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)
-
-
-def _digests(keys: Iterable[str], payloads: Iterable[bytes]) -> Iterator[int]:
-    """Yields the digests of the payloads that have a key, and 0 for the others."""
-    for key, payload in zip(keys, payloads, strict=True):
-        yield digest_of(payload) if key else 0
-
-
-def _digests_beside(payloads: Payloads) -> tuple[int, ...]:
-    """The same of payloads; none where none has a key."""
-    keys = job_keys_of(payloads)
-    return tuple(_digests(keys, payloads)) if keys else ()
 
 
 def _folded(options: list[JobOptions]) -> list[JobOptions]:
@@ -173,7 +165,7 @@ def _by_size(payloads: Payloads) -> Iterator[Payloads]:
     """
     start = 0
     for index in range(len(payloads)):
-        if payloads.bytes_of(index, 1) > SMALL_BYTES:
+        if payloads.size_of(index) > SMALL_BYTES:
             if start < index:
                 yield payloads.part(start, index - start)
             yield payloads.part(index, 1)
@@ -189,6 +181,7 @@ def _emit_lot(
     payloads: Payloads,
     level: AckLevel,
     request_hash: bytes,
+    new_keys: KnownKeys,
 ) -> None:
     fact = LotPushed(
         at_ms=now.wall_ms,
@@ -197,7 +190,7 @@ def _emit_lot(
         options=command.options,
         payloads=payloads,
         run_at_ms=_later(command.run_at_ms, now),
-        digests=() if payloads.columns is None else _digests_beside(payloads),
+        digests=digests_of(job_keys_of(payloads), new_keys) if new_keys else (),
         request_hash=request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),

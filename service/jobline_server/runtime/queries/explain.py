@@ -108,7 +108,7 @@ class JobExplainer:
 def _largest(owner: Job | Lot, job_id: int) -> int:
     if isinstance(owner, Job):
         return len(owner.payload)
-    return len(owner.payloads[job_id - owner.first_id])
+    return owner.payloads.size_of(job_id - owner.first_id)
 
 
 def _largest_taken(consumers: Iterable[Consumer], queue: str, name: str) -> int:
