@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobline_server.engine.commands import Leased, Pull, Push, RefusalKind, Refused
+from jobline_server.engine.commands import Leased, Pull, Push, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime import dispatcher
@@ -54,22 +54,6 @@ async def test_the_same_pull_again_returns_what_is_still_held(runtime: Runtime) 
     again = await pulled(runtime, b"r")
     assert len(again.jobs) == 3
     assert await pulled(runtime, b"other") == Leased()
-
-
-async def test_what_is_remembered_of_pulls_has_a_bound(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run is one thing to remember, however long; the oldest pull is forgotten first."""
-    monkeypatch.setattr(pull_dedup, "REMEMBERED_LEASES_MAX", 5)
-    await pushed(runtime, rows=6, plain=100)
-    asked = {b"1": 3, b"2": 3, b"3": 100}
-    for request_id, max_jobs in asked.items():
-        await pulled(runtime, request_id, max_jobs=max_jobs)
-    counts = {
-        name: (await pulled(runtime, name, max_jobs=asked[name])).count()
-        for name in (b"3", b"2", b"1")
-    }
-    assert counts == {b"3": 100, b"2": 3, b"1": 0}
 
 
 async def test_the_same_pull_while_the_first_waits_leases_nothing_of_its_own(
@@ -125,43 +109,6 @@ async def test_a_pull_that_stops_waiting_for_the_same_one_takes_nothing_from_it(
     assert (await first).count() == 2
     assert cancelled.cancelled()
     assert leases(await pulled(runtime, b"r", max_jobs=2)) == leases(await first)
-
-
-@pytest.mark.parametrize("other", [{"worker": "v"}, {"queue": "news"}], ids=["worker", "queue"])
-async def test_a_request_id_belongs_to_one_worker_and_its_queues(
-    runtime: Runtime, other: dict[str, Any]
-) -> None:
-    """Trial A2: who uses the id of somebody else is given jobs of its own."""
-    await pushed(runtime, rows=0, plain=2)
-    await pushed(runtime, rows=0, plain=2, queue="news")
-    first = await pulled(runtime, b"r", max_jobs=1)
-    second = await pulled(runtime, b"r", max_jobs=1, **other)
-    assert second.count() == 1
-    assert leases(second) != leases(first)
-    assert leases(await pulled(runtime, b"r", max_jobs=1)) == leases(first)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [{"max_jobs": 2}, {"lease_ms": 9_000}, {"names": frozenset({"n"})}, {"accepts_runs": False}],
-    ids=lambda how: str(*how),
-)
-@pytest.mark.parametrize("is_waiting", [False, True], ids=["told", "waiting"])
-async def test_another_request_under_the_id_is_refused(
-    runtime: Runtime, other: dict[str, Any], *, is_waiting: bool
-) -> None:
-    """Trial A2: it is not told the reply to something else."""
-    if is_waiting:
-        first = asyncio.ensure_future(pulled(runtime, b"r", wait_ms=20_000))
-        await a_moment()
-    await pushed(runtime, rows=0, plain=3)
-    if not is_waiting:
-        first = asyncio.ensure_future(pulled(runtime, b"r"))
-        await first
-    with pytest.raises(Refused) as refused:
-        await pulled(runtime, b"r", **other)
-    assert refused.value.kind is RefusalKind.IDEMPOTENCY_MISMATCH
-    assert (await first).count() == 3
 
 
 async def test_an_id_that_got_nothing_may_get_something_later(runtime: Runtime) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-
 import pytest
 
 from jobline_server.dispatch.frames import Open, Settle, Window, Worker, WorkerFrame
@@ -25,7 +22,6 @@ from jobline_server.runtime.calls import worker_stream as port_module
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.slots import Answer
 from tests.unit.runtime.commits.test_commits import a_push
 
 Lease = tuple[int, int]
@@ -149,30 +145,6 @@ async def test_a_worker_that_is_heard_while_its_lost_lease_is_written_gets_jobs(
     assert [job_id for job_id, _ in held(port)] == [lease[0]]
 
 
-async def test_the_settles_of_a_frame_share_one_wait(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Trial E2: each is confirmed by its number, however many there are."""
-    port, leases = await a_stream(runtime, jobs=50)
-    answer = runtime.core.commits.resolve_after_commit
-    waits: list[Sequence[Answer]] = []
-
-    def counted(answers: Sequence[Answer]) -> None:
-        waits.append(answers)
-        answer(answers)
-
-    monkeypatch.setattr(runtime.core.commits, "resolve_after_commit", counted)
-    before = len(asyncio.all_tasks())
-    settles = [Settle(seq, [job_id], [delivery]) for seq, (job_id, delivery) in enumerate(leases)]
-    port.receive(WorkerFrame(settles=settles))
-    assert len(waits) == 1
-    assert len(asyncio.all_tasks()) == before
-    await runtime.core.commits.commit_once()
-    frame = await port.next_frame()
-    assert frame is not None
-    assert frame.confirms == [(seq, [], []) for seq in range(1, 50)]
-
-
 async def test_a_settle_that_comes_again_is_told_so_whatever_it_was(runtime: Runtime) -> None:
     """An ack and a last fail are; a release of a job that is done is not the same again."""
     port, leases = await a_stream(runtime, jobs=3)
@@ -216,22 +188,6 @@ async def cancel(runtime: Runtime, job_id: int) -> None:
     slot = runtime.core.slots[0]
     decide_cancel(slot.shard, runtime.core.now(), [job_id])
     runtime.core.after_decision(slot)
-
-
-async def test_a_settle_that_cannot_be_answered_ends_the_stream(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The worker would wait for good; so it comes back, and settles again."""
-    port, ((job_id, delivery),) = await a_stream(runtime)
-
-    async def fail(*_arguments: object, **_named: object) -> None:
-        raise OSError("the file cannot be read")
-
-    monkeypatch.setattr(runtime.settles, "explain_missing", fail)
-    # The failure itself goes to the loop's handler, which logs it.
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
-    with pytest.raises(AssertionError, match="ended without a confirm"):
-        await confirmed(runtime, port, Settle(1, [job_id + 1], [delivery]))
 
 
 @pytest.mark.parametrize("what", ["acks", "fails", "releases", "extends"])
