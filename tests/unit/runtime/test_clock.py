@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,15 @@ def test_a_manual_clock_moves_only_by_hand() -> None:
     clock.loop_went_on()
     now = clock.now()
     assert (now.wall_ms, now.mono_ms) == (3_601_010, 60)
+
+
+def test_the_end_of_a_lease_does_not_tremble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two clocks are read one after the other; only a clock that was set moves it."""
+    ticks, set_by_ns = count(0, 300_000), [0]
+    monkeypatch.setattr(time, "time_ns", lambda: 10**18 + next(ticks) + set_by_ns[0])
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 10**15 + next(ticks))
+    clock = SystemClock()
+    (first,) = {clock.wall_at(5_000) for _ in range(50)}
+    set_by_ns[0] = 10**9
+    (later,) = {clock.wall_at(5_000) for _ in range(50)}
+    assert later - first == pytest.approx(1_000, abs=1)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from jobline_server.engine.commands import Pull, Push
+from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime import loops, timer_loop
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.loops import FAILURES_CRITICAL, LINES_MAX, Loops, Record
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
@@ -117,39 +115,6 @@ async def test_a_shard_whose_timers_fail_holds_up_no_other(
             runtime.timer_loop.run_due()
         states = [core.slots[n].shard.state_of(job_id) for n, job_id in enumerate(ids)]
         assert states == [JobState.SCHEDULED, JobState.READY]
-
-
-async def test_a_listener_that_fails_keeps_no_other_and_no_answer(runtime: Runtime) -> None:
-    """Trial A4: it is counted; the commit is on disk, so the storage did not fail."""
-    told: list[Sequence[CommittedBatch]] = []
-    runtime.core.listen("bad", fails)
-    runtime.core.listen("good", told.append)
-    push = asyncio.ensure_future(runtime.pushes.push(a_push()))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    await runtime.core.commits.commit_once()
-    assert (await push).count == 1
-    assert len(told) == 1
-    assert not runtime.failed.done()
-    assert runtime.core.loops.record("bad").failures == 1
-
-
-async def test_a_hand_out_that_fails_is_tried_again(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Trial A4: after the next commit, without a word of a failed storage."""
-    dispatch_ready = runtime.core.dispatch_ready
-    monkeypatch.setattr(runtime.core, "dispatch_ready", fails)
-    pull = asyncio.ensure_future(runtime.pulls.pull(Pull((("mail", 1),), wait_ms=20_000)))
-    await runtime.pushes.push(a_push(level=AckLevel.BUFFERED))
-    await runtime.core.commits.commit_once()
-    assert runtime.core.loops.record("hand_outs").failures_in_a_row == 1
-    monkeypatch.setattr(runtime.core, "dispatch_ready", dispatch_ready)
-    await runtime.pushes.push(a_push("other", level=AckLevel.BUFFERED))
-    await runtime.core.commits.commit_once()
-    assert (await pull).count() == 1
-    assert runtime.core.loops.record("hand_outs").failures_in_a_row == 0
-    assert not runtime.failed.done()
 
 
 async def test_ended_jobs_that_were_not_kept_at_once_are_kept_later_and_in_order(

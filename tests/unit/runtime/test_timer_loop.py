@@ -47,18 +47,3 @@ async def test_waiting_pull_is_served_when_a_gate_opens(runtime: Runtime) -> Non
     await a_moment()
     assert pull.done()
     assert (await pull).count() == 1
-
-
-async def test_gate_that_opens_before_the_next_look_hastens_it(runtime: Runtime) -> None:
-    """A decision that closes it is the moment when that is known."""
-    await pushed(runtime, rows=0, plain=1)
-    core = runtime.core
-    step = asyncio.ensure_future(runtime.timer_loop.step())
-    await a_moment()
-    core.timers.clear()
-    core.after_decision(core.slots[0])
-    assert not core.timers.is_set()
-    closed(runtime, 5)
-    core.after_decision(core.slots[0])
-    assert core.timers.is_set()
-    await step

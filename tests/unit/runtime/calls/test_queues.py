@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from jobline.v1.queue_service_pb2 import ListQueuesResponse
 from jobline_server.dispatch.frames import Handler, Open, Worker
 from jobline_server.engine.commands import JobColumns, Push
-from jobline_server.engine.decide.queues import known_queue
-from jobline_server.engine.limits import EMPTY_QUEUE_MS
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
 from jobline_server.rpc.convert.queues import fill_queue
-from jobline_server.runtime import idle_queues
 from jobline_server.runtime.calls.queues import PRIORITIES_SHOWN_MAX
-from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
@@ -109,27 +103,3 @@ async def test_jobs_that_nobody_handles_are_counted_while_somebody_is_there(
         connected(runtime, *names)
         counts.append(runtime.queues.get_queue("mail").unhandled)
     assert counts == [0, 2, 1, 0]
-
-
-async def test_empty_queues_vanish_in_slices(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Trial C5: a hundred thousand queues that nobody uses any more go without a step of the loop
-    for all of them; one that is pushed to meanwhile stays.
-    """
-    monkeypatch.setattr(idle_queues, "SLICE_QUEUES", 3)
-    shard = runtime.core.slots[0].shard
-    for number in range(10):
-        known_queue(shard, runtime.core.now(), f"q{number}")
-    clock = runtime.core.clock
-    assert isinstance(clock, ManualClock)
-    clock.advance(2 * EMPTY_QUEUE_MS)
-    left = []
-    beat = asyncio.ensure_future(idle_queues.delete_idle_queues(runtime.core))
-    while not beat.done():
-        await asyncio.sleep(0)
-        left.append(len(shard.queues))
-        if len(left) == 1:
-            known_queue(shard, runtime.core.now(), "q9")
-    assert left[:4] == [7, 4, 1, 1]
-    assert (await beat, list(shard.queues)) == (9, ["q9"])

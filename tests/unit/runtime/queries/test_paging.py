@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from itertools import count
 
 import pytest
 
-from jobline_server.engine.commands import ExtendItem, FailItem, JobColumns, Push
+from jobline_server.engine.commands import FailItem, JobColumns, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -18,7 +16,6 @@ from jobline_server.engine.values import (
     JobOptions,
     JobState,
 )
-from jobline_server.runtime.clock import ManualClock, SystemClock
 from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter, JobView
@@ -121,50 +118,3 @@ async def test_pages_are_cut_by_number(runtime: Runtime, size: int, lengths: lis
     await pushed(runtime, b"5")
     await pushed(runtime, b"6")
     assert [len(page) for page in await all_pages(runtime, size=size)][: len(lengths)] == lengths
-
-
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        (JobFilter(states=frozenset({JobState.ACTIVE})), [b"1", b"2"]),
-        (JobFilter(states=frozenset({JobState.READY})), [b"3", b"4"]),
-        (JobFilter(states=frozenset({JobState.READY}), name="send"), [b"4"]),
-        (JobFilter(headers=(("to", "me"),)), [b"4"]),
-        (JobFilter(queue="print"), []),
-        (JobFilter(error_type="E"), []),
-    ],
-)
-async def test_members_of_a_lot_are_found_by_where_they_stand(
-    runtime: Runtime, wanted: JobFilter, expected: list[bytes]
-) -> None:
-    await pushed(runtime, b"1", b"2")
-    await a_pull(runtime)
-    await pushed(runtime, b"3")
-    await pushed(runtime, b"4", options=JobOptions(name="send", headers=(("to", "me"),)))
-    (page,) = await all_pages(runtime, wanted)
-    assert [view.payload for view in page] == expected
-
-
-async def test_a_lease_that_was_extended_alone_shows_its_own_end(runtime: Runtime) -> None:
-    clock = runtime.core.clock
-    assert isinstance(clock, ManualClock)
-    first_id = await pushed(runtime, b"1", b"2")
-    (run,) = (await a_pull(runtime)).runs
-    item = ExtendItem(first_id + 1, run.delivery, 60_000, None, None, None)
-    await runtime.settle_calls.extend([item])
-    ends = [
-        (await runtime.jobs.get_job(job_id)).lease_until_ms for job_id in (first_id, first_id + 1)
-    ]
-    assert ends == [clock.wall_ms + 30_000, clock.wall_ms + 60_000]
-
-
-def test_the_end_of_a_lease_does_not_tremble(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two clocks are read one after the other; only a clock that was set moves it."""
-    ticks, set_by_ns = count(0, 300_000), [0]
-    monkeypatch.setattr(time, "time_ns", lambda: 10**18 + next(ticks) + set_by_ns[0])
-    monkeypatch.setattr(time, "monotonic_ns", lambda: 10**15 + next(ticks))
-    clock = SystemClock()
-    (first,) = {clock.wall_at(5_000) for _ in range(50)}
-    set_by_ns[0] = 10**9
-    (later,) = {clock.wall_at(5_000) for _ in range(50)}
-    assert later - first == pytest.approx(1_000, abs=1)
