@@ -65,7 +65,7 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The most that a worker takes unfinished at any time; absolute, and 0 jobs pauses it."""
+    """The limits of a worker's unfinished jobs and payload bytes; 0 jobs pauses deliveries."""
 
     jobs: int
     payload_bytes: int = limits.WINDOW_BYTES_DEFAULT

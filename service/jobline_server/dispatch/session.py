@@ -49,7 +49,7 @@ class Session:
         self.opened_ms = now.mono_ms
         self._close_ms: int | None = None
         self.last_seen_ms = now.mono_ms
-        self.heard_wall_ms = now.wall_ms
+        self.last_seen_wall_ms = now.wall_ms
         self.half_closed = False
         self.is_resuming = False
         """Whether its held leases are being listed; it gets no new job meanwhile."""
@@ -70,7 +70,7 @@ class Session:
     def handle_any(self, now: Now) -> None:
         """Records that the worker is alive; call it for every frame."""
         self.last_seen_ms = now.mono_ms
-        self.heard_wall_ms = now.wall_ms
+        self.last_seen_wall_ms = now.wall_ms
         self._is_missed = False
         if self.half_closed:
             raise Refused(RefusalKind.PROTOCOL_MISTAKE, "a frame after the half-close")
@@ -93,14 +93,15 @@ class Session:
         self._unconfirmed += 1
 
     def handle_lost_lease(self, now: Now, lease_ms: int) -> None:
-        """A lease of the worker expired; its shortest lease takes `lease_ms`. If no frame came for
-        that long, the connection may be dead unnoticed: stops deliveries until the next frame,
-        because those jobs would stall too.
+        """Stops deliveries until the next frame, after a lease expired, if no frame came for
+        `lease_ms`, the worker's shortest lease: if the connection is dead, more jobs would stall.
         """
         self._is_missed |= now.mono_ms >= self.last_seen_ms + lease_ms
 
     def handle_half_close(self) -> None:
-        """The worker sends no more frames; the stream ends after the last confirm."""
+        """Stops deliveries, as the worker sends no more frames; the stream ends after the last
+        confirm.
+        """
         self.half_closed = True
         self.handle_drain()
 
@@ -177,7 +178,7 @@ class Session:
         return max(window.jobs - jobs, 0), max(window.payload_bytes - payload_bytes, 0)
 
     def handle_written(self) -> bool:
-        """The last frame to send was written; returns whether that makes room."""
+        """Records that the last frame was written; returns whether that makes room."""
         jobs, payload_bytes = self._in_frame
         if not jobs:
             return False

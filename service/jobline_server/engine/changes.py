@@ -1,8 +1,8 @@
-"""What the next checkpoint has to write and to delete, in the same shape for each durable kind.
+"""Changes: the items that the next checkpoint must write and delete, per durable kind.
 
-A row per job is dear, to write as to load. So a checkpoint writes single jobs that nothing has
-happened to yet as *bundles*: neighbours in one item. A job that is touched or ends leaves its
-bundle for good, and the next checkpoint writes the bundle again, without it.
+A row per job is expensive to write and to load. So a checkpoint writes single jobs that have not
+changed since their push as *bundles*: neighbours in one item. A job that changes or ends leaves its
+bundle for good, and the next checkpoint writes the bundle again without it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ S = TypeVar("S", bound=MutableSet[Any])
 
 
 class Bundle:
-    """Single jobs that are one item of a checkpoint, under the id that the first of them had. Its
-    jobs have ids from there up to `end_id`, and are those whose `stored` it is: `jobs` of them.
+    """Single jobs that share one item of a checkpoint, whose key is `first_id`: the `jobs` jobs
+    with ids below `end_id` whose `stored` is this bundle.
     """
 
     __slots__ = ("end_id", "first_id", "jobs")
@@ -27,8 +27,9 @@ class Bundle:
 
 
 class KindChanges(Generic[S]):
-    """`to_write` holds the ids of what changed, `to_delete` the item keys of what went and is in a
-    checkpoint. What lived shorter than the time between two checkpoints is in neither.
+    """The changes of one kind: `to_write` holds the ids of new and changed items, `to_delete` the
+    keys of removed items that a checkpoint holds. An item that was added and removed between two
+    checkpoints is in neither.
     """
 
     __slots__ = ("to_delete", "to_write")

@@ -1,7 +1,7 @@
 """Lease clocks: the holders of a shard and the ends of their leases.
 
-None of this is a fact, as every lease gets its full time again after a restart. It is the only
-state that verbs change directly, and they change it only here.
+None of this is a fact, as every lease gets its full time again after a restart: verbs change it
+directly, and only by the methods of `LeaseClocks`.
 """
 
 from __future__ import annotations

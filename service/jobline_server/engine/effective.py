@@ -1,4 +1,4 @@
-"""What is in force for a job: its own option, else its queue's setting, else the default."""
+"""Effective options of a job: its own option, else its queue's setting, else the default."""
 
 from __future__ import annotations
 
@@ -11,55 +11,55 @@ _COMPLETED, _DEAD = JobState.COMPLETED, JobState.DEAD
 
 
 def lease_ms(options: JobOptions, settings: QueueSettings) -> int:
-    """How long a worker may stay silent."""
+    """Returns the length of a lease, in milliseconds."""
     return options.lease_ms or settings.lease_ms or limits.LEASE_MS_DEFAULT
 
 
 def max_attempts(options: JobOptions, settings: QueueSettings) -> int:
-    """How many attempts may fail; 0 means unlimited."""
+    """Returns how many attempts may fail; 0 means unlimited."""
     return _first(options.max_attempts, settings.max_attempts, limits.MAX_ATTEMPTS_DEFAULT)
 
 
 def max_stalls(options: JobOptions, settings: QueueSettings) -> int:
-    """How many lost leases are forgiven."""
+    """Returns how many times a job may lose its lease before it is DEAD."""
     return _first(options.max_stalls, settings.max_stalls, limits.MAX_STALLS_DEFAULT)
 
 
 def backoff_ms(options: JobOptions, settings: QueueSettings, job_id: int, attempt: int) -> int:
-    """The pause after this attempt failed (from 1): the same for the same job and attempt."""
-    own, queue = options.backoff, settings.backoff
-    base = _first(own.base_ms, queue.base_ms, limits.BACKOFF_BASE_MS_DEFAULT)
-    ceiling = _first(own.max_delay_ms, queue.max_delay_ms, limits.BACKOFF_MAX_DELAY_MS_DEFAULT)
-    if (own.kind or queue.kind or _EXPONENTIAL) is _EXPONENTIAL:
-        doublings = attempt - 1
-        most = limits.BACKOFF_DOUBLINGS_MAX
-        base <<= min(most, doublings)
+    """Returns the pause after this attempt (from 1) failed: the same for the same job and
+    attempt.
+    """
+    job, queue = options.backoff, settings.backoff
+    base = _first(job.base_ms, queue.base_ms, limits.BACKOFF_BASE_MS_DEFAULT)
+    ceiling = _first(job.max_delay_ms, queue.max_delay_ms, limits.BACKOFF_MAX_DELAY_MS_DEFAULT)
+    if (job.kind or queue.kind or _EXPONENTIAL) is _EXPONENTIAL:
+        base <<= min(attempt - 1, limits.BACKOFF_DOUBLINGS_MAX)
     delay = min(ceiling, base)
-    jitter = own.jitter if own.jitter is not None else queue.jitter
+    jitter = job.jitter if job.jitter is not None else queue.jitter
     share = limits.BACKOFF_JITTER_DEFAULT if jitter is None else jitter
     return delay + round(delay * share * (2.0 * _unit(job_id, attempt) - 1.0))
 
 
 def is_kept(options: JobOptions, settings: QueueSettings, state: JobState) -> bool:
-    """Whether a job that ended in this state goes to the ended store."""
-    own, queue = options.retention, settings.retention
+    """Returns whether a job that ended in this state goes to the ended store."""
+    job, queue = options.retention, settings.retention
     if state is _COMPLETED:
         return not (
-            queue.remove_on_complete if own.remove_on_complete is None else own.remove_on_complete
+            queue.remove_on_complete if job.remove_on_complete is None else job.remove_on_complete
         )
     if state is _DEAD:
-        return not (queue.remove_on_fail if own.remove_on_fail is None else own.remove_on_fail)
+        return not (queue.remove_on_fail if job.remove_on_fail is None else job.remove_on_fail)
     return True
 
 
-def _first(own: int | None, queue: int | None, default: int) -> int:
-    if own is not None:
-        return own
-    return default if queue is None else queue
+def _first(of_job: int | None, of_queue: int | None, default: int) -> int:
+    if of_job is not None:
+        return of_job
+    return default if of_queue is None else of_queue
 
 
 def _unit(job_id: int, attempt: int) -> float:
-    """A number in [0, 1) that looks random: the finalizer of SplitMix64 (Steele, Lea, Flood
+    """Returns a pseudo-random number in [0, 1): the finalizer of SplitMix64 (Steele, Lea, Flood
     2014).
     """
     mask = (1 << 64) - 1

@@ -17,7 +17,7 @@ from jobline_server.engine.lane import Lane, LaneKey
 
 UNTIL_NOTICE = 1 << 62
 """The time of a gate that does not open by itself."""
-# Obsolete entries allowed in the heap beyond the number of closed gates.
+# Obsolete entries allowed in the heap, beyond one per closed gate.
 MOMENTS_SPARE = 64
 
 

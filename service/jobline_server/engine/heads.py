@@ -128,7 +128,7 @@ class LaneHeads:
 
     def _head_of(self, number: int, lane: Lane) -> LaneItem | None:
         """Returns the head of a lane; None if this entry is not its newest, the lane has no READY
-        jobs or its gate is closed. The caller drops such an entry.
+        jobs or its gate is closed. Drop such an entry.
         """
         if self._newest.get(lane) != number:
             return None

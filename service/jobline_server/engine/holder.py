@@ -23,7 +23,7 @@ class Lease(Protocol):
     lease_ms: int
     deadline_ms: int
 
-    def unfinished(self) -> tuple[int, int]:
+    def open_totals(self) -> tuple[int, int]:
         """Returns the number of jobs that are still leased, and their payload bytes."""
 
     def open_ids(self) -> list[int]:
@@ -94,8 +94,8 @@ class Holder:
         self.in_flight.payload_bytes += payload_bytes
         self.lease_ms_min = min(self.lease_ms_min, lease.lease_ms)
 
-    def hear(self, mono_ms: int) -> None:
-        """Records that the worker sent something, which extends all leases from now."""
+    def renew(self, mono_ms: int) -> None:
+        """Gives all leases their full time again, as the worker sent something."""
         self.last_seen_ms = mono_ms
 
     def settle(self, jobs: int, payload_bytes: int) -> None:
@@ -127,7 +127,7 @@ class Holder:
             return
         self.in_flight = in_flight
         for lease in self.leases.values():
-            jobs, payload_bytes = lease.unfinished()
+            jobs, payload_bytes = lease.open_totals()
             in_flight.jobs += jobs
             in_flight.payload_bytes += payload_bytes
 

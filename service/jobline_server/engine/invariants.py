@@ -183,7 +183,7 @@ def sessions_are_known(shard: Shard) -> str:
 def in_flight_covers_leases(shard: Shard) -> str:
     """G8: a holder's `in_flight`, which may cover several shards, includes its leases here."""
     for holder in shard.clocks.holders.values():
-        held = [lease.unfinished() for lease in holder.leases.values()]
+        held = [lease.open_totals() for lease in holder.leases.values()]
         jobs, payload_bytes = sum(count for count, _ in held), sum(size for _, size in held)
         if jobs > holder.in_flight.jobs:
             return (

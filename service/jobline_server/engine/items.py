@@ -1,4 +1,4 @@
-"""Items: what stands for jobs in a shard, a lot or a single job, and walks over them by id."""
+"""Items: the lots and single jobs of a shard, and walks over them in order of id."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ Item = Lot | Job
 
 
 def items_from(
-    shard: ShardState, queue: Queue | None, first_id: int, look_ids: int
+    shard: ShardState, queue: Queue | None, first_id: int, step_ids: int
 ) -> Iterator[list[Item]]:
-    """The single jobs and lots of a queue, or of all (None), by id, from the lot on that holds
-    `first_id`, for callers that must not stand still: a list, perhaps an empty one, for every
-    `look_ids` ids, or queues and blocks, that were looked at. What is pushed meanwhile is not among
-    them.
+    """Yields the single jobs and lots of a queue (None: all queues) in order of id, from the lot
+    that holds `first_id` on. Each list, which may be empty, is a step over about `step_ids` ids, or
+    queues and blocks, so that the caller can pause. Jobs pushed meanwhile are left out.
     """
-    holds_it = shard.lots.find(first_id)
-    if holds_it is not None:
-        first_id = holds_it.first_id
+    first_lot = shard.lots.find(first_id)
+    if first_lot is not None:
+        first_id = first_lot.first_id
     low, end_id = first_id >> BLOCK_BITS, shard.next_id()
     found_blocks: set[int] = set()
-    looked = 0
-    for one in list(shard.queues.values()) if queue is None else [queue]:
-        found_blocks.update([block for block in one.blocks if block >= low])
-        looked += 1 + len(one.blocks)
-        if looked >= look_ids:
-            looked = 0
+    examined = 0
+    for of_queue in list(shard.queues.values()) if queue is None else [queue]:
+        found_blocks.update([block for block in of_queue.blocks if block >= low])
+        examined += 1 + len(of_queue.blocks)
+        if examined >= step_ids:
+            examined = 0
             yield []
-    # Numbers are let go as they are looked at: each was made among the jobs of its block, and the
-    # last of them would have the memory of all jobs that end meanwhile go back in one step.
+    # Each number is dropped once visited: it was allocated among the jobs of its block, so keeping
+    # them all would return the memory of the jobs that end meanwhile in a single step.
     blocks = sorted(found_blocks, reverse=True)
     found_blocks.clear()
     jobs, lots = shard.jobs, shard.lots.lots
-    at_once = max(look_ids // BLOCK_IDS, 1)
+    at_once = max(step_ids // BLOCK_IDS, 1)
     while blocks:
         ids = [
             job_id
@@ -47,11 +46,11 @@ def items_from(
             if first_id <= job_id < end_id
         ]
         del blocks[-at_once:]
-        # A lot whose first member left it has the id of a single job.
+        # A lot whose first member was split off has the id of a single job.
         found = zip(jobs.find_between(ids), lots.find_between(ids), strict=True)
         yield [
             item
-            for both in found
-            for item in both
+            for job_and_lot in found
+            for item in job_and_lot
             if item is not None and (queue is None or item.queue is queue)
         ]

@@ -1,5 +1,5 @@
-"""A job as an object of its own: one that something happened to alone, or that was pushed with
-something of its own. All others live in lots and have no object.
+"""A single job: one that was pushed with its own options, or split off its lot by an event of its
+own. All other jobs are members of lots and have no object.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseRea
 
 
 class Details:
-    """What few jobs have; most hold none, so that a plain one stays small."""
+    """Fields that few jobs use, kept apart so that the others stay small."""
 
     __slots__ = ("worker_checkpoint", "history", "progress", "progress_message")
 
@@ -25,7 +25,7 @@ class Details:
 
 NO_DETAILS = Details()
 
-# Looking a member up on its enum costs more than setting ten fields (before Python 3.12).
+# Enum attribute access is slow before Python 3.12: it costs more than setting ten fields.
 _READY = JobState.READY
 _FIRST = LeaseReason.FIRST
 
@@ -34,7 +34,7 @@ class Job:
     """One job that has not ended."""
 
     __slots__ = (
-        # what is kept on disk
+        # durable
         "id",
         "queue",
         "options",
@@ -92,48 +92,48 @@ class Job:
         self.holder: Holder | None = None
         self.deadline_ms = 0
         self.offset = 0
-        # When it became READY again; 0 if it has been since its push, or did before a restart.
+        # When it became READY; 0 if that was its push, or before a restart.
         self.ready_ms = 0
         self.volatile = False
-        # Whether it is in a checkpoint: as an item of its own, or as one of a bundle.
+        # Whether it is in a checkpoint: as its own item, or in a bundle.
         self.stored: bool | Bundle = False
 
     def is_ready(self) -> bool:
-        """Whether it may be handed out."""
+        """Returns whether it is READY."""
         return self.state is _READY
 
     def reach_ready(self) -> bool:
-        """Whether it may be handed out."""
+        """Returns whether it is READY."""
         return self.state is _READY
 
     def place(self) -> tuple[int, int]:
-        """Where it stands among all that are ready."""
+        """Returns its sort key among all READY items."""
         return self.order, self.id
 
     def payload_bytes_max(self) -> int:
-        """Bytes of its payload."""
+        """Returns the bytes of its payload."""
         return len(self.payload)
 
     def renew(self, mono_ms: int) -> None:
         """Gives its lease the full time again."""
         self.deadline_ms = mono_ms + self.lease_ms
 
-    def unfinished(self) -> tuple[int, int]:
-        """Itself and its payload bytes, as a lease of one."""
+    def open_totals(self) -> tuple[int, int]:
+        """Returns the totals of a lease of one: 1 job and its payload bytes."""
         return 1, len(self.payload)
 
     def open_ids(self) -> list[int]:
-        """Its id, as a lease of one."""
+        """Returns the ids of a lease of one."""
         return [self.id]
 
-    def own_details(self) -> Details:
-        """Details that may be written to."""
+    def writable_details(self) -> Details:
+        """Returns its details for writing, created if it has none."""
         if self.details is NO_DETAILS:
             self.details = Details()
         return self.details
 
     def record(self) -> JobRecord:
-        """The job as it is written down whole."""
+        """Returns a record of the job, without the fields of its end."""
         return JobRecord(
             id=self.id,
             queue=self.queue.name,

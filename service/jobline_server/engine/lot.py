@@ -1,13 +1,12 @@
-"""A lot: jobs pushed together with the same options but for headers and keys, kept as one thing.
+"""A lot: jobs pushed together with the same options except headers and keys, kept as one object.
 
     first_id   cursor          length
        |--------|----------------|
-        handed    waits            payloads[i] belongs to id first_id + i
-        out
+        leased    waiting          payloads[i] belongs to id first_id + i
 
-Left of the cursor, open run leases tell what is not settled yet; what no lease covers has ended or
-has become a `Job` of its own. Right of the cursor jobs wait, but for those in `holes`. A lot goes
-when nothing of it is left.
+Left of the cursor, jobs are active if a run lease covers them and has not settled them; all others
+have ended or are single jobs now. Right of the cursor, jobs wait, except those in `holes`. A lot
+without jobs is removed.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ _NONE: frozenset[int] = frozenset()
 
 
 class RunLease:
-    """A lease on neighbours of one lot: indexes `start … start + count − 1`. `settled[i]` is 1
-    where index `start + i` is settled; it is None while none is. `later` holds the ends of jobs
-    that were extended beyond `deadline_ms`, by index.
+    """A lease on a run of one lot: indexes `start … start + count − 1`. `settled` (None: none is)
+    has a 1 at i if index `start + i` is settled. `later`: ends after `deadline_ms`, by index.
     """
 
     __slots__ = (
@@ -61,19 +59,19 @@ class RunLease:
         self.remaining = count
 
     def is_open(self, index: int) -> bool:
-        """Whether the job at this index of the lot is still leased."""
+        """Returns whether the job at this index of the lot is still leased."""
         return self.settled is None or not self.settled[index - self.start]
 
-    def open_run(self, index: int, most: int) -> int:
-        """How many neighbours from `index` on are still leased, at most `most`."""
-        most = min(most, self.start + self.count - index)
+    def open_run(self, index: int, limit: int) -> int:
+        """Returns how many neighbours from `index` on are still leased, up to `limit`."""
+        limit = min(limit, self.start + self.count - index)
         if self.settled is None:
-            return most
-        at = self.settled.find(1, index - self.start, index - self.start + most)
-        return most if at < 0 else at - (index - self.start)
+            return limit
+        at = self.settled.find(1, index - self.start, index - self.start + limit)
+        return limit if at < 0 else at - (index - self.start)
 
     def settle(self, index: int, count: int) -> None:
-        """Marks neighbours as settled; the caller has seen that they are open."""
+        """Marks neighbours as settled; the caller has checked that they are open."""
         self.remaining -= count
         if not self.remaining:
             return
@@ -83,8 +81,9 @@ class RunLease:
         self.settled[at : at + count] = b"\x01" * count
 
     def settle_runs(self, starts: list[int], counts: list[int]) -> int:
-        """Marks runs of ids within this lease as settled, and says how many jobs that are; raises
-        `IllegalMove`, with nothing changed, if one of them was settled before."""
+        """Settles runs of ids within this lease; returns the number of jobs. Raises `IllegalMove`,
+        with nothing changed, if one of them was settled before.
+        """
         base = self.lot.first_id + self.start
         if len(starts) == 1:
             index, count = starts[0] - self.lot.first_id, counts[0]
@@ -108,50 +107,50 @@ class RunLease:
         return total
 
     def ends_ms(self, index: int) -> int:
-        """When the lease on the job at this index ends."""
+        """Returns when the lease on the job at this index ends."""
         return self.later.get(index, self.deadline_ms)
 
     def extend(self, index: int, until_ms: int) -> None:
-        """The lease on the job at this index does not end before `until_ms`."""
+        """Extends the lease on the job at this index to `until_ms`; never shortens it."""
         if until_ms > self.ends_ms(index):
             self.later[index] = until_ms
         if len(self.later) >= self.remaining:
             self.fold()
 
     def fold(self) -> None:
-        """Forgets the ends of what is settled, and those that all open jobs have reached."""
+        """Raises `deadline_ms` to the earliest end of the open jobs, and prunes `later`."""
         later = {index: self.ends_ms(index) for index in self.open_indexes()}
         self.deadline_ms = min(later.values())
         self.later = {index: ms for index, ms in later.items() if ms > self.deadline_ms}
 
     def renew(self, mono_ms: int) -> None:
-        """Every job has its full time again."""
+        """Gives every job its full time again."""
         self.deadline_ms = mono_ms + self.lease_ms
         self.later = {}
 
-    def unfinished(self) -> tuple[int, int]:
-        """Jobs and payload bytes that are still leased."""
+    def open_totals(self) -> tuple[int, int]:
+        """Returns the number of jobs that are still leased, and their payload bytes."""
         payloads = self.lot.payloads
         if (each := payloads.bytes_each) >= 0:
             return self.remaining, self.remaining * each
         return self.remaining, sum([payloads.bytes_of(index, 1) for index in self.open_indexes()])
 
     def open_ids(self) -> list[int]:
-        """Ids that are still leased."""
+        """Returns the ids that are still leased."""
         return [self.lot.first_id + index for index in self.open_indexes()]
 
     def open_indexes(self) -> list[int]:
-        """Indexes of the lot that are still leased."""
+        """Returns the indexes of the lot that are still leased."""
         if self.settled is None:
             return list(range(self.start, self.start + self.count))
-        return [self.start + i for i, done in enumerate(self.settled) if not done]
+        return [self.start + i for i, is_settled in enumerate(self.settled) if not is_settled]
 
 
 class Lot:
     """Jobs `first_id … first_id + len(payloads) − 1`."""
 
     __slots__ = (
-        # what is kept on disk
+        # durable
         "first_id",
         "queue",
         "options",
@@ -191,18 +190,18 @@ class Lot:
         self.order = self.cursor = 0
         self.holes: set[int] | frozenset[int] = _NONE
         self.leases: list[RunLease] = []
-        # Of those of its jobs that wait.
+        # The state of its waiting jobs.
         self.state = JobState.SCHEDULED if run_at_ms else JobState.READY
         self.offset = 0
-        # When its time had come; 0 if it never waited for one, or did before a restart.
+        # When it became READY at its time; 0 if that was its push, or before a restart.
         self.ready_ms = 0
         self.remaining = len(payloads)
         self.volatile = self.stored = False
-        # The first index in the item that a checkpoint keeps its payloads in, if there is one.
+        # The first index in the item of its payloads in the checkpoint; None if it has none.
         self.apart: int | None = None
 
     def bytes_of_runs(self, starts: list[int], counts: list[int]) -> int:
-        """Payload bytes of runs of ids."""
+        """Returns the payload bytes of runs of ids."""
         payloads, first_id = self.payloads, self.first_id
         if (each := payloads.bytes_each) >= 0:
             return sum(counts) * each
@@ -210,26 +209,26 @@ class Lot:
         return sum([payloads.bytes_of(start - first_id, count) for start, count in runs])
 
     def bytes_left(self) -> int:
-        """Payload bytes of the members that are still part of it."""
+        """Returns the payload bytes of the members that are waiting or leased."""
         payloads, cursor = self.payloads, self.cursor
         waiting = payloads.bytes_of(cursor, len(payloads) - cursor)
         holes = sum([payloads.bytes_of(index, 1) for index in self.holes])
-        return waiting - holes + sum([lease.unfinished()[1] for lease in self.leases])
+        return waiting - holes + sum([lease.open_totals()[1] for lease in self.leases])
 
     def end_id(self) -> int:
-        """One past the last id."""
+        """Returns the id after the last one."""
         return self.first_id + len(self.payloads)
 
     def waiting(self) -> int:
-        """How many jobs have not been handed out."""
+        """Returns the number of waiting jobs."""
         return len(self.payloads) - self.cursor - len(self.holes)
 
     def is_ready(self) -> bool:
-        """Whether any of its jobs waits to be handed out; asked only of lots in a lane."""
+        """Returns whether any of its jobs waits; call it only for lots in a lane."""
         return self.waiting() > 0
 
     def remove(self, index: int, count: int = 1) -> None:
-        """Takes neighbours that wait out of the lot."""
+        """Removes waiting neighbours from the lot."""
         self.holes = {*self.holes} if isinstance(self.holes, frozenset) else self.holes
         self.holes.update(range(index, index + count))
 
@@ -244,28 +243,29 @@ class Lot:
         return self.cursor < len(self.payloads)
 
     def place(self) -> tuple[int, int]:
-        """Where it stands among all that are ready; behind those that were taken off its head."""
+        """Returns its sort key among all READY items, after single jobs split off its head."""
         return self.order, self.first_id + self.cursor
 
     def payload_bytes_max(self) -> int:
-        """Bytes of its largest payload."""
+        """Returns the bytes of its largest payload."""
         return self.payloads.bytes_max
 
-    def waiting_run_from(self, index: int, most: int) -> tuple[int, int]:
-        """The first neighbours that wait at or after `index`, which is not before the cursor: their
-        index and how many they are, at most `most`, 0 if none wait."""
+    def waiting_run_from(self, index: int, limit: int) -> tuple[int, int]:
+        """Returns index and number of jobs, up to `limit`, of the first waiting run from `index`
+        on, which is not before the cursor; 0 jobs if none wait.
+        """
         end, holes = len(self.payloads), self.holes
         if not holes:
-            return index, min(most, end - index)
+            return index, min(limit, end - index)
         while index in holes:
             index += 1
-        stop, end = index, min(index + most, end)
+        stop, end = index, min(index + limit, end)
         while stop < end and stop not in holes:
             stop += 1
         return index, stop - index
 
     def waiting_runs(self) -> list[tuple[int, int]]:
-        """What waits, as runs of ids: first id and number of each."""
+        """Returns the waiting jobs as runs of ids: first id and number of jobs."""
         runs: list[tuple[int, int]] = []
         index, count = self.waiting_run_from(self.cursor, len(self.payloads))
         while count:
@@ -274,12 +274,12 @@ class Lot:
         return runs
 
     def live_runs(self) -> list[tuple[int, int]]:
-        """All that has not ended, as runs of ids."""
+        """Returns the waiting and leased jobs as runs of ids."""
         leased = [(job_id, 1) for lease in self.leases for job_id in lease.open_ids()]
         return leased + self.waiting_runs()
 
     def lease_at(self, index: int) -> RunLease | None:
-        """The lease that covers this index, settled or not, if it is not settled as a whole."""
+        """Returns the lease that covers this index, which may be settled there; None without."""
         leases = self.leases
         if len(leases) == 1:
             lease = leases[0]
@@ -291,10 +291,10 @@ class Lot:
         return lease if lease.start <= index < lease.start + lease.count else None
 
     def drop_lease(self, lease: RunLease) -> None:
-        """Forgets a lease that is settled as a whole."""
+        """Removes a lease that is completely settled."""
         at = bisect_right(self.leases, lease.start, key=_start_of) - 1
         del self.leases[at]
 
     def is_waiting(self, index: int) -> bool:
-        """Whether the job at this index waits in the lot."""
+        """Returns whether the job at this index waits in the lot."""
         return index >= self.cursor and index not in self.holes

@@ -7,12 +7,12 @@ from bisect import bisect_right, insort
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.tables import IdTable
 
-# First ids in one chunk at most. To forget those that went from a chunk takes 0.1 ms.
+# First ids in one chunk, at most. Compacting a chunk takes 0.1 ms.
 CHUNK_LOTS = 2_048
 
 
 class _Chunk:
-    """First ids in order; half of them at least are of lots that are there."""
+    """First ids in order; at least half of them are of existing lots."""
 
     __slots__ = ("alive", "ids")
 
@@ -22,9 +22,9 @@ class _Chunk:
 
 
 class LotIndex:
-    """The lots of a shard by id: ids only grow, so sorted lists find the lot of any of them, and
-    who asks for one job often asks for its neighbour next. The lists are short, so that no step
-    walks over all lots.
+    """The lots of a shard by id. Ids only grow, so the first ids are sorted lists, kept short so
+    that no step walks over all lots; the lot found last is tried first, as callers often look up
+    neighbours.
     """
 
     __slots__ = ("_chunks", "_firsts", "_last", "lots")
@@ -36,7 +36,7 @@ class LotIndex:
         self._last: Lot | None = None
 
     def add(self, lot: Lot) -> None:
-        """Adds a lot, whose ids are usually the highest so far."""
+        """Adds a lot, which usually has the highest ids so far."""
         first_id, chunks = lot.first_id, self._chunks
         self.lots[first_id] = lot
         at = len(chunks) - 1
@@ -53,7 +53,7 @@ class LotIndex:
         chunks[at].alive += 1
 
     def remove(self, lot: Lot) -> None:
-        """Removes a lot; its place in the sorted lists goes when half of its chunk is dead."""
+        """Removes a lot; its chunk is compacted when less than half of its lots exist."""
         del self.lots[lot.first_id]
         self._last = None
         at = bisect_right(self._firsts, lot.first_id) - 1
@@ -66,7 +66,7 @@ class LotIndex:
             self._firsts[at] = chunk.ids[0]
 
     def find(self, job_id: int) -> Lot | None:
-        """The lot whose ids cover this one, if it is still there."""
+        """Returns the existing lot whose range of ids includes this one; None without."""
         lot = self._last
         if lot is None or not lot.first_id <= job_id < lot.first_id + len(lot.payloads):
             at = bisect_right(self._firsts, job_id)

@@ -9,7 +9,7 @@ from jobline_server.engine.shard_messages import ShardMessage
 
 @dataclass(slots=True)
 class MessagesSent:
-    """Messages to another shard wait in this one's outbox, numbered `first_number` and on."""
+    """Messages to another shard were put into its outbox, numbered from `first_number` on."""
 
     at_ms: int
     to_shard: int
@@ -19,8 +19,8 @@ class MessagesSent:
 
 @dataclass(slots=True)
 class MessagesReceived:
-    """Messages of another shard up to this number were applied; what they caused is in facts of
-    the same commit.
+    """Messages of another shard up to this number were applied; their effects are facts of the same
+    commit.
     """
 
     at_ms: int
@@ -30,7 +30,7 @@ class MessagesReceived:
 
 @dataclass(slots=True)
 class MessagesAcknowledged:
-    """Another shard has applied messages up to this number: they are forgotten."""
+    """Another shard has applied the messages up to this number, which are removed."""
 
     at_ms: int
     to_shard: int

@@ -126,7 +126,7 @@ class PackedValues:
         """Returns the values from index `start` on, at their old indexes."""
         if start <= self.skipped:
             return self
-        # Not what a subclass has beside the values, which has a rest of its own.
+        # Not `self.part`: a subclass cuts its own fields in its own `rest`.
         left = PackedValues.part(self, start, len(self) - start)
         return type(self)(left.block, len(left), map(len, left), skipped=start)
 

@@ -89,8 +89,8 @@ class ProducerTable(WindowTable[Producer]):
         return 1 + len(record.calls)
 
     def remember(self, call: Call, first_id: int, jobs: int, aged_ms: int) -> int:
-        """Adds a call that created jobs and drops the calls that are over; returns how many entries
-        the table has more, which may be negative.
+        """Adds a call that was carried out and drops the calls that are over; returns how many
+        entries the table has more, which may be negative.
         """
         record, grown = self.records.parts[call.producer[0]].get(call.producer), 0
         if record is None:

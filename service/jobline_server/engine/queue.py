@@ -22,22 +22,20 @@ from jobline_server.engine.values import (
 
 # Enum attribute access is slow before Python 3.12.
 _SCHEDULED, _BLOCKED, _READY = JobState.SCHEDULED, JobState.BLOCKED, JobState.READY
-# With no more priorities than this all are walked, which takes less than to find those of a name.
+# Up to this number of priorities all are walked, which is faster than finding those of a name.
 RANKS_WALKED_MAX = 8
 
 
 class Queue:
-    """Jobs of one kind of place. Lanes are sorted by priority, so the next job is found without a
-    search.
+    """A queue, with its lanes sorted by priority, so that the next job is found without a search.
 
-    `counts[state]` is the number of jobs in a state, members of lots included: those that are live,
-    and those that have ended and are kept. All of its jobs have ids from `born_id` on: what is kept
-    below belongs to a queue of this name that was deleted. While it is `deleting`, nothing is
-    handed out.
+    `counts[state]` is the number of jobs in a state, members of lots included: live ones, and ended
+    ones that are kept. Ended jobs with ids below `born_id` belong to a deleted queue of this name.
+    While it is `deleting`, its jobs are not leased.
     """
 
     __slots__ = (
-        # what is kept on disk
+        # durable
         "name",
         "number",
         "settings",
@@ -77,11 +75,11 @@ class Queue:
         self.deleting = False
         self.gates = Gates()
         self.ready = ReadyCounts()
-        # All that have something ready, or a closed gate.
+        # The lanes with READY jobs or a closed gate.
         self._lanes: dict[LaneKey, Lane] = {}
-        # By priority: those that jobs may be taken from.
+        # By priority: the lanes with READY jobs and an open gate.
         self._ranks: dict[int, Rank] = {}
-        # Priorities of ranks, negated, in order: all, and those where each name has lanes.
+        # Negated priorities of ranks, in order: all, and those of the lanes of each name.
         self._order: list[int] = []
         self._order_of: dict[str, list[int]] = {}
         # By the number of the state.
@@ -94,7 +92,7 @@ class Queue:
         self.stored = False
 
     def lane_of(self, item: LaneItem) -> Lane:
-        """Returns the lane of an item, made if it is not there."""
+        """Returns the lane of an item, created if it does not exist."""
         key = lane_key(item)
         lane = self._lanes.get(key)
         if lane is None:
@@ -102,20 +100,20 @@ class Queue:
         return lane
 
     def find_lane(self, key: LaneKey) -> Lane | None:
-        """Returns the lane with this key; None if nothing in it is ready and its gate is open."""
+        """Returns the lane with this key; None if it has no READY jobs and its gate is open."""
         return self._lanes.get(key)
 
     def put(self, item: LaneItem, jobs: int) -> None:
-        """Makes an item ready at the tail of its lane."""
+        """Appends an item with this number of READY jobs to its lane."""
         lane = self.lane_of(item)
         lane.put(item, jobs)
         if jobs:
             self.count_lane(lane, jobs)
 
     def put_all(self, items: Sequence[LaneItem], jobs: Iterable[int]) -> None:
-        """Makes items ready in this order, each with so many jobs."""
+        """Appends items, with their numbers of READY jobs, to their lanes in this order."""
         has_large = max([item.payload_bytes_max() for item in items], default=0) > SMALL_BYTES
-        # Few options are many items', in any order.
+        # Many items share few options, in any order.
         lanes: dict[int, Lane] = {}
         before: dict[Lane, int] = {}
         for item, count in zip(items, jobs, strict=True):
@@ -127,7 +125,7 @@ class Queue:
         self.count_ready(before)
 
     def put_back(self, jobs: Sequence[LaneItem]) -> None:
-        """Makes jobs that were handed out ready again, each where it stood in its lane."""
+        """Returns jobs that were leased to their old places in their lanes."""
         by_lane: dict[Lane, list[LaneItem]] = {}
         for job in jobs:
             by_lane.setdefault(self.lane_of(job), []).append(job)
@@ -139,27 +137,26 @@ class Queue:
         self.count_ready(before)
 
     def leave(self, item: LaneItem, jobs: int) -> None:
-        """Jobs of an item are not ready any more."""
+        """Counts `jobs` of an item out that are no longer READY."""
         lane = self.lane_of(item)
         lane.leave(jobs)
         self.count_lane(lane, -jobs)
 
     def count_ready(self, before: Mapping[Lane, int]) -> None:
-        """Counts jobs that became ready, or are not any more, as lanes have counted them: `before`
-        is what each of them had. Consumers find a lane from its first job on, until it has nothing
-        ready any more, whatever still lies in it.
+        """Updates the counts after the `ready` of lanes changed from the value in `before`. A lane
+        is in its rank while its `ready` is not 0, whatever items it still holds.
         """
         if len(before) == 1:
-            [(lane, had)] = before.items()
-            self.count_lane(lane, lane.ready - had)
+            [(lane, ready_before)] = before.items()
+            self.count_lane(lane, lane.ready - ready_before)
             return
         self.counts[_READY] += self.ready.add_all(before)
-        for lane, had in before.items():
-            if not had or not lane.ready:
+        for lane, ready_before in before.items():
+            if not ready_before or not lane.ready:
                 self._join_or_forget(lane)
 
     def count_lane(self, lane: Lane, jobs: int) -> None:
-        """Does the same for one lane, where so many jobs became ready."""
+        """Updates the counts after the `ready` of one lane changed by `jobs`."""
         if not jobs:
             return
         self.counts[_READY] += jobs
@@ -168,8 +165,8 @@ class Queue:
             self._join_or_forget(lane)
 
     def _join_or_forget(self, lane: Lane) -> None:
-        """Has consumers find a lane that was empty, or forgets one that is; while its gate is
-        closed, only what lies in it.
+        """Adds a lane that was empty to its rank, or removes one that is empty; a lane with a
+        closed gate is only cleared.
         """
         if lane.opens_ms:
             if not lane.ready:
@@ -181,7 +178,7 @@ class Queue:
             self._leave_rank(lane)
 
     def close_gate(self, key: LaneKey, opens_ms: int = UNTIL_NOTICE) -> None:
-        """Closes the gate of a lane until a moment in engine time."""
+        """Closes the gate of a lane until a time in monotonic milliseconds."""
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = Lane(*key)
@@ -201,7 +198,7 @@ class Queue:
             del self._lanes[key]
 
     def open_due_gates(self, mono_ms: int, limit: int) -> int:
-        """Opens up to `limit` gates whose moment has come; returns how many."""
+        """Opens up to `limit` gates that are due; returns how many."""
         for opened in range(limit):
             first_ms = self.gates.first_ms()
             if first_ms is None or first_ms > mono_ms:
@@ -210,7 +207,7 @@ class Queue:
         return limit
 
     def _join_rank(self, lane: Lane) -> None:
-        """Adds a lane to those that jobs may be taken from."""
+        """Adds a lane to its rank."""
         priority, name = lane.priority, lane.name
         rank = self._ranks.get(priority)
         if rank is None:
@@ -221,7 +218,7 @@ class Queue:
         rank.add(lane)
 
     def _leave_rank(self, lane: Lane) -> None:
-        """Removes a lane from them."""
+        """Removes a lane from its rank."""
         priority, name = lane.priority, lane.name
         rank = self._ranks[priority]
         rank.remove(lane)
@@ -235,27 +232,27 @@ class Queue:
             _remove(self._order, -priority)
 
     def ranks(self, names: Names, size: int | None = None) -> Iterator[Iterator[Lane]]:
-        """Yields the open lanes of each priority, highest first, that serve `names` and sizes up to
-        `size` (None: any). Lanes of one priority have no order among themselves.
+        """Yields the open lanes of `names` and of sizes up to `size` (None: all) by priority,
+        highest first. Lanes of one priority are unordered.
         """
         for negative in self._order_for(names):
             yield self._ranks[-negative].lanes(names, size)
 
     def fronts(self, names: Names, size: int | None) -> Iterator[list[Lane | LaneHeads]]:
-        """Yields the same for whoever takes what is next: a great many lanes of one priority are
-        one, in which their items are in order.
+        """Yields the same lanes for a lease, with one `LaneHeads` in place of many lanes of one
+        size.
         """
         for negative in self._order_for(names):
             yield self._ranks[-negative].fronts(names, size)
 
     def lanes_up_to(self, item: LaneItem, names: Names) -> Iterator[Lane]:
-        """Yields the open lanes of an item's priority that may have something before the item."""
+        """Yields the open lanes of an item's priority that may have items before it."""
         rank = self._ranks.get(item.options.priority)
         return rank.lanes_up_to(item.order, names) if rank else iter(())
 
     def _order_for(self, names: Names) -> Iterable[int]:
-        """Returns every priority where these names have lanes, and others perhaps where there are
-        few.
+        """Returns the negated priorities of the lanes of these names, highest priority first; all
+        priorities if they are few.
         """
         if names is None or len(self._order) <= max(RANKS_WALKED_MAX, len(names)):
             return self._order
@@ -263,29 +260,31 @@ class Queue:
         return found[0] if len(found) == 1 else (rank for rank, _ in groupby(merge(*found)))
 
     def lanes(self) -> Iterator[Lane]:
-        """Yields all lanes, those with closed gates too, in no order."""
+        """Yields all lanes, including those with closed gates, unordered."""
         yield from self._lanes.values()
 
     def live(self) -> int:
-        """Jobs that have not ended."""
+        """Returns the number of jobs that have not ended."""
         return sum(self.counts[: JobState.ACTIVE + 1])
 
     def waiting(self) -> int:
-        """Jobs that have not been handed out."""
+        """Returns the number of jobs that wait."""
         counts = self.counts
         return counts[_SCHEDULED] + counts[_BLOCKED] + counts[_READY]
 
     def kept(self) -> dict[JobState, int]:
-        """How many jobs have ended and are kept, by state; states without any are left out."""
+        """Returns the numbers of ended jobs that are kept, by state, without zeros."""
         return {state: self.counts[state] for state in sorted(KEPT_STATES) if self.counts[state]}
 
     def set_kept(self, kept: Mapping[JobState, int]) -> None:
-        """Sets the numbers of jobs that have ended and are kept."""
+        """Sets the numbers of ended jobs that are kept."""
         for state in KEPT_STATES:
             self.counts[state] = kept.get(state, 0)
 
     def is_plain(self) -> bool:
-        """Whether nothing but its name would be lost if it vanished."""
+        """Returns whether it has default settings and is not paused: deleting it when it is empty
+        loses only its name.
+        """
         return self.settings == DEFAULT_SETTINGS and not self.paused
 
 

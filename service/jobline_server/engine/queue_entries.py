@@ -1,4 +1,4 @@
-"""Facts of queues that come, change and go. `entries` has the list of all facts."""
+"""Facts of queues. `entries` has the list of all facts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobline_server.engine.values import QueueSettings
 
 @dataclass(slots=True)
 class QueueChanged:
-    """A queue has these settings now. `created_number` is its number if it is new, else 0."""
+    """A queue got these settings. `created_number` is its number if it was created, else 0."""
 
     at_ms: int
     queue: str
@@ -19,7 +19,7 @@ class QueueChanged:
 
 @dataclass(slots=True)
 class QueuePaused:
-    """Nothing of this queue is handed out from now on."""
+    """A queue was paused: its jobs are not leased."""
 
     at_ms: int
     queue: str
@@ -29,7 +29,7 @@ class QueuePaused:
 
 @dataclass(slots=True)
 class QueueResumed:
-    """This queue is handed out again."""
+    """A queue was resumed."""
 
     at_ms: int
     queue: str
@@ -37,7 +37,7 @@ class QueueResumed:
 
 @dataclass(slots=True)
 class QueueDeleted:
-    """A queue is gone, with all its jobs, live and ended."""
+    """A queue was deleted with all its jobs, live and ended."""
 
     at_ms: int
     queue: str

@@ -15,7 +15,7 @@ LANES_MERGED_MAX = 64
 # Heaps that a rank keeps, one per set of names: those of the last consumers. Building one costs
 # about as much as a merge.
 HEADS_MAX = 8
-# Obsolete entries allowed in a heap beyond the number of lanes.
+# Obsolete entries allowed in a heap, beyond one per lane.
 HEADS_SPARE = 1_024
 
 Names = frozenset[str] | None

@@ -1,4 +1,4 @@
-"""A job as it is written down whole: put back by hand, or ended."""
+"""The record of a job: all its fields, for the ended store and for retries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobline_server.engine.values import (
 
 @dataclass(slots=True)
 class JobRecord:
-    """A job as it is written down whole: in the ended store, and when it comes back."""
+    """All fields of a job, as the ended store keeps them and `JobsRetried` carries them."""
 
     id: int
     queue: str
@@ -39,6 +39,6 @@ class JobRecord:
     lease_reason: LeaseReason = LeaseReason.FIRST
 
     def start_over(self) -> None:
-        """Puts attempts, stalls and releases at zero, and drops what its end left."""
+        """Resets attempts, stalls and releases, and clears the result and error."""
         self.attempts = self.stalls = self.releases = 0
         self.result, self.error = b"", None

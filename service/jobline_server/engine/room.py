@@ -1,9 +1,8 @@
-"""Room: how many more jobs may wait, of a queue and of the server. The one rule for all that makes
-jobs wait: pushes, and ended jobs that are put back.
+"""Room: how many more jobs may wait, in a queue and in the server. The same rule holds for pushes
+and for retries of ended jobs.
 
-Jobs that workers have do not wait, and take no room: what comes back of them always finds some.
-Their payloads are in memory all the same, which is what the limit of bytes is for.
-What is on its way to another shard waits, too.
+Active jobs take no room, and jobs that workers return always have some; but their payloads are in
+memory and count towards the limit of bytes. Jobs on their way to another shard count as waiting.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from jobline_server.engine.records import JobRecord
 from jobline_server.engine.state import Load
 from jobline_server.engine.view import ShardView
 
-# Consumers go on, so another try makes sense soon.
+# Consumers make room all the time, so a retry makes sense soon.
 RETRY_AFTER_MS = 1_000
 
 
 class Room:
-    """What is left as jobs are let in one after the other, before they are counted elsewhere."""
+    """The room left while jobs are admitted one after another, before the load counts them."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -29,13 +28,15 @@ class Room:
         self._by_queue: dict[str, int] = {}
 
     def refusal(self, queue: Queue | None, count: int, payload_bytes: int) -> Refused | None:
-        """Lets jobs in, or says why they do not fit; a queue that is not there yet has no limit."""
+        """Admits jobs and returns None, or returns a refusal if they do not fit. A queue that does
+        not exist yet (None) has no limit.
+        """
         load, of_queue = self._load, count
         if queue is not None:
             of_queue += self._by_queue.get(queue.name, 0)
-            most, waiting = queue.settings.max_waiting, queue.waiting()
-            if most is not None and waiting + of_queue > most:
-                message = f"queue {queue.name} has {waiting} of {most} waiting jobs"
+            max_waiting, waiting = queue.settings.max_waiting, queue.waiting()
+            if max_waiting is not None and waiting + of_queue > max_waiting:
+                message = f"queue {queue.name} has {waiting} of {max_waiting} waiting jobs"
                 return Refused(RefusalKind.QUEUE_FULL, message, retry_after_ms=RETRY_AFTER_MS)
             self._by_queue[queue.name] = of_queue
         waiting = load.live_jobs - load.active_jobs + load.outgoing_jobs
@@ -57,24 +58,24 @@ class Room:
 def fitting(
     shard: ShardView, records: Sequence[JobRecord]
 ) -> tuple[dict[int, None], Refused | None]:
-    """The ids of those ended jobs that may wait again, in order, first come first served; and why
-    the others may not, if there are any.
+    """Returns the ids of the ended jobs that may wait again, first come first served, and the first
+    refusal of the others, if any.
     """
     if _all_fit(shard, records):
         return dict.fromkeys([record.id for record in records]), None
     room = Room(shard.load)
     fits: dict[int, None] = {}
-    why: Refused | None = None
+    first_refusal: Refused | None = None
     for record in records:
         refusal = room.refusal(shard.queues.get(record.queue), 1, len(record.payload))
         if refusal is None:
             fits[record.id] = None
-        why = why or refusal
-    return fits, why
+        first_refusal = first_refusal or refusal
+    return fits, first_refusal
 
 
 def _all_fit(shard: ShardView, records: Sequence[JobRecord]) -> bool:
-    """Whether there is room for all, which is one look a queue."""
+    """Returns whether there is room for all, with one check per queue."""
     sizes: dict[str, list[int]] = {}
     for record in records:
         sizes.setdefault(record.queue, []).append(len(record.payload))

@@ -1,18 +1,17 @@
-"""Messages between shards: what one shard decides and another one does.
+"""Messages between shards: work that one shard decides and another one does.
 
-A shard's state is its own, so what happens in one and concerns another travels as a message. It is
-a fact of the sender first (`MessagesSent`), waits in its outbox until the receiver has applied it,
-and is then forgotten (`MessagesAcknowledged`). The receiver notes up to which number it has applied
-the messages of a sender (`MessagesReceived`), in the same commit as what they caused. So each is
-applied exactly once, whichever of the two crashes when.
+A message is first a fact of the sender (`MessagesSent`) and waits in its outbox until the receiver
+has applied it; then it is removed (`MessagesAcknowledged`). The receiver records up to which number
+it has applied the messages of a sender (`MessagesReceived`), in the same commit as their effects.
+So each is applied exactly once, whichever of the two crashes when.
 
 Numbers rise. Within an epoch of the sender they are consecutive; the first of an epoch is above all
-of earlier ones, so no number is used twice, whatever was lost, and a sender need not remember what
-was acknowledged.
+earlier ones. So no number is used twice even after a loss, and a sender need not keep the last
+acknowledged number.
 
-What waits in outboxes counts towards the room that pushes find (`Load.outgoing_jobs`,
-`outgoing_bytes`): a receiver that is away for long makes the server full, and producers wait.
-A message itself is never refused, as it follows from work that was let in before.
+Jobs in outboxes count as waiting (`Load.outgoing_jobs`, `outgoing_bytes`): a receiver that is away
+for long makes the server full, and producers wait. A message itself is never refused, as the work
+that caused it was admitted.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from jobline_server.engine.values import JobOptions
 
 @dataclass(frozen=True, slots=True)
 class PushJobs:
-    """Push these jobs to a queue of the receiving shard. They find room even in a full queue, as
-    what they follow from was let in.
+    """Pushes jobs to a queue of the receiving shard, even if it is full: the work that caused them
+    was admitted.
     """
 
     queue: str
@@ -38,11 +37,11 @@ class PushJobs:
     payloads: Payloads
 
     def jobs(self) -> int:
-        """Returns how many jobs it carries."""
+        """Returns the number of its jobs."""
         return len(self.payloads)
 
     def payload_bytes(self) -> int:
-        """Returns the size of their payloads."""
+        """Returns the payload bytes of its jobs."""
         return self.payloads.bytes_of(0, len(self.payloads))
 
 
@@ -52,7 +51,7 @@ ShardMessage = PushJobs
 
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
-    """Messages of one shard to another, numbered `first_number` and on. The sender holds none
+    """Messages of one shard to another, numbered from `first_number` on. The sender holds none
     below `held_from` any more.
     """
 
@@ -63,13 +62,13 @@ class MessageBatch:
     messages: tuple[ShardMessage, ...]
 
     def jobs(self) -> int:
-        """Returns how many jobs the messages carry."""
+        """Returns the number of jobs of all messages."""
         return sum(message.jobs() for message in self.messages)
 
 
 class SentMessage:
-    """A message that waits in an outbox. A checkpoint keeps it under the sequence `key`; `offset`
-    is that of its fact, 0 once it was loaded.
+    """A message in an outbox. Its key in the checkpoint is the sequence `key`; `offset` is that of
+    its fact, 0 after a restart.
     """
 
     __slots__ = ("key", "message", "number", "offset", "stored", "to_shard")
@@ -85,8 +84,8 @@ class SentMessage:
 
 
 class MessageTable:
-    """What a shard has sent and was not acknowledged, by destination, and up to which number it
-    has applied messages, by source. A shard may send to itself.
+    """The messages that a shard has sent and that are not acknowledged, by destination, and the
+    number up to which it has applied messages, by source. A shard may send to itself.
 
     `waiting` has the same messages as the outboxes, by key.
     """
@@ -95,7 +94,7 @@ class MessageTable:
 
     def __init__(self) -> None:
         self.outboxes: dict[int, deque[SentMessage]] = {}
-        """Messages in order of their numbers, of each destination that has any."""
+        """Messages by destination, in order of their numbers; no outbox is empty."""
         self.received: dict[int, int] = {}
         # ----
         self.waiting: IdTable[SentMessage] = IdTable()
@@ -107,28 +106,28 @@ class MessageTable:
         return max(self._last_numbers.get(to_shard, 0), epoch << MESSAGE_NUMBER_BITS) + 1
 
     def outbox(self, to_shard: int) -> Iterable[SentMessage]:
-        """Returns what waits for a shard, in order."""
+        """Returns the messages that wait for a shard, in order."""
         return self.outboxes.get(to_shard, ())
 
     def send(self, to_shard: int, number: int, message: ShardMessage) -> SentMessage:
-        """Puts a new message into its outbox, and returns it."""
+        """Adds a new message to its outbox and returns it."""
         sent = SentMessage(self._last_key + 1, to_shard, number, message)
         self.add(sent)
         return sent
 
     def add(self, sent: SentMessage) -> None:
-        """Puts a message into its outbox, whose numbers are all lower."""
+        """Adds a message to its outbox, whose numbers are all lower."""
         self.outboxes.setdefault(sent.to_shard, deque()).append(sent)
         self.waiting[sent.key] = sent
         self.use_key(sent.key)
         self._last_numbers[sent.to_shard] = sent.number
 
     def use_key(self, key: int) -> None:
-        """Sees to it that a key is not given again."""
+        """Marks a key as used."""
         self._last_key = max(self._last_key, key)
 
     def take(self, to_shard: int, up_to: int) -> Iterator[SentMessage]:
-        """Takes what is numbered `up_to` or lower out of an outbox, in order."""
+        """Removes and yields the messages of an outbox up to the number `up_to`, in order."""
         outbox = self.outboxes.get(to_shard)
         while outbox and outbox[0].number <= up_to:
             sent = outbox.popleft()

@@ -1,6 +1,6 @@
-"""The state of a shard: what is kept on disk, what is only bookkeeping, and look-ups.
+"""The state of a shard: durable fields, bookkeeping, and look-ups.
 
-`apply` is the only code that changes what is kept. Nothing here decides anything.
+Only `apply` changes the durable fields. Nothing here decides.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULE
 
 @dataclass(slots=True)
 class Load:
-    """What all shards of a server hold together, and how much they may."""
+    """Totals of all shards of a server, and their limits."""
 
     waiting_max: int = limits.SERVER_WAITING_MAX
     waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
@@ -50,12 +50,11 @@ class Load:
 
 @dataclass(slots=True)
 class Age:
-    """The time that windows of keys run by: wall time as it would be had nobody set it since the
-    shard was first opened. While the server runs it goes with the monotonic clock; for the time
-    between two runs, of which nobody knows more, with the wall clock. It never goes back.
+    """The clock of the windows of keys: a wall clock that is never set and never goes back. While
+    the server runs it follows the monotonic clock, between two runs the wall clock.
 
-    `last_ms` and `behind_ms` are those of the newest fact that says them: this time, and by how
-    much the wall clock was ahead of it.
+    `last_ms` and `behind_ms` are those of the newest fact that has them: this time, and by how much
+    the wall clock was ahead of it.
     """
 
     last_ms: int = 0
@@ -64,24 +63,24 @@ class Age:
     ahead_of_mono_ms: int | None = None
 
     def start(self, now: Now) -> None:
-        """A run of the server begins."""
+        """Starts the clock, once per run of the server."""
         self.ahead_of_mono_ms = max(self.last_ms, now.wall_ms - self.behind_ms) - now.mono_ms
 
     def at(self, now: Now) -> int:
-        """This time, in milliseconds since 1970."""
+        """Returns this time, in milliseconds since 1970; starts the clock if needed."""
         if self.ahead_of_mono_ms is None:
             self.start(now)
         return now.mono_ms + (self.ahead_of_mono_ms or 0)
 
     def note(self, at_ms: int, aged_ms: int) -> None:
-        """A fact was decided at this wall time and this time."""
+        """Records the wall time and the time of this clock at which a fact was decided."""
         if aged_ms >= self.last_ms:
             self.last_ms, self.behind_ms = aged_ms, at_ms - aged_ms
 
 
 @dataclass(slots=True)
 class Changes:
-    """What changed since the last checkpoint, by kind."""
+    """The changes since the last checkpoint, by kind."""
 
     queues: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
     lots: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
@@ -98,7 +97,7 @@ class ShardState:
 
     def __init__(self, number: int, *, epoch: int, next_sequence: int = 1, load: Load) -> None:
         self.changes = Changes()
-        # What is kept on disk.
+        # Durable.
         self.number = number
         self.epoch = epoch
         self.next_sequence = next_sequence
@@ -111,7 +110,7 @@ class ShardState:
         self.producers = ProducerTable(self.changes.producers)
         self.messages = MessageTable()
         self.age = Age()
-        # ----
+        # Bookkeeping.
         self.bundles: IdTable[Bundle] = IdTable()
         self.volatile_producers = ProducerTable(None)
         self.load = load
@@ -121,11 +120,11 @@ class ShardState:
         self.committed = 0
         self.next_offset = 1
         self.effects: list[Effect] = []
-        """Those of the fact that is being applied."""
+        """The effects of the fact that is being applied."""
 
-    def leave_bundle(self, bundle: Bundle) -> None:
-        """A job of a bundle was touched or has ended: the next checkpoint writes the bundle without
-        it, or deletes it if that was its last.
+    def remove_from_bundle(self, bundle: Bundle) -> None:
+        """Has the next checkpoint write a bundle without one of its jobs, which changed or ended,
+        or delete the bundle if that was its last job.
         """
         bundle.jobs -= 1
         changes, first_id = self.changes.bundles, bundle.first_id
@@ -137,22 +136,22 @@ class ShardState:
             changes.to_delete.append(first_id)
 
     def wake(self, queue: Queue) -> None:
-        """Notes as an effect that a queue may have something to dispatch."""
+        """Adds the effect that a queue may have jobs to dispatch."""
         self.effects.append(QueueWoken(queue))
 
     def revoke(self, lease: Job | RunLease, job_id: int, reason: RevokeReason) -> None:
-        """Notes as an effect that the holder of a lease should stop working on a job."""
+        """Adds the effect that the holder of a lease should stop working on a job."""
         if lease.holder is not None:
             self.effects.append(Revoked(lease.holder, job_id, lease.delivery, reason))
 
     def holds_keys(self) -> bool:
-        """Whether anything is known by a key or from a producer, whose window may end."""
+        """Returns whether there are keys or producers that may expire."""
         tables = (self.keys, self.requests, self.producers, self.volatile_producers)
         return any(table.has_any for table in tables)
 
     def forget_keys(self, aged_ms: int, limit: int) -> bool:
-        """Sweeps up to `limit` keys and calls of each kind whose window has ended, and says whether
-        more are left. As nobody can find them any more, that is no fact.
+        """Sweeps up to `limit` expired keys and calls of each kind; returns whether more are left.
+        It emits no fact, as look-ups do not find expired entries.
         """
         self.load.keys -= self.keys.forget(aged_ms, limit)
         self.load.requests -= self.requests.forget(aged_ms, limit)
@@ -162,8 +161,8 @@ class ShardState:
         return any(table.is_due(aged_ms) for table in tables)
 
     def leave_load(self) -> None:
-        """Takes what it holds out of the server's load: it is not served any more. What may yet be
-        decided on it counts for nothing.
+        """Subtracts its jobs, keys and calls from the server's load, as it is not served any more.
+        Later decisions count on a `Load` of its own.
         """
         load, self.load = self.load, Load()
         load.live_jobs -= sum(queue.live() for queue in self.queues.values())
@@ -180,27 +179,27 @@ class ShardState:
     # Ids and order.
 
     def id_of(self, sequence: int) -> int:
-        """The id with this sequence number."""
+        """Returns the id with this sequence number."""
         return self.number << limits.SEQUENCE_BITS | sequence
 
     def next_id(self) -> int:
-        """The id that the next job will have."""
+        """Returns the id that the next job will have."""
         return self.number << limits.SEQUENCE_BITS | self.next_sequence
 
     def use_ids(self, first_id: int, count: int) -> None:
-        """These ids are given away."""
+        """Marks ids as used."""
         after = (first_id & ((1 << limits.SEQUENCE_BITS) - 1)) + count
         self.next_sequence = max(self.next_sequence, after)
 
     def tail_order(self) -> int:
-        """The place of what becomes ready now."""
+        """Returns the `order` of an item that becomes READY now."""
         self.next_order += 1
         return self.next_order
 
-    # Looking things up.
+    # Look-ups.
 
     def find_lease(self, job_id: int) -> tuple[Job | RunLease | None, bool]:
-        """The job or the run that holds this id as ACTIVE, and whether the id is live at all."""
+        """Returns the job or run that holds this id as ACTIVE, and whether the id is live."""
         job = self.jobs.find(job_id)
         if job is not None:
             return (job if job.state is _ACTIVE else None), True
@@ -214,7 +213,7 @@ class ShardState:
         return (lease, True) if lease.is_open(index) else (None, False)
 
     def state_of(self, job_id: int) -> JobState | None:
-        """Where a live job stands; None if it is not live."""
+        """Returns the state of a live job; None if it is not live."""
         job = self.jobs.find(job_id)
         if job is not None:
             return job.state
@@ -230,19 +229,21 @@ class ShardState:
         return lot.state
 
     def first_delivery(self) -> int:
-        """The counter of a job's first lease in this epoch, above those of all earlier epochs."""
+        """Returns the `delivery` of a job's first lease in this epoch, which is greater than those
+        of all earlier epochs.
+        """
         return self.epoch << limits.HANDOUT_BITS | 1
 
     def note_use(self, queue: Queue, wall_ms: int) -> None:
-        """Notes that a queue is in use: one that is not for long is deleted."""
+        """Records that a queue is in use; queues that are idle for long are deleted."""
         queue.touched_ms = wall_ms
 
     def schedule(self, run_at_ms: int, first_id: int) -> None:
-        """Has a job or a lot looked at when its time has come."""
+        """Adds an entry for a delayed job or lot."""
         self.delayed.add(run_at_ms, first_id)
 
     def delayed_at(self, run_at_ms: int, first_id: int) -> tuple[Job | None, Lot | None]:
-        """The job with this id, and the lot that it is the first id of, where they become ready at
+        """Returns the job with this id, and the lot with this first id, each if it becomes READY at
         this time.
         """
         job, lot = self.jobs.find(first_id), self.lots.lots.find(first_id)
@@ -251,17 +252,15 @@ class ShardState:
         return job, lot if lot is not None and lot.run_at_ms == run_at_ms else None
 
     def is_delayed_at(self, run_at_ms: int, first_id: int) -> bool:
-        """Whether either of them does."""
+        """Returns whether a job or lot with this id becomes READY at this time."""
         return any(self.delayed_at(run_at_ms, first_id))
 
     def unschedule(self, count: int) -> None:
-        """So many jobs and lots may not wait for their time any more: what was kept for them goes
-        by and by.
-        """
+        """Sweeps part of the delayed entries, as up to `count` of them may have become obsolete."""
         self.delayed.sweep(count, self.is_delayed_at)
 
     def restart_leases(self, now: Now) -> None:
-        """After recovery: gives every lease its full time again."""
+        """Gives every lease its full time again, after recovery."""
         runs = (lease for lot in self.lots.lots.every() for lease in lot.leases)
         singles = (job for job in self.jobs.every() if job.holder is not None)
         self.clocks.restart(now, chain(runs, singles))

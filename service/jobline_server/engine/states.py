@@ -1,7 +1,7 @@
 """The legal moves of a job, as data: state × move → state.
 
-A move that does not stand here cannot happen: `after` raises and nothing has changed. The picture
-in `docs/architecture.md` is drawn from this table. `None` is the state before a push and after a
+A move that is not in the table is illegal: `after` raises and nothing has changed. The diagram in
+`docs/architecture.md` is generated from this table. `None` is the state before a push and after a
 deletion.
 """
 
@@ -13,9 +13,9 @@ from jobline_server.engine.values import ENDED_STATES, WAITING_STATES, JobState
 
 
 class Move(Enum):
-    """What can happen to a job, named after the fact that tells of it."""
+    """The moves of a job, named after their facts."""
 
-    # An enum hashes its name, in Python; members are compared by identity anyway.
+    # Enum members hash their names in Python code, which is slow; identity is enough.
     __hash__ = object.__hash__
 
     PUSHED = "pushed"
@@ -66,11 +66,11 @@ MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
 
 
 class IllegalMove(Exception):
-    """A bug: a fact that does not fit the state of its job."""
+    """Raised for a fact that does not fit the state of its job, which is a bug."""
 
 
 def after(state: JobState | None, move: Move, job_id: int) -> JobState | None:
-    """The state that follows, or `IllegalMove` with state, move and id."""
+    """Returns the state after a move; raises `IllegalMove` with state, move and id."""
     try:
         return MOVES[state, move]
     except KeyError:
@@ -79,7 +79,7 @@ def after(state: JobState | None, move: Move, job_id: int) -> JobState | None:
 
 
 def live(state: JobState | None, move: Move, job_id: int) -> JobState:
-    """Like `after`, for a move that leaves the job with a state."""
+    """Returns the state after a move that must not delete the job; raises `IllegalMove`."""
     following = after(state, move, job_id)
     if following is None:
         raise IllegalMove(f"job {job_id} would have no state after it was {move.value}")
@@ -87,13 +87,13 @@ def live(state: JobState | None, move: Move, job_id: int) -> JobState:
 
 
 def as_mermaid() -> str:
-    """The table as a Mermaid state diagram, for the documentation."""
+    """Returns the table as a Mermaid state diagram, for the documentation."""
 
-    def shown(state: JobState | None) -> str:
+    def label(state: JobState | None) -> str:
         return "[*]" if state is None else state.name
 
     rows = (
-        f"    {shown(before)} --> {shown(following)}: {move.value}"
+        f"    {label(before)} --> {label(following)}: {move.value}"
         for (before, move), following in MOVES.items()
     )
     return "stateDiagram-v2\n" + "\n".join(rows) + "\n"

@@ -1,12 +1,12 @@
-"""Tables by id that grow without standing still.
+"""Tables by id that grow in small steps.
 
-A dict that is full moves all that it holds, a set too: at three million entries the loop stands
-still for half a second. Ids of a shard are numbered in order and live about as long as their
-neighbours, so a table here is one of parts: a dict, or a set, for each neighbourhood of
-`1 << PART_BITS` ids, which takes a few milliseconds to grow, and goes when it is empty.
+A full dict or set is copied as a whole, which blocks the loop for half a second at three million
+entries. Ids of a shard are numbered in order and live about as long as their neighbours, so a table
+here consists of parts: a dict or set for each `1 << PART_BITS` ids, which takes a few milliseconds
+to grow and is dropped when it is empty.
 
-What comes in batches lies in one part, mostly. `part_of` names it, and a batch costs as much as it
-would in a single dict; without it, each id is looked up by itself.
+The ids of a batch are mostly in one part. `part_of` returns its number, with which a batch costs as
+much as in a single dict; without it, each id is looked up alone.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ PART_BITS = 17
 
 
 def are_neighbours(ids: Sequence[int]) -> bool:
-    """Whether different ids lie side by side, in order."""
+    """Returns whether distinct ids are consecutive and in order."""
     if len(ids) <= 1:
         return len(ids) == 1
     return ids[-1] - ids[0] == len(ids) - 1 and ids == sorted(ids)
 
 
 def part_of(ids: Sequence[int], *, in_order: bool = False) -> int | None:
-    """The part in which all of these lie, if it is one; `in_order` says that they rise."""
+    """Returns the number of the part that holds all these ids; None if there are several. Set
+    `in_order` if the ids rise.
+    """
     if not ids:
         return None
     low, high = (ids[0], ids[-1]) if in_order else (min(ids), max(ids))
@@ -38,7 +40,7 @@ def part_of(ids: Sequence[int], *, in_order: bool = False) -> int | None:
 
 
 class _Parts(Generic[P]):
-    """What tables and sets in parts have alike: neighbourhoods by number, none of them empty."""
+    """The base of tables and sets: parts by number, none of them empty."""
 
     __slots__ = ("_parts",)
 
@@ -57,7 +59,7 @@ class _Parts(Generic[P]):
 
 
 class IdTable(_Parts[dict[int, V]], MutableMapping[int, V]):
-    """Values by id. No value is false."""
+    """Values by id; a value must not be falsy."""
 
     __slots__ = ()
 
@@ -82,25 +84,25 @@ class IdTable(_Parts[dict[int, V]], MutableMapping[int, V]):
             del self._parts[number]
 
     def find(self, item_id: int) -> V | None:
-        """The value of an id, if it has one."""
+        """Returns the value of an id; None without."""
         part = self._parts.get(item_id >> PART_BITS)
         return None if part is None else part.get(item_id)
 
     def every(self) -> Iterator[V]:
-        """Yields all values, without looking each up as `values()` does."""
+        """Iterates over all values, without a look-up for each as in `values()`."""
         return chain.from_iterable(part.values() for part in self._parts.values())
 
     def highest(self) -> int:
-        """Returns the highest id. Raises ValueError if there is none."""
+        """Returns the highest id; raises ValueError if the table is empty."""
         return max(self._parts[max(self._parts)])
 
     def part(self, item_id: int) -> dict[int, V]:
-        """The neighbourhood of an id, to look up those next to it; callers do not change it."""
+        """Returns the part that holds an id, for look-ups of its neighbours; do not change it."""
         return self._parts.get(item_id >> PART_BITS, {})
 
     def find_many(self, ids: Sequence[int]) -> tuple[list[V | None], int | None]:
-        """The values of ids, None where there is none; and the part in which all of them lie, if
-        they have values and it is one.
+        """Returns the values of ids, None for those without one; and the number of the part that
+        holds all of them, None if any has no value or there are several parts.
         """
         if not self._parts or not ids:
             return [None] * len(ids), None
@@ -110,40 +112,40 @@ class IdTable(_Parts[dict[int, V]], MutableMapping[int, V]):
             return found, number
         if len(self._parts) > 1 or number not in self._parts:
             found = [
-                self.find(one) if value is None else value
-                for one, value in zip(ids, found, strict=True)
+                self.find(item_id) if value is None else value
+                for item_id, value in zip(ids, found, strict=True)
             ]
         return found, None
 
     def find_between(self, ids: Sequence[int]) -> list[V | None]:
-        """The values of ids that rise and lie close together, None where there is none."""
+        """Returns the values of ids that rise and are close together, None for those without."""
         number = part_of(ids, in_order=True)
         get = self.find if number is None else self.part(ids[0]).get
         return list(map(get, ids))
 
     def add_many(self, ids: Sequence[int], values: Sequence[V], part: int | None) -> None:
-        """Sets values, all in one part if it is given."""
+        """Sets values, all in `part` if it is given."""
         if part is None:
-            for one, value in zip(ids, values, strict=True):
-                self[one] = value
+            for item_id, value in zip(ids, values, strict=True):
+                self[item_id] = value
         else:
             self._parts.setdefault(part, {}).update(zip(ids, values, strict=True))
 
     def remove_many(self, ids: Sequence[int], part: int | None) -> None:
-        """Deletes values that are there, all in one part if it is given."""
+        """Deletes the values of ids, which must have one, all in `part` if it is given."""
         if part is None:
-            for one in ids:
-                del self[one]
+            for item_id in ids:
+                del self[item_id]
             return
         values = self._parts[part]
-        for one in ids:
-            del values[one]
+        for item_id in ids:
+            del values[item_id]
         if not values:
             del self._parts[part]
 
 
 class IdSet(_Parts[set[int]], MutableSet[int]):
-    """Ids."""
+    """A set of ids."""
 
     __slots__ = ()
 
@@ -155,11 +157,11 @@ class IdSet(_Parts[set[int]], MutableSet[int]):
         self._parts.setdefault(item_id >> PART_BITS, set()).add(item_id)
 
     def discard(self, item_id: int) -> None:
-        """Removes an id, if it is there."""
+        """Removes an id if present."""
         self.remove_many((item_id,), item_id >> PART_BITS)
 
     def pop(self) -> int:
-        """Removes any id, and returns it. Raises KeyError if there is none."""
+        """Removes and returns any id; raises KeyError if the set is empty."""
         if not self._parts:
             raise KeyError("no id is left")
         number, part = next(reversed(self._parts.items()))
@@ -169,29 +171,30 @@ class IdSet(_Parts[set[int]], MutableSet[int]):
         return item_id
 
     def pop_neighbours(self, bits: int) -> list[int]:
-        """Removes any id and all that differ from it in their last `bits` bits alone; returns them
-        in order. Raises KeyError if there is none.
+        """Removes any id and all that differ from it only in the last `bits` bits; returns them in
+        order. Raises KeyError if the set is empty.
         """
         found = self.pop()
         part = self._parts.get(found >> PART_BITS, ())
         first = found >> bits << bits
-        ids = [one for one in range(first, first + (1 << bits)) if one in part or one == found]
+        block = range(first, first + (1 << bits))
+        ids = [item_id for item_id in block if item_id in part or item_id == found]
         self.remove_many(ids, found >> PART_BITS)
         return ids
 
     def add_many(self, ids: Sequence[int], part: int | None) -> None:
-        """Adds ids, all in one part if it is given."""
+        """Adds ids, all in `part` if it is given."""
         if part is None:
-            for one in ids:
-                self.add(one)
+            for item_id in ids:
+                self.add(item_id)
         else:
             self._parts.setdefault(part, set()).update(ids)
 
     def remove_many(self, ids: Sequence[int], part: int | None) -> None:
-        """Removes those that are there, all in one part if it is given."""
+        """Removes the ids that are present, all in `part` if it is given."""
         if part is None:
-            for one in ids:
-                self.discard(one)
+            for item_id in ids:
+                self.discard(item_id)
             return
         known = self._parts.get(part)
         if known is not None:

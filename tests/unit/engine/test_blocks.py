@@ -47,8 +47,8 @@ def test_walk_meets_the_items_of_a_queue_by_id(world):
     world.row(queue="other")
     queue = world.shard.queues["q"]
 
-    def walked(first_id, look_ids=BLOCK_IDS):
-        found = items_from(world.shard, queue, first_id, look_ids)
+    def walked(first_id, step_ids=BLOCK_IDS):
+        found = items_from(world.shard, queue, first_id, step_ids)
         return [id_of(item) for items in found for item in items]
 
     assert walked(0) == walked(0, 1) == [*lots, single]

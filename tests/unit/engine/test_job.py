@@ -23,16 +23,16 @@ def test_new_job_is_ready_and_has_no_past():
 def test_jobs_share_their_details_until_one_writes_its_own():
     """Most jobs never have any."""
     one, two = job(1), job(2)
-    one.own_details().worker_checkpoint = b"half way"
+    one.writable_details().worker_checkpoint = b"half way"
     assert two.details is NO_DETAILS
     assert NO_DETAILS.worker_checkpoint == b""
-    assert one.own_details() is one.details
+    assert one.writable_details() is one.details
 
 
 def test_leased_job_is_a_lease_of_one():
     """A holder asks runs and jobs alike."""
     one = job(7)
-    assert one.unfinished() == (1, 3)
+    assert one.open_totals() == (1, 3)
     assert one.open_ids() == [7]
 
 
@@ -40,7 +40,7 @@ def test_record_of_a_job_holds_all_that_is_written_down():
     one = job(7)
     one.attempts, one.stalls, one.releases, one.delivery = 1, 2, 3, 4
     one.job_key, one.lease_reason = "k", LeaseReason.RETRY
-    details = one.own_details()
+    details = one.writable_details()
     details.worker_checkpoint, details.progress, details.progress_message = b"c", 50.0, "half way"
     record = one.record()
     assert (record.id, record.queue, record.payload, record.pushed_ms) == (7, "q", b"xyz", 1_000)

@@ -108,7 +108,7 @@ def test_settled_members_are_no_longer_open():
     assert lease.open_indexes() == [2, 5, 6]
     assert lease.open_ids() == [102, 105, 106]
     assert [lease.is_open(i) for i in (2, 3)] == [True, False]
-    assert lease.unfinished() == (3, 3)
+    assert lease.open_totals() == (3, 3)
 
 
 def test_stretch_of_open_members_ends_at_a_settled_one():
@@ -192,4 +192,4 @@ def test_bytes_left_of_an_uneven_lot_include_what_is_leased(world):
     world.ack([(run.first_id + 1, run.delivery)])
     [lot] = world.shard.lots.lots.values()
     assert lot.bytes_left() == 7
-    assert lot.leases[0].unfinished() == (2, 3)
+    assert lot.leases[0].open_totals() == (2, 3)

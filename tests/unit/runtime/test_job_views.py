@@ -108,7 +108,7 @@ def test_the_last_error_is_that_of_the_last_attempt_that_failed(
     history: tuple[Attempt, ...], expected: JobError | None
 ) -> None:
     job = Job(7, Queue("mail", 1, 0), OPTIONS, b"x", 0)
-    job.own_details().history = history
+    job.writable_details().history = history
     assert last_error(job) == expected
 
 

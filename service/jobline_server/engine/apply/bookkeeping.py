@@ -63,7 +63,7 @@ def remove_lot(shard: ShardState, lot: Lot) -> None:
 
 
 def forget_payloads(shard: ShardState, lot: Lot) -> None:
-    """A lot needs no item for its payloads any more."""
+    """Has the next checkpoint delete the item of a lot's payloads."""
     lot.apart = None
     shard.changes.lot_payloads.to_write.discard(lot.first_id)
     shard.changes.lot_payloads.to_delete.append(lot.first_id)
@@ -113,7 +113,7 @@ def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
 
 def _forget_stored(shard: ShardState, job: Job) -> None:
     if isinstance(job.stored, Bundle):
-        shard.leave_bundle(job.stored)
+        shard.remove_from_bundle(job.stored)
     else:
         shard.changes.jobs.to_delete.append(job.id)
 

@@ -225,9 +225,7 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
 
 
 def apply_jobs_cancelled(shard: ShardState, fact: JobsCancelled, _offset: int) -> None:
-    """Ends jobs as CANCELLED: waiting ones, or active ones that were settled or lost their lease
-    after a cancel was requested.
-    """
+    """Ends jobs as CANCELLED: waiting ones, or active ones that their worker has settled."""
     results = dict(zip(fact.result_ids, fact.results, strict=True))
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     # A member that is leased was failed with `then: CANCEL`: it ends as a single job.

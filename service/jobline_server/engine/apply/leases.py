@@ -226,7 +226,7 @@ def _return_jobs(
 
 def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None) -> None:
     """Adds the delivery that ends now to the job's history."""
-    details = job.own_details()
+    details = job.writable_details()
     worker, version = (job.holder.worker, job.holder.version) if job.holder else ("", "")
     attempt = Attempt(
         job.attempts + 1,
@@ -262,7 +262,7 @@ def _return_job(shard: ShardState, job: Job, state: JobState, run_at_ms: int, of
 def apply_job_reported(shard: ShardState, fact: JobReported, _offset: int) -> None:
     """Stores progress and the worker's checkpoint; a new checkpoint resets the stalls."""
     job = single(shard, fact.id)
-    details = job.own_details()
+    details = job.writable_details()
     if fact.progress is not None:
         details.progress = fact.progress
     if fact.message is not None:

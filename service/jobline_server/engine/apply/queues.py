@@ -94,7 +94,7 @@ def _drop_lot(shard: ShardState, lot: Lot) -> None:
 
 def _revoke(shard: ShardState, lease: RunLease) -> None:
     holder = lease.holder
-    holder.settle(*lease.unfinished())
+    holder.settle(*lease.open_totals())
     del holder.leases[run_key(lease)]
     for job_id in lease.open_ids():
         shard.revoke(lease, job_id, RevokeReason.QUEUE_DELETED)

@@ -111,10 +111,10 @@ def decide_ack(
     *,
     in_order: bool = False,
 ) -> NotDone:
-    """Completes jobs; `results` maps ids to their results. Returns the outcomes that are not DONE,
-    by index.
+    """Completes jobs, or cancels those with a cancel requested; returns the outcomes that are not
+    DONE, by index.
 
-    The two lists have the same length. `in_order`: the caller knows that they `are_in_order`.
+    The lists have the same length; `results` is by id. Set `in_order` if they `are_in_order`.
     """
     batch = _Batch(ids, deliveries, results, in_order=in_order)
     index, end = 0, len(ids)
@@ -171,7 +171,7 @@ def _add_members(shard: ShardView, batch: _Batch, index: int) -> int:
         if acks is None or not acks.low <= job_id < acks.high:
             if job_id in jobs:
                 break
-            acks = _find_run(shard, batch, index)
+            acks = _find_acks(shard, batch, index)
             if acks is None:
                 index += 1
                 continue
@@ -185,14 +185,14 @@ def _add_members(shard: ShardView, batch: _Batch, index: int) -> int:
             batch.exceptions.append((index, _LEASE_LOST))
         else:
             if index + 1 < end and ids[index + 1] == job_id + 1:
-                count = _run(lease, batch, index)
+                count = _run_length(lease, batch, index)
             acks.starts.append(job_id)
             acks.counts.append(count)
         index += count
     return index
 
 
-def _find_run(shard: ShardView, batch: _Batch, index: int) -> _RunAcks | None:
+def _find_acks(shard: ShardView, batch: _Batch, index: int) -> _RunAcks | None:
     """Returns the acks of the lease that the job at `index` is on; notes an outcome and returns
     None if its lease is not valid.
     """
@@ -206,7 +206,7 @@ def _find_run(shard: ShardView, batch: _Batch, index: int) -> _RunAcks | None:
     return None
 
 
-def _run(lease: RunLease, batch: _Batch, index: int) -> int:
+def _run_length(lease: RunLease, batch: _Batch, index: int) -> int:
     """Returns how many ids from `index` on are consecutive on this lease. A job with a result is a
     run of one.
     """

@@ -57,7 +57,7 @@ def _expire_slice(shard: ShardView, now: Now, lookups: list[LeaseLookup]) -> boo
     """Examines due holders until the slice is full; returns whether all were examined."""
     clocks = shard.clocks
     lost: list[_LostLease] = []
-    examined, is_over, has_ended = 0, False, True
+    examined, is_over, is_complete = 0, False, True
     while len(lost) < limits.LOST_SLICE_JOBS and examined < limits.EXAMINED_SLICE_LEASES:
         lookup = clocks.next_lookup(now)
         if lookup is None:
@@ -65,7 +65,7 @@ def _expire_slice(shard: ShardView, now: Now, lookups: list[LeaseLookup]) -> boo
             break
         lookups.append(lookup)
         before = lookup.examined
-        found, has_ended = lookup.take(
+        found, is_complete = lookup.take(
             now.mono_ms,
             lost_max=limits.LOST_SLICE_JOBS - len(lost),
             examined_max=limits.EXAMINED_SLICE_LEASES - examined,
@@ -77,7 +77,7 @@ def _expire_slice(shard: ShardView, now: Now, lookups: list[LeaseLookup]) -> boo
     for lookup in lookups:
         lookup.fold()
         # Only the last lookup of the slice can be incomplete.
-        if lookup is lookups[-1] and not has_ended:
+        if lookup is lookups[-1] and not is_complete:
             clocks.leave(lookup)
         else:
             clocks.finish(now, lookup)

@@ -59,7 +59,9 @@ def repeated(
 
 
 def _keys_and_payloads(command: Push) -> Iterator[tuple[str, bytes]]:
-    """Yields the key ("" for none) and payload of each job of a push, in order."""
+    """Yields the key ("" for none) and payload of each job of a push, in order; skips `payloads` if
+    none has a key.
+    """
     rows, payloads = command.rows, command.payloads
     of_rows = zip(rows.job_keys or _none(rows), rows.payloads, strict=True)
     keys = job_keys_of(payloads)

@@ -30,9 +30,11 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     lease_ms: int,
     payload_bytes_max: int | None = None,
 ) -> Leased:
-    """Leases a slice of the jobs that are ready and durable, up to `max_jobs` and `max_bytes`. A
-    holder without jobs gets one of any size up to `payload_bytes_max`. With `lease_ms` 0 each job
-    has the lease time of its options. Call `LeaseClocks.arm` with the holder afterwards.
+    """Leases a slice of the READY jobs that are on disk, up to `max_jobs` and `max_bytes`; call
+    `LeaseClocks.arm` with the holder afterwards.
+
+    A holder without jobs gets one of any size up to `payload_bytes_max`. With `lease_ms` 0 each job
+    has the lease time of its options.
     """
     if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
         return Leased()

@@ -60,7 +60,7 @@ def held(shard: ShardView, job_id: int, delivery: int) -> Job | RunLease | Settl
 
 
 def decide_fail(shard: ShardView, now: Now, items: list[FailItem]) -> list[FailResult]:
-    """Fails jobs: each uses up an attempt, and is retried after its backoff, DEAD or CANCELLED."""
+    """Fails jobs: each is retried after its backoff, or becomes DEAD or CANCELLED."""
     return [_fail(shard, now, item) for item in items]
 
 

@@ -185,7 +185,7 @@ def _shown(port: WorkerStream) -> WorkerView:
         window=session.window.jobs,
         in_flight=session.in_flight.jobs,
         connected_ms=session.connected_ms,
-        last_heard_ms=session.heard_wall_ms,
+        last_heard_ms=session.last_seen_wall_ms,
         draining=session.phase is Phase.DRAINING,
         lost=False,
     )

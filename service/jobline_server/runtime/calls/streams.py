@@ -149,7 +149,7 @@ class Streams:
                     stream.revoke(job_id, delivery, RevokeReason.LEASE_LOST)
                 await asyncio.sleep(0)
             for lease in holder.leases.values():
-                holder.settle(*lease.unfinished())
+                holder.settle(*lease.open_totals())
         for stream in list(self.open.values()):
             try:
                 self._core.slots.check_any_queue(stream.queues)

@@ -165,7 +165,7 @@ class WorkerStream:
         now = self._core.now()
         session.handle_any(now)
         for holder in self.holders.values():
-            holder.hear(now.mono_ms)
+            holder.renew(now.mono_ms)
         if frame.open is not None:
             session.handle_open()
         if frame.settles:

@@ -139,7 +139,7 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
 
 def _save(shard: Shard, job_id: int, job: Job) -> tuple[int, bytes]:
     if isinstance(job.stored, Bundle):
-        shard.leave_bundle(job.stored)
+        shard.remove_from_bundle(job.stored)
     job.stored = True
     return job_id, encode_job(job)
 

@@ -124,7 +124,7 @@ def _run_lease(lot: Lot, message: store_pb2.StoredRunLease, holder_of: HolderOf)
     if message.settled:
         lease.settled = bytearray(message.settled)
         lease.remaining = lease.settled.count(0)
-    holder.add(lease, run_key(lease), *lease.unfinished())
+    holder.add(lease, run_key(lease), *lease.open_totals())
     return lease
 
 

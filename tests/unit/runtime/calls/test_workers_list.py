@@ -59,8 +59,8 @@ async def test_what_a_lost_worker_has_in_flight_is_not_counted_lease_by_lease(
     """A hundred thousand took 20 ms, in one step."""
     port, _ = await a_stream(runtime, jobs=3)
     port.disconnect()
-    monkeypatch.delattr(RunLease, "unfinished")
-    monkeypatch.delattr(Job, "unfinished")
+    monkeypatch.delattr(RunLease, "open_totals")
+    monkeypatch.delattr(Job, "open_totals")
     (lost,) = listed(runtime)
     assert (lost.lost, lost.in_flight) == (True, 3)
 

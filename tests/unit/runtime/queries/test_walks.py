@@ -183,7 +183,7 @@ async def test_a_single_job_is_wanted_for_its_last_error(
     assert without is not None
     error = JobError("E", "no such host")
     failed = Attempt(1, 1, "w", 0, 0, AttemptOutcome.FAILED, error)
-    with_error.own_details().history = (failed,)
+    with_error.writable_details().history = (failed,)
     assert is_wanted(with_error, wanted) == expected
     asks_for_errors = bool(wanted.error_type or wanted.error_contains)
     assert is_wanted(without, wanted) == (expected and not asks_for_errors)
