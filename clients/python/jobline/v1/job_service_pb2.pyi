@@ -282,7 +282,7 @@ class PushRequest(_message.Message):
     @_builtins.property
     def job_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Idempotency keys of `payloads`, as `NewJob.job_key`; "": that job has none. As many as there
-        are payloads, or none at all. Not together with `request_id`.
+        are payloads, ≤ 1,000, or none at all. Not together with `request_id`.
         """
 
     def __init__(

@@ -32,7 +32,7 @@ def columns_of(
     Clears the keys of the columns.
     """
     fields.at_most(header_columns, "header_columns", limits.HEADERS_MAX)
-    fields.at_most(job_keys, "job_keys", limits.PUSH_PAYLOADS_MAX)
+    fields.at_most(job_keys, "job_keys", limits.PUSH_JOBS_MAX)
     if len(header_columns) * count > COLUMN_VALUES_MAX:
         raise fields.too_large(
             "header_columns", f"must have at most {COLUMN_VALUES_MAX} values together"
