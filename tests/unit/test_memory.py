@@ -16,7 +16,9 @@ from jobline_server import memory
 if sys.argv[1] == "tuned":
     memory.tune()
     assert gc.get_threshold() == memory.GC_THRESHOLDS
+    assert not gc.isenabled(), "recovery makes no cycles"
     memory.freeze()
+    assert gc.isenabled()
     assert gc.get_freeze_count() > 0
 faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(3):

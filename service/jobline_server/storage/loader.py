@@ -20,7 +20,6 @@ from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.kinds import KINDS
 from jobline_server.storage.kinds.loading import Loading, Report, SetApart
-from jobline_server.storage.kinds.lot_payloads import set_apart_without_payloads
 from jobline_server.storage.store import BadRow, DataLoss, ItemRow
 
 _KINDS = {int(row.kind): row for row in KINDS}
@@ -57,7 +56,8 @@ class Loader(Loading):
     def build_lanes(self) -> None:
         """Puts ready jobs into their lanes, after all items are loaded."""
         shard = self.shard
-        self.damaged |= set_apart_without_payloads(self)
+        for kind in KINDS:
+            self.damaged |= kind.end_loading(self)
         for queue, items in self.ready.items():
             orders = [item.order for item in items]
             if any(map(ge, orders, islice(orders, 1, None))):

@@ -2,7 +2,8 @@
 
 A file holds both directions of its kind, bytes included: how an item is encoded and decoded, how
 the items of a page are loaded, and the row that `KINDS` lists. `checkpoint` and `loader` walk this
-table and name no kind; `table` describes a row, `by_id` does what most kinds need.
+table and name no kind; `table` describes a row, `by_id` does what most kinds need. A kind may note
+items of one that comes after it, as jobs note their bundles and lots their payloads.
 
 To change what is written: change `store.proto` (it says how), then the two functions of the kind.
 """

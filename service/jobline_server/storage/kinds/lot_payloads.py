@@ -53,10 +53,8 @@ def load_payloads(loading: Loading, rows: Iterator[ItemRow]) -> None:
         enter_lot(loading, lot)
 
 
-def set_apart_without_payloads(loading: Loading) -> bool:
-    """Sets the lots apart whose payloads did not come; returns whether there were any. All items
-    must have been loaded.
-    """
+def _set_apart_without_payloads(loading: Loading) -> bool:
+    """Sets the lots apart whose payloads did not come; returns whether there were any."""
     lots = list(loading.without_payloads)
     for first_id in lots:
         loading.shard.changes.lots.to_delete.append(first_id)
@@ -85,4 +83,9 @@ class _PayloadSlices(SlicesById):
         super().give_back()
 
 
-LOT_PAYLOADS = DurableKind(ItemKind.LOT_PAYLOADS, load=load_payloads, slices=_PayloadSlices)
+LOT_PAYLOADS = DurableKind(
+    ItemKind.LOT_PAYLOADS,
+    load=load_payloads,
+    slices=_PayloadSlices,
+    end_loading=_set_apart_without_payloads,
+)

@@ -61,13 +61,20 @@ def _ignore_damaged(_loading: Loading, _key: int) -> None:
     """The item key of a damaged item needs no note: it is an id, which is not given out again."""
 
 
+def _all_loaded(_loading: Loading) -> bool:
+    """Items that need no other kind's are loaded by then."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class DurableKind:
     """One kind of item. `load` takes a page of its items at a time: a million calls, one per item,
     would be seconds of a start. `note_damaged` is told of the key of an item that was set apart.
+    `end_loading` is called once all items are there, and returns whether it had to set any apart.
     """
 
     kind: ItemKind
     load: Callable[[Loading, Iterator[ItemRow]], None]
     slices: Callable[[Shard, KeySegments], KindSlices]
     note_damaged: Callable[[Loading, int], None] = _ignore_damaged
+    end_loading: Callable[[Loading], bool] = _all_loaded
