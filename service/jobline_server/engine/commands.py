@@ -140,7 +140,7 @@ class Pushed:
 @dataclass(frozen=True, slots=True)
 class Pull:
     """Pulls jobs of `queues`, which are (name, weight); waits up to `wait_ms` for the first one.
-    With `lease_ms` None each job has the lease time of its options; empty `names` means all.
+    With `lease_ms` None each job has its effective lease time; empty `names` means all.
     """
 
     queues: tuple[tuple[str, int], ...]

@@ -94,7 +94,7 @@ class JobsReady:
 @dataclass(slots=True)
 class JobsLeased:
     """Jobs of one queue were leased, in this order, as runs with a delivery each; a single job is a
-    run of one. With `lease_ms` 0 each job has the lease time of its options.
+    run of one. With `lease_ms` 0 each job has its effective lease time.
     """
 
     at_ms: int

@@ -53,13 +53,13 @@ class PackedValues:
 
     @classmethod
     def of(cls, values: Sequence[bytes]) -> Self:
-        """Packs values."""
+        """Packs values into a block."""
         block = b"".join([header_of(len(value)) + value for value in values])
         return cls(block, len(values), map(len, values))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Concatenates several."""
+        """Concatenates several blocks."""
         lengths = map(len, chain.from_iterable(parts))
         return cls(b"".join([part.block for part in parts]), sum(map(len, parts)), lengths)
 

@@ -1,7 +1,8 @@
 """The payloads of a lot, with the columns of the values that each of its jobs has of its own.
 
 Lots, facts, leases and the ended store pass the columns on with the payloads. Sizes count both, as
-both take memory and room in messages; only `bytes_max`, which selects the lane, is the payload's.
+both take memory and room in messages; only `bytes_max` and `size_of`, by which jobs find their
+lane, are the payload's.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     `LeaseClocks.arm` with the holder afterwards.
 
     A holder without jobs gets one of any size up to `payload_bytes_max`. With `lease_ms` 0 each job
-    has the lease time of its options.
+    has its effective lease time.
     """
     if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
         return Leased()
