@@ -171,7 +171,7 @@ class Server:
                 SendOldStreamsAway(
                     runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
                 ),
-                UnhandledNames(runtime.core, runtime.streams.tell_unhandled),
+                UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
             ],
             runtime.core,
         )

@@ -23,12 +23,12 @@ from jobline_server.engine.commands import (
 )
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import (
+    decide_age_out,
     decide_cancel,
     decide_delete_ended,
     decide_delete_waiting,
     decide_promote,
     decide_retry,
-    decide_stale,
 )
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
@@ -272,7 +272,7 @@ class CommandRules(RuleBasedStateMachine):
             self._change_one(*kept[job_id], what)
 
     def _change_one(self, state: JobState, record: JobRecord, what: str) -> None:
-        change = {"stale": decide_stale, "delete": decide_delete_ended}.get(what)
+        change = {"stale": decide_age_out, "delete": decide_delete_ended}.get(what)
         if change is None:
             decide_retry(self.shard, self.now, [(record, state)])
         elif state is not JobState.STALE or what == "delete":

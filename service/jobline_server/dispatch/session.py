@@ -143,7 +143,7 @@ class Session:
         self.unsent += 1
         self._has_out = True
 
-    def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
+    def notify_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
         """Notifies the worker of names in a queue that no connected worker handles, with counts."""
         self._out.unhandled.update({(queue, name): ready for name, ready in names.items()})
         self._has_out = True

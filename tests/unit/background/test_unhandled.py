@@ -51,7 +51,7 @@ async def test_a_name_that_no_worker_of_its_queue_handles_is_said_once(
     runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Trial B8: and again when it comes back after it was handled."""
-    task = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
+    task = UnhandledNames(runtime.core, runtime.streams.notify_unhandled)
     await push(runtime, "letter", "parcel", "parcel")
     assert await warnings(task, caplog) == 0
     connect(runtime, "letter")
@@ -72,7 +72,9 @@ async def test_a_worker_of_any_name_handles_all(
     await push(runtime, "letter", "parcel")
     connect(runtime, "letter")
     connect(runtime)
-    assert await warnings(UnhandledNames(runtime.core, runtime.streams.tell_unhandled), caplog) == 0
+    assert (
+        await warnings(UnhandledNames(runtime.core, runtime.streams.notify_unhandled), caplog) == 0
+    )
 
 
 async def test_no_more_names_are_said_than_are_remembered(
@@ -80,7 +82,7 @@ async def test_no_more_names_are_said_than_are_remembered(
 ) -> None:
     """Trial B8: a name for each job fills neither memory nor the log."""
     monkeypatch.setattr(unhandled, "NAMES_MAX", 3)
-    task = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
+    task = UnhandledNames(runtime.core, runtime.streams.notify_unhandled)
     await push(runtime, *map(str, range(10)))
     connect(runtime, "letter")
     assert [await warnings(task, caplog) for _ in range(3)] == [3, 0, 0]
@@ -92,7 +94,7 @@ async def test_no_more_names_are_said_than_are_remembered(
 
 async def test_the_workers_of_the_queue_are_told(runtime: Runtime) -> None:
     """Trial B8: in a frame of their stream, each name once; workers of other queues are not."""
-    task = UnhandledNames(runtime.core, runtime.streams.tell_unhandled)
+    task = UnhandledNames(runtime.core, runtime.streams.notify_unhandled)
     await push(runtime, "letter", "parcel", "parcel")
     stream = connect(runtime, "letter")
     elsewhere = runtime.streams.open_stream(Open(Worker("x"), (("numbers", 1),)))

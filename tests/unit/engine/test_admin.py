@@ -8,12 +8,12 @@ import pytest
 
 from jobline_server.engine.decide import admin
 from jobline_server.engine.decide.admin import (
+    decide_age_out,
     decide_cancel,
     decide_delete_ended,
     decide_delete_waiting,
     decide_promote,
     decide_retry,
-    decide_stale,
 )
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.endings import EndedChange
@@ -154,7 +154,7 @@ def put_back(world, record, state):
 
 
 def make_stale(world, record, state):
-    decide_stale(world.shard, world.now, "q", state, [(record.id, 1)])
+    decide_age_out(world.shard, world.now, "q", state, [(record.id, 1)])
 
 
 def delete(world, record, state):
@@ -180,7 +180,7 @@ def test_what_a_deleted_queue_left_is_nobodys(world, change):
 def test_ended_jobs_become_stale_and_are_deleted(world):
     record, state = ended_job(world)
     runs = [(record.id, 1)]
-    decide_stale(world.shard, world.now, "q", state, runs)
+    decide_age_out(world.shard, world.now, "q", state, runs)
     assert world.queue().kept() == {JobState.STALE: 1}
     decide_delete_ended(world.shard, world.now, "q", JobState.STALE, runs)
     assert world.queue().kept() == {}
@@ -190,8 +190,8 @@ def test_ended_jobs_become_stale_and_are_deleted(world):
 
 def test_retention_of_nothing_or_of_a_queue_that_went_is_no_fact(world):
     world.row()
-    decide_stale(world.shard, world.now, "q", JobState.DEAD, [])
-    decide_stale(world.shard, world.now, "gone", JobState.DEAD, [(1, 1)])
+    decide_age_out(world.shard, world.now, "q", JobState.DEAD, [])
+    decide_age_out(world.shard, world.now, "gone", JobState.DEAD, [(1, 1)])
     decide_delete_ended(world.shard, world.now, "q", JobState.DEAD, [])
     decide_delete_ended(world.shard, world.now, "gone", JobState.DEAD, [(1, 1)])
     assert world.commit() == []

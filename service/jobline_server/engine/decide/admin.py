@@ -63,7 +63,7 @@ def decide_cancel(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, 
 
 
 def decide_delete_waiting(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, list[int]]:
-    """Deletes READY and SCHEDULED jobs; returns how many, and the ids that are in no such state."""
+    """Deletes waiting jobs; returns how many, and the ids that are not waiting."""
     skipped: list[int] = []
     chosen: dict[tuple[str, JobState, bool], dict[int, None]] = {}
     for job_id in ids:
@@ -85,7 +85,7 @@ def decide_retry(
     """Makes ended jobs READY again, attempts and stalls at zero. Returns the ids that are live,
     that come twice, or whose queue was deleted after the caller read them.
 
-    The fact keeps the records and they are changed: copying each would be most of the work.
+    The fact takes over the records, which are reset in place: copying would be most of the work.
     """
     skipped: list[int] = []
     chosen: dict[int, tuple[JobRecord, JobState]] = {}
@@ -102,10 +102,10 @@ def decide_retry(
     return skipped
 
 
-def decide_stale(
+def decide_age_out(
     shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
-    """Marks ended jobs, as runs of ids, as STALE: past their first retention."""
+    """Ages out ended jobs, as runs of ids: they become STALE."""
     starts, counts = _left_of(shard.queues.get(queue), runs)
     if starts:
         shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts))

@@ -156,11 +156,11 @@ class Streams:
             except Refused:
                 stream.end()
 
-    def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
+    def notify_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
         """Notifies the workers of a queue of ready jobs that none of them handles, by name."""
         for stream in self.open.values():
             if any(name == queue for name, _ in stream.queues):
-                stream.tell_unhandled(queue, names)
+                stream.notify_unhandled(queue, names)
 
     def goaway_all(self, goaway: Goaway) -> None:
         """Asks every worker to move."""

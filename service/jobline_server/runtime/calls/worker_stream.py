@@ -109,9 +109,9 @@ class WorkerStream:
         self.session.revoke(job_id, delivery, reason)
         self._wake.set()
 
-    def tell_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
+    def notify_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
         """Notifies the worker of ready jobs that no connected worker handles."""
-        self.session.tell_unhandled(queue, names)
+        self.session.notify_unhandled(queue, names)
         self._wake.set()
 
     def goaway(self, goaway: Goaway) -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from jobline_server.engine.decide.admin import decide_delete_ended, decide_stale
+from jobline_server.engine.decide.admin import decide_age_out, decide_delete_ended
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
@@ -127,7 +127,7 @@ class EndedJobs:
 
     async def make_stale(self, spans: Sequence[EndedSpan]) -> int:
         """Makes ended jobs STALE; returns how many, after the commit."""
-        return await self._change(spans, decide_stale)
+        return await self._change(spans, decide_age_out)
 
     async def delete(self, spans: Sequence[EndedSpan], why: Decide = decide_delete_ended) -> int:
         """Deletes ended jobs; returns how many, after the commit."""
