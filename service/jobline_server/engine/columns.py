@@ -14,12 +14,16 @@ from dataclasses import replace
 from jobline_server.engine.packed import PackedValues
 from jobline_server.engine.values import JobOptions
 
+# What a value takes beside its block where lengths differ. Counted for every value: the columns of
+# part of a lot may have one length, and the sizes of all parts are to add up to that of the lot.
+INDEX_BYTES = 8
+
 
 class LotColumns:
     """The columns of some jobs, by index. A value of "" means that the job has none.
 
-    Sizes are those of the blocks, with the header of each value: empty values take memory, too.
-    `bytes_each` is -1 if not all jobs take the same.
+    Sizes are those of the blocks, with the header of each value, and of their indexes: empty values
+    take memory, too. `bytes_each` is -1 if not all jobs take the same.
     """
 
     __slots__ = ("bytes_each", "bytes_max", "headers", "job_keys")
@@ -30,7 +34,7 @@ class LotColumns:
         self.headers = tuple(headers)
         self.job_keys = job_keys
         columns = self._columns()
-        self.bytes_max = sum([column.block_bytes_max for column in columns])
+        self.bytes_max = sum([column.block_bytes_max + INDEX_BYTES for column in columns])
         self.bytes_each = self.bytes_max if all(column.is_even for column in columns) else -1
 
     @classmethod
@@ -72,7 +76,9 @@ class LotColumns:
         """Returns the bytes of neighbours."""
         if self.bytes_each >= 0:
             return count * self.bytes_each
-        return sum([column.block_bytes_of(start, count) for column in self._columns()])
+        columns = self._columns()
+        own = sum([column.block_bytes_of(start, count) for column in columns])
+        return own + len(columns) * count * INDEX_BYTES
 
     def headers_of(self, index: int) -> dict[str, str]:
         """Returns the own headers of one job."""

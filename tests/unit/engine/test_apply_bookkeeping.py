@@ -6,6 +6,7 @@ import pytest
 
 from jobline_server.engine.apply import bookkeeping
 from jobline_server.engine.changes import Bundle
+from jobline_server.engine.columns import INDEX_BYTES
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import AckLevel, JobOptions, JobState
 
@@ -31,7 +32,7 @@ def test_member_with_something_of_its_own_takes_it_along(world):
     options = JobOptions(headers=(("a", "shared"), ("b", "shared")))
     columns = {"headers": {"a": ["", "own"]}, "job_keys": ["k1", "k2"]}
     first_id = world.push(payloads=[b"1", b"22"], options=options, **columns).first_id
-    assert world.shard.load.payload_bytes == 3 + 2 + 5 + 4 + 4
+    assert world.shard.load.payload_bytes == 3 + 2 + 5 + 4 + 4 + 4 * INDEX_BYTES
     holder = world.session()
     world.lease(holder=holder)
     job = bookkeeping.single(world.shard, first_id + 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.packed import PackedValues
 from jobline_server.engine.values import JobOptions
@@ -43,3 +45,15 @@ def test_columns_are_equal_by_content():
     assert hash(one) == hash(other)
     assert one != LotColumns([("b", packed("2"))])
     assert (one == "columns") is False
+
+
+def test_short_values_count_as_much_as_they_take():
+    """A server is full at `max_waiting_bytes`: values of 0 and 1 byte took five times theirs."""
+    count, values = 1_000, [b"", b"x"] * 500
+    tracemalloc.start()
+    try:
+        columns = LotColumns([(f"h{index}", PackedValues.of(values)) for index in range(64)])
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 0.9 * taken < columns.bytes_of(0, count) < 1.1 * taken

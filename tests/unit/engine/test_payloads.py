@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jobline_server.engine.columns import LotColumns
+from jobline_server.engine.columns import INDEX_BYTES, LotColumns
 from jobline_server.engine.packed import PackedValues
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.values import JobOptions
@@ -39,8 +39,8 @@ def payloads_of(rows: list[Row]) -> Payloads:
 
 
 def bytes_of(row: Row) -> int:
-    """Values of columns count with their headers, of two bytes here."""
-    return len(row[0]) + sum(2 + len(text.encode()) for text in row[1:])
+    """Values of columns count with their headers, of two bytes here, and their indexes."""
+    return len(row[0]) + sum(2 + len(text.encode()) + INDEX_BYTES for text in row[1:])
 
 
 def options_of(row: Row) -> JobOptions:
