@@ -202,7 +202,7 @@ class EndedWalk:
         self._ended.damage.found(page.bad)
         ends = self._end_ids
         self._after = page.resume_after
-        if self._after is not None and self._after >= max(ends.values()):
+        if self._after is not None and self._after >= max(ends.values(), default=0):
             self._after = None
         return [part for part in page.parts if part.first_id < ends.get(shard_of(part.first_id), 0)]
 

@@ -12,10 +12,12 @@ from jobline_server.engine.limits import SEQUENCE_BITS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, JobState
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.health import Health
 from jobline_server.runtime.queries import walks
 from jobline_server.runtime.queries.walks import EndedWalk
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter
+from jobline_server.storage.ended_store import EndedSpan
 from tests.unit.runtime.commits.test_commits import a_pull
 from tests.unit.runtime.conftest import opened
 from tests.unit.runtime.queries.test_ended_lists import completed, rot
@@ -151,3 +153,23 @@ async def test_what_ends_and_was_pushed_after_a_walk_began_is_passed_over(tmp_pa
             await end(shard)
         assert [span for page in await spans(first) for span in page] == [(i, 1) for i in before]
         assert await records(second) == [[job_id] for job_id in before]
+
+
+async def test_a_walk_ends_with_the_last_page_that_may_have_jobs_of_this_server(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages behind the ids of its shards have jobs that were pushed later; none are left to it if
+    all shards were lost.
+    """
+    monkeypatch.setattr(walks, "PAGE_JOBS", 1)
+    first_id = await completed(runtime, b"1")
+    walk = a_walk(runtime)
+    for _ in range(3):
+        last_id = await completed(runtime, b"x")
+    assert await walk.next_spans() == [EndedSpan("mail", JobState.COMPLETED, first_id, 1)]
+    assert await walk.next_spans() == []
+    assert walk.is_over
+    assert last_id > first_id + 1
+    slots = runtime.core.slots
+    slots.close(slots[0], Health.FENCED, "another process has it")
+    assert await spans(a_walk(runtime)) == [[]]
