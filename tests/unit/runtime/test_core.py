@@ -17,7 +17,9 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core, Wants
+from jobline_server.runtime.health import Health
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.slots import ShardSlot
 from tests.unit.runtime.commits.test_commits import a_moment, a_pull
 from tests.unit.runtime.conftest import opened
 
@@ -209,3 +211,22 @@ async def test_a_decision_reads_the_clock_with_a_heart_that_beats(tmp_path: Path
             assert not heartbeat.resting
         finally:
             heartbeat.stop()
+
+
+async def test_those_who_keep_something_of_a_shard_hear_that_it_is_lost(runtime: Runtime) -> None:
+    """One that fails keeps no other; nothing is decided or served there any more."""
+    core, slot = runtime.core, runtime.core.slots[0]
+    told: list[ShardSlot] = []
+    core.listen_closed("bad", fails)
+    core.listen_closed("good", told.append)
+    await push(runtime)
+    await commit(runtime)
+    slot.woken[slot.shard.queues["mail"]] = None
+    core.slots.close(slot, Health.FENCED, "another process has it")
+    assert (told, core.loops.record("bad").failures) == ([slot], 1)
+    core.dispatch_ready = fails
+    core.serve(slot)
+    assert core.loops.record("hand_outs").failures == 0
+    with pytest.raises(Refused) as refused:
+        core.after_decision(slot)
+    assert refused.value.kind is RefusalKind.SHARD_UNAVAILABLE

@@ -14,6 +14,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, QueueSettings
 from jobline_server.runtime import idle_queues
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.health import Health
 from jobline_server.runtime.idle_queues import delete_idle_queues
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
@@ -100,3 +101,22 @@ async def test_empty_queues_vanish_in_slices(
             known_queue(shard, runtime.core.now(), "q9")
     assert left[:4] == [7, 4, 1, 1]
     assert (await beat, list(shard.queues)) == (9, ["q9"])
+
+
+async def test_a_shard_that_is_lost_meanwhile_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was still to come of it is left to whoever has it."""
+    monkeypatch.setattr(idle_queues, "SLICE_QUEUES", 1)
+    async with opened(tmp_path, ManualClock(), shards=2) as runtime:
+        slots = runtime.core.slots
+        create(runtime, *[f"q{number}" for number in range(8)])
+        lost, other = slots[0], slots[1]
+        counts = len(lost.shard.queues), len(other.shard.queues)
+        assert min(counts) > 1
+        advance(runtime, 2 * EMPTY_QUEUE_MS)
+        task = asyncio.ensure_future(delete_idle_queues(runtime.core))
+        await asyncio.sleep(0)
+        slots.close(lost, Health.FENCED, "another process has it")
+        assert await task == 1 + counts[1]
+        assert not other.shard.queues

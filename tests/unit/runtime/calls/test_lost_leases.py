@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobline_server.dispatch.frames import Open, Settle, Window, Worker, WorkerFrame
-from jobline_server.engine.commands import FailItem, Refused
+from jobline_server.engine.commands import ExtendItem, FailItem, Refused
 from jobline_server.engine.values import JobError, JobState, RevokeReason, SettleOutcome
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.views import Audit
@@ -124,3 +124,15 @@ async def test_callers_that_wait_for_jobs_of_a_lost_shard_are_refused(world: Wor
     await refused(pull)
     await world.push(OTHER)
     assert (await both).count() == 1
+
+
+async def test_an_extend_of_a_lost_lease_and_of_another_extends_the_other(world: World) -> None:
+    """Each outcome at its index; without the other the call is refused, as it works elsewhere."""
+    lost, kept = await world.a_lease(LOST), await world.a_lease(OTHER)
+    await world.lose()
+    items = [ExtendItem(*lease, 60_000) for lease in (kept, lost)]
+    extend = world.runtime.settle_calls.extend
+    assert await extend(items) == [(1, LEASE_LOST)]
+    view = await world.runtime.jobs.get_job(kept[0])
+    assert view.lease_until_ms == world.runtime.core.wall_ms() + 60_000
+    await refused(extend(items[1:]))
