@@ -14,7 +14,7 @@ from jobline_server.engine.job import Details, Job
 from jobline_server.engine.limits import SECOND_MS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.values import DEFAULT_OPTIONS, JobState, LeaseReason
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState, LeaseReason
 from jobline_server.storage.kinds.bundles import (
     BUNDLE_BYTES_MAX,
     JOB_BYTES_MAX,
@@ -146,6 +146,16 @@ def test_large_job_has_an_item_of_its_own(world):
     world.finish_checkpoint(truncate=True)
     assert bundled(world) == [small]
     assert stored(world, ItemKind.JOB) == large
+    check_recovery(world)
+
+
+def test_headers_count_as_what_a_job_has_to_write(world):
+    headers = [(("h", "v" * size),) for size in (1, 1, JOB_BYTES_MAX)]
+    rows = rows_of([NewJob(b"x", JobOptions(headers=own), "") for own in headers])
+    first_id = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, rows)).first_id
+    world.finish_checkpoint(truncate=True)
+    assert bundled(world) == [[first_id, first_id + 1]]
+    assert stored(world, ItemKind.JOB) == [first_id + 2]
     check_recovery(world)
 
 

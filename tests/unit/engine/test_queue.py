@@ -110,6 +110,12 @@ def test_many_items_are_put_as_each_of_them_would_be():
     assert at_once.counts == one_by_one.counts
 
 
+def test_item_without_ready_jobs_is_found_by_nobody():
+    queue = Queue("q", 1, 0)
+    queue.put(Job(1, queue, JobOptions(), b"", 0), 0)
+    assert (shape(queue), queue.counts[READY]) == ([], 0)
+
+
 def test_live_jobs_are_those_that_have_not_ended():
     queue = Queue("q", 1, 0)
     queue.counts[JobState.SCHEDULED], queue.counts[READY], queue.counts[JobState.ACTIVE] = 1, 2, 3

@@ -31,3 +31,9 @@ def test_counts_are_those_of_the_lanes(changes, names):
         assert [*counts.priorities()] == sorted((+by_priority).items(), reverse=True)
         assert dict(counts.names()) == +by_name
         assert counts.of_names(names) == sum(by_name[name] for name in names)
+
+
+def test_nothing_more_is_nothing():
+    counts = ReadyCounts()
+    counts.add(Lane(7, "a"), 0)
+    assert ([*counts.priorities()], [*counts.names()]) == ([], [])
