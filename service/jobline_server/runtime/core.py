@@ -38,7 +38,7 @@ class Wants(Enum):
     REVOKED = 3
 
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _ENDINGS, _REVOKED = Wants.ENDINGS, Wants.REVOKED
 
 

@@ -20,7 +20,7 @@ from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.slots import ShardSlot
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _READY = JobState.READY
 # Single jobs and runs that go out in one iteration of the loop. A hand-out that cannot take more of
 # a queue has used it up.

@@ -37,7 +37,7 @@ NEIGHBOUR_BITS = 6
 BUNDLE_BYTES_MAX = 16_384
 JOB_BYTES_MAX = 1_024
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
 _FIRST = LeaseReason.FIRST
 

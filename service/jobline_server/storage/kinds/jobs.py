@@ -31,7 +31,7 @@ from jobline_server.storage.store import ItemKind, ItemRow
 from jobline_server.wire.errors import attempt_from_stored
 from jobline_server.wire.options import serialized_options
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
 # Jobs that go into the table together: most are neighbours, in one part of it.
 JOBS_AT_ONCE = 10_000

@@ -30,7 +30,7 @@ from jobline_server.wire.options import serialized_options
 # Lots with so many bytes of payloads have those in an item of their own.
 APART_BYTES_MIN = 32 << 10
 
-# Looking a member up on its enum is dear before Python 3.12.
+# Enum attribute access is slow before Python 3.12.
 _SCHEDULED = JobState.SCHEDULED
 
 
