@@ -89,6 +89,18 @@ def list_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
     return tuple(entries)
 
 
+def headers_given(headers: Any) -> dict[str, str]:
+    """Returns headers, a mapping or pairs, as a dict. Raises InvalidArgument for anything else: a
+    list of mappings or of words may look like pairs to `dict`.
+    """
+    if hasattr(headers, "keys"):
+        return dict(headers)
+    pairs = list(headers) if isinstance(headers, Iterable) else [headers]
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
+        refuse("options.headers", f"must be a mapping of {TEXT} to {TEXT}, not {headers!r}")
+    return dict(pairs)
+
+
 def middleware_given(entries: Iterable[T], kind: type[T]) -> tuple[T, ...]:
     """Returns a list of middleware of one kind: that of a worker has methods of the same names as
     that of a client, and other arguments.

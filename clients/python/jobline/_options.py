@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
-from jobline._arguments import refuse_field, value_given
+from jobline._arguments import headers_given, refuse_field, value_given
 from jobline._enums import BackoffKind, BackoffKindName, named
 from jobline._keywords import refuse_unknown
 from jobline._times import Seconds, from_duration, to_duration
@@ -137,7 +137,7 @@ class JobOptions:
 
     def __post_init__(self) -> None:
         if self.headers is not None:
-            object.__setattr__(self, "headers", MappingProxyType(dict(self.headers)))
+            object.__setattr__(self, "headers", MappingProxyType(headers_given(self.headers)))
 
     def __hash__(self) -> int:
         # Options are a dictionary key of every push, so the hash is worked out once.
@@ -213,7 +213,7 @@ def with_headers(options: JobOptions, headers: Mapping[str, str]) -> JobOptions:
     made = object.__new__(JobOptions)
     for set_value, value in zip(_SETTERS, _values_of(options), strict=True):
         set_value(made, value)
-    object.__setattr__(made, "headers", MappingProxyType(dict(headers)))
+    object.__setattr__(made, "headers", MappingProxyType(headers_given(headers)))
     object.__setattr__(made, "_hash", None)
     object.__setattr__(made, "_bare", without_headers(options))
     return made

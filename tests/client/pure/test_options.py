@@ -11,8 +11,27 @@ from hypothesis import strategies as st
 
 from jobline import Backoff, BackoffKind, InvalidArgument, JobOptions, Retention
 from jobline._options import options_message
+from jobline._push.push_middleware import Outgoing
 from jobline._times import from_duration, to_duration, to_timestamp
 from jobline.v1 import job_pb2
+
+
+@pytest.mark.parametrize("wrong", ["ab", 5, ["ab"], [{"a": "1", "b": "2"}], [("a", "1"), "bc"]])
+@pytest.mark.parametrize("given", [None, {"a": "1"}])
+def test_headers_that_are_no_mapping_are_refused_by_name(wrong, given):
+    """Also those that a dict could be made of, letter by letter or key by key."""
+    said = r"options\.headers: must be a mapping of text to text, not "
+    job = Outgoing("q", b"", JobOptions(headers=given))
+    for make in (lambda: JobOptions(headers=wrong), lambda: job.with_headers(wrong)):
+        with pytest.raises(InvalidArgument, match=said) as refused:
+            make()
+        assert refused.value.field == "options.headers"
+
+
+@pytest.mark.parametrize("pairs", [[("a", "1")], (["a", "1"],), iter([("a", "1")])])
+def test_headers_may_be_given_as_pairs(pairs):
+    """As a dict takes them."""
+    assert JobOptions(headers=pairs).headers == {"a": "1"}
 
 
 def test_options_become_the_message_of_the_protocol():

@@ -134,6 +134,14 @@ def test_headers_of_a_wrong_type_are_the_fault_of_their_own_caller():
         assert alone.value.field == "options.headers"
 
 
+@pytest.mark.parametrize("bad", [{"t": 5}, {5: "t"}, {"t": "\udc00"}])
+def test_headers_of_a_wrong_type_in_a_call_of_many_jobs_are_named(bad):
+    """One caller gave all of them."""
+    with pytest.raises(InvalidArgument, match="must be a mapping of text to text, not") as refused:
+        many([NewJob(b"1", headers={"t": "1"}), NewJob(b"2", headers=bad)])
+    assert refused.value.field == "options.headers"
+
+
 def test_many_jobs_that_differ_in_headers_and_key_alone_are_a_lot():
     """What each has of its own goes before what all share, in the order of the jobs."""
     jobs = [NewJob(b"1", job_key="k", headers={"t": "1"}), b"2", NewJob(b"3", headers={"u": "3"})]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from jobline._arguments import refuse_field
+from jobline._arguments import headers_given, refuse_field
 from jobline._new_job import NewJob, key_of
 from jobline._options import (
     NO_OPTIONS,
@@ -35,7 +35,7 @@ def options_and_headers(
     given = keywords.pop("headers", None)
     if keywords or options is not None:
         options = with_keywords(options, keywords, function)
-    return headers_apart(options, None if given is None else dict(given))
+    return headers_apart(options, None if given is None else headers_given(given))
 
 
 def headers_apart(
@@ -110,8 +110,14 @@ def _share(request: pb.PushRequest, headers: Headers) -> None:
     try:
         request.options.headers.update(headers)
     except (TypeError, ValueError):
-        refuse_field(job_pb2.JobOptions, {"headers": headers}, path="options.")
+        refuse_wrong_headers([headers])
         raise
+
+
+def refuse_wrong_headers(headers: Iterable[Headers | None]) -> None:
+    """Raises InvalidArgument for the first headers that are no text; a column would name none."""
+    for own in headers:
+        refuse_field(job_pb2.JobOptions, {"headers": own}, path="options.")
 
 
 def put_job_keys(request: pb.PushRequest, job_keys: Sequence[str]) -> None:

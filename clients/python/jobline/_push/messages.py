@@ -24,7 +24,12 @@ from jobline._options import (
 from jobline._push.batch import Batch
 from jobline._push.batching import PushBatcher
 from jobline._push.calls import call_of, identify, is_definite
-from jobline._push.columns import columns_of_jobs, put_headers, put_job_keys
+from jobline._push.columns import (
+    columns_of_jobs,
+    put_headers,
+    put_job_keys,
+    refuse_wrong_headers,
+)
 from jobline._times import Seconds, to_duration, to_timestamp
 from jobline.errors import InvalidArgument, JoblineError, ResourceExhausted, TooLarge
 from jobline.v1 import job_pb2
@@ -215,7 +220,11 @@ def request_of_jobs(
             return request
         headers, job_keys = columns
         request.payloads.extend(payload for payload, _ in encoded)
-        put_headers(request, headers)
+        try:
+            put_headers(request, headers)
+        except (TypeError, ValueError):
+            refuse_wrong_headers(headers)
+            raise
         put_job_keys(request, job_keys)
     return request
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from jobline import _codec as codec
+from jobline._arguments import headers_given
 from jobline._enums import AckLevel
 from jobline._new_job import NewJob, key_of
 from jobline._options import JobOptions, with_headers, without_headers
@@ -42,7 +43,7 @@ class Outgoing:
     def with_headers(self, headers: Mapping[str, str]) -> Outgoing:
         """Returns the job with these headers, which go before those that it has."""
         options = self.options
-        own = {**options.headers, **headers} if options.headers else headers
+        own = {**options.headers, **headers_given(headers)} if options.headers else headers
         return Outgoing(
             self.queue,
             self.payload,
