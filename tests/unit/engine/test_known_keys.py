@@ -68,6 +68,13 @@ def test_another_payload_refuses_the_whole_push_and_names_the_key(world):
     assert world.counts() == (0, 1, 0)
 
 
+def test_a_key_twice_in_a_push_names_no_job_that_is_not_stored(world):
+    """The id that the first of the two would have had goes to a job of the next push."""
+    with pytest.raises(Refused, match="another job of this push has this job_key") as refused:
+        world.push(payloads=[b"1", b"2"], job_keys=["a", "a"])
+    assert refused.value.field == "job_keys[1]"
+
+
 def test_a_push_that_is_not_atomic_leaves_out_what_it_must(world):
     world.push(payloads=[b"1"], job_keys=["a"])
     pushed = world.push(payloads=[b"2", b"3"], job_keys=["a", "b"], atomic=False)

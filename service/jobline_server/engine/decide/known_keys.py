@@ -142,12 +142,14 @@ class _NewKeys:
                 continue
             outcome, job_id = _outcome_of(known, payload, self._level)
             if outcome is PushOutcome.REFUSED and self._command.atomic:
-                raise Refused(
-                    RefusalKind.IDEMPOTENCY_MISMATCH,
-                    f"job_key is known for job {known.job_id} with another payload, or one that is "
-                    "never written",
-                    field=field.format(index),
+                why = (
+                    # That job has no id: nothing of this push is stored.
+                    "another job of this push has this job_key and another payload"
+                    if key in found
+                    else f"job_key is known for job {known.job_id} with another payload, or one "
+                    "that is never written"
                 )
+                raise Refused(RefusalKind.IDEMPOTENCY_MISMATCH, why, field=field.format(index))
             self._exceptions.append((first_index + index, outcome, job_id))
         return fresh
 
