@@ -10,7 +10,9 @@ without the ends of leases, which begin anew.
 from __future__ import annotations
 
 import json
+import sqlite3
 import tarfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +57,6 @@ async def test_store_of_an_earlier_version_opens_unchanged(tmp_path: Path) -> No
         files.extractall(tmp_path, filter="data")
     assert await shown_by(tmp_path, written_ms) == expected
     assert await shown_by(tmp_path, written_ms) == expected
+    # From then on that version refuses it: it would leave out what it does not know.
+    with closing(sqlite3.connect(tmp_path / "jobline.db")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)

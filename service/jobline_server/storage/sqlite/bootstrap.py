@@ -47,7 +47,9 @@ class Format:
     upgrades: Mapping[int, str]
 
 
-FORMAT = Format(0x4A424C4E, 2, "schema.sql", {1: "upgrade_2.sql"})  # "JBLN"
+FORMAT = Format(  # "JBLN"
+    0x4A424C4E, 3, "schema.sql", {1: "upgrade_2.sql", 2: "upgrade_3.sql"}
+)
 DATABASE_FILE = "jobline.db"
 SHARDS_DEFAULT = 8
 SHARDS_MAX = 1_024

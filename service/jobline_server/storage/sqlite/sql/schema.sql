@@ -2,14 +2,15 @@
 -- format.
 --
 -- To change it: raise `FORMAT` in bootstrap.py and `user_version` below; write the step from the
--- format before as sql/upgrade_<n>.sql and name it in the `upgrades` of `FORMAT`; keep a file of the old format in tests/storage/ and test
--- that it opens. Blobs carry their own formats (protobuf) and need none of this. A newer format
--- than ours is refused.
+-- format before as sql/upgrade_<n>.sql and name it in the `upgrades` of `FORMAT`; keep a file of the
+-- old format in tests/storage/ and test that it opens. Blobs carry their own formats (protobuf): a new
+-- field or kind needs a new format here only if versions before would lose what it holds. A newer
+-- format than ours is refused.
 
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C4E;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE store (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
