@@ -156,7 +156,7 @@ def table(caller: float, steps: dict[str, float], fsync: float, transport: str) 
 def main() -> None:
     """Measures, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--transport", default="native")
+    parser.add_argument("--transport", choices=("grpcio", "native"), default="native")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.serve:
