@@ -169,9 +169,8 @@ class Commits:
                 self._wake_by(now_ms, due_ms)
             self._wake.clear()
             await self._wake.wait()
-            if self._timer.has_crowd:
-                # Calls that arrived in the same iteration of the loop are decided before the cut.
-                await asyncio.sleep(0)
+            # Calls that arrived in the same iteration of the loop are decided before the cut.
+            await asyncio.sleep(0)
 
     def _wake_by(self, now_ms: float, at_ms: float) -> None:
         """Wakes the commit loop at a moment, or earlier. There is one timer, because most commits
