@@ -77,7 +77,7 @@ class Settling:
                 if not is_first:
                     yield from self._pauses()
                 elif len(settles) > 1 or _cost(settle) > ACKS_AT_ONCE:
-                    self._is_time_up()  # the time begins to run
+                    self._start_time(perf_counter())
                 is_first = False
                 self._decide(settled, offset, part, in_order=in_order, keeps_results=keeps_results)
             if any(outcome is NOT_FOUND for _, outcome in settled.exceptions):
@@ -121,10 +121,14 @@ class Settling:
     def _is_time_up(self) -> bool:
         """Returns whether settles had their time in this iteration of the loop."""
         now = perf_counter()
+        return now > self._start_time(now)
+
+    def _start_time(self, now: float) -> float:
+        """Begins the time of this iteration, if nobody has; returns when it is over."""
         if self._due is None:
             self._due = now + SLICE_SECONDS
             asyncio.get_running_loop().call_soon(self._renew)
-        return now > self._due
+        return self._due
 
     def _renew(self) -> None:
         self._due = None
