@@ -12,6 +12,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.storage.kinds.bundles import JOB_BYTES_MAX
 from tests.pushed_rows import NewJob, rows_of
+from tests.shard_image import image_of
 from tests.storage.recovery_world import SHARD
 
 # A job that is too large to be bundled with its neighbours.
@@ -69,3 +70,12 @@ def put_back(world, job_id):
 
 def stored(world, kind):
     return world.store.item_keys(SHARD, kind)
+
+
+def check_recovery(world):
+    """A new process finds the very same state, and nothing damaged."""
+    world.commit()
+    before = world.image
+    world.crash(ops_kept=0)
+    assert image_of(world.shard) == before
+    assert not world.reports

@@ -25,9 +25,16 @@ from jobline_server.storage.kinds.bundles import (
 )
 from jobline_server.storage.store import ItemKind
 from tests.pushed_rows import NewJob, rows_of
-from tests.shard_image import image_of
 from tests.storage import value_strategies as own
-from tests.storage.checkpointing import LARGE, lease, push_jobs, put_back, stored, work_off
+from tests.storage.checkpointing import (
+    LARGE,
+    check_recovery,
+    lease,
+    push_jobs,
+    put_back,
+    stored,
+    work_off,
+)
 from tests.storage.recovery_world import SHARD, World
 
 QUEUES = {"q": Queue("q", 1, 5), "r": Queue("r", 2, 5)}
@@ -58,14 +65,6 @@ def bundled(world):
         _, jobs = decode_bundle(key, blob, lambda name: Queue(name, 0, 0))
         found.append([job.id for job in jobs])
     return found
-
-
-def check_recovery(world):
-    world.commit()
-    before = world.image
-    world.crash(ops_kept=0)
-    assert image_of(world.shard) == before
-    assert not world.reports
 
 
 # Bytes.

@@ -16,9 +16,9 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState, No
 from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.codec.shared import payloads_of
 from jobline_server.storage.store import ItemKind
-from tests.shard_image import image_of
 from tests.storage.checkpointing import (
     LARGE,
+    check_recovery,
     lease,
     push_jobs,
     push_lot,
@@ -38,14 +38,6 @@ def pass_time(world, milliseconds):
     now = world.now
     world.now = Now(now.wall_ms + milliseconds, now.mono_ms + milliseconds)
     tick(world.shard, world.now)
-
-
-def check_recovery(world):
-    """A new process finds the very same state."""
-    world.commit()
-    before = world.image
-    world.crash(ops_kept=0)
-    assert image_of(world.shard) == before
 
 
 def test_job_that_lived_between_two_checkpoints_costs_no_row(world):

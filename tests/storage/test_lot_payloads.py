@@ -17,8 +17,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS
 from jobline_server.storage.kinds.lot_payloads import decode_payloads, encode_payloads
 from jobline_server.storage.kinds.lots import APART_BYTES_MIN
 from jobline_server.storage.store import ItemKind
-from tests.shard_image import image_of
-from tests.storage.checkpointing import lease, push_lot, stored, work_off
+from tests.storage.checkpointing import check_recovery, lease, push_lot, stored, work_off
 from tests.storage.recovery_world import SHARD, World
 
 JOBS = 64
@@ -49,14 +48,6 @@ def checkpoint(world):
     before = world.store.rows_written
     world.finish_checkpoint(truncate=True)
     return world.store.rows_written - before - 1
-
-
-def check_recovery(world):
-    world.commit()
-    before = world.image
-    world.crash(ops_kept=0)
-    assert image_of(world.shard) == before
-    assert not world.reports
 
 
 @given(st.lists(st.binary(max_size=8), min_size=1, max_size=6), st.data())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,9 @@ from jobline_server.engine.values import (
 )
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.ended.retention import EndedRetention
-from jobline_server.runtime.opening import open_runtime
-from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, JobFilter, Selection
-from jobline_server.storage.recovery import SetApart
-from jobline_server.storage.sqlite.directory import stores_in
-from jobline_server.storage.sqlite.store import SqliteSettings
+from tests.unit.runtime.conftest import working
 
 QUEUE = "mail"
 
@@ -110,23 +106,9 @@ class Keeping:
         return {view.id: view.state for view in listed}
 
 
-def nothing_is_damaged(found: SetApart) -> None:
-    raise AssertionError(found)
-
-
 @pytest.fixture
 async def keeping(tmp_path: Path) -> AsyncIterator[Keeping]:
     """A runtime without jobs."""
-    names = count(1)
     clock = ManualClock()
-    runtime = await open_runtime(
-        stores_in(tmp_path, SqliteSettings(ballast_bytes=0)),
-        shards=1,
-        clock=clock,
-        settings=RuntimeSettings(),
-        new_name=lambda: f"name-{next(names)}",
-        report=nothing_is_damaged,
-    )
-    runtime.start()
-    yield Keeping(runtime, clock)
-    await runtime.stop()
+    async with working(tmp_path, clock) as runtime:
+        yield Keeping(runtime, clock)

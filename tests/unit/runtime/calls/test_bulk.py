@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,12 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import DEFAULT_OPTIONS, KEPT_STATES, AckLevel, JobState
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.ended import ended_jobs
-from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.queries import walks
-from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, JobFilter, Selection
-from jobline_server.storage.sqlite.directory import stores_in
-from jobline_server.storage.sqlite.store import SqliteSettings
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.commits.test_commits import a_pull
-from tests.unit.runtime.conftest import nothing_is_damaged
+from tests.unit.runtime.conftest import working
 
 JOBS = 6_000
 QUEUE = "mail"
@@ -38,18 +34,8 @@ Call = Callable[[Runtime], Coroutine[Any, Any, Any]]
 @pytest.fixture
 async def busy(tmp_path: Path) -> AsyncIterator[Runtime]:
     """A runtime at work."""
-    names = count(1)
-    runtime = await open_runtime(
-        stores_in(tmp_path, SqliteSettings(ballast_bytes=0)),
-        shards=1,
-        clock=ManualClock(),
-        settings=RuntimeSettings(),
-        new_name=lambda: f"name-{next(names)}",
-        report=nothing_is_damaged,
-    )
-    runtime.start()
-    yield runtime
-    await runtime.stop()
+    async with working(tmp_path, ManualClock()) as runtime:
+        yield runtime
 
 
 async def push(runtime: Runtime, kind: str) -> None:

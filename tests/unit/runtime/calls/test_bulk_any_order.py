@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,11 @@ from jobline_server.engine.values import (
 )
 from jobline_server.runtime.calls.bulk import DELETABLE
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.opening import open_runtime
-from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, BulkResult, Selection
-from jobline_server.storage.sqlite.directory import stores_in
-from jobline_server.storage.sqlite.store import SqliteSettings
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.commits.test_commits import a_pull
-from tests.unit.runtime.conftest import nothing_is_damaged
+from tests.unit.runtime.conftest import working
 
 QUEUES = ("mail", "other")
 ENDED = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED})
@@ -140,26 +136,14 @@ class World:
 
 
 async def _played(script: Sequence[tuple[Any, ...]]) -> None:
-    names = count(1)
     with tempfile.TemporaryDirectory() as directory:
-        runtime = await open_runtime(
-            stores_in(Path(directory), SqliteSettings(ballast_bytes=0)),
-            shards=1,
-            clock=ManualClock(),
-            settings=RuntimeSettings(),
-            new_name=lambda: f"name-{next(names)}",
-            report=nothing_is_damaged,
-        )
-        runtime.start()
-        try:
+        async with working(Path(directory), ManualClock()) as runtime:
             world = World(runtime)
             for step, *arguments in script:
                 verb = getattr(world, step, None)
                 await (verb(*arguments) if verb else world.change(step, *arguments))
             await world.check()
             assert not runtime.ended.damage.count()
-        finally:
-            await runtime.stop()
 
 
 @settings(max_examples=100)
