@@ -90,8 +90,8 @@ async def end_until_full(server: RunningServer, client: AsyncClient) -> None:
 async def run_beat(server: RunningServer, name: str) -> None:
     """One run of a part of the background."""
     background = server.server.background
-    (beat,) = [beat for beat in background.tasks if beat.name == name]
-    await background.run_once(beat)
+    (task,) = [task for task in background.tasks if task.name == name]
+    await background.run_once(task)
 
 
 async def until_accepting(server: RunningServer) -> None:

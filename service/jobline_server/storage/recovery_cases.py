@@ -64,42 +64,42 @@ BEHIND_THE_CHECKPOINT = RecoveryCase(
 TORN_TAIL = RecoveryCase(
     4,
     "torn tail",
-    "the last transaction never ended, and the journal holds all that was promised",
+    "the last transaction is incomplete, and the journal has all commits up to the watermark",
     _GO_ON,
-    "a commit without an end was never acknowledged; the store drops it by itself",
+    "an incomplete commit was never acknowledged; the store drops it by itself",
 )
 PROMISED_BUT_MISSING = RecoveryCase(
     5,
-    "promised but missing",
-    "the promise is of a later epoch, offset or id ceiling than the shard row",
+    "acknowledged commits missing",
+    "the watermark has a later epoch, offset or id ceiling than the shard row",
     _REFUSE,
-    "the promise is written after the fsync, so acknowledged commits are gone",
+    "the watermark is written after the fsync, so acknowledged commits are gone",
 )
 NOT_WHAT_WAS_PROMISED = RecoveryCase(
     6,
-    "not what was promised",
-    "the journal has another chain at the promised offset",
+    "another journal than acknowledged",
+    "the journal has another chain at the offset of the watermark",
     _REFUSE,
-    "this is another journal: a restored copy that went on, or files of two stores mixed",
+    "this is another journal: a restored copy that was used since, or files of two stores mixed",
 )
 PROMISE_UNREADABLE = RecoveryCase(
     7,
-    "promise unreadable",
-    "there is a promise, and neither of its two copies has a good checksum",
+    "watermark unreadable",
+    "neither of the two copies in the file `promise` has a good checksum",
     _REFUSE,
-    "writing tears one copy at most; without it nobody can tell whether the tail is there",
+    "a crash tears one copy at most; without it nobody can tell whether the tail is complete",
 )
 NOTHING_PROMISED = RecoveryCase(
     8,
-    "nothing promised",
-    "there is no promise for this shard",
+    "no watermark",
+    "the file `promise` has no watermark of this shard",
     _GO_ON,
-    "the shard is new; that a store lost its promise file is another case",
+    "the shard is new; a store that lost the file is another case",
 )
 BAD_CHECKSUM = RecoveryCase(
     9,
     "bad checksum",
-    "a row's blob does not lead from its chain before to its chain",
+    "the checksum of a row does not follow from its blob and the row before it",
     _REFUSE,
     "the blob rotted; facts after it may build on facts in it",
 )
@@ -163,36 +163,36 @@ CHECKPOINT_UNREADABLE = RecoveryCase(
 
 FINISHED_MISSING = RecoveryCase(
     18,
-    "finished file missing",
-    "the store had a finished file, and the one that is there is new",
+    "finished.db missing",
+    "the store had a finished.db, and the one that is there is new",
     _REFUSE,
     "it was deleted or emptied, and jobs that ended are in no other place",
 )
 FINISHED_OLDER = RecoveryCase(
     19,
-    "older finished file",
-    "the finished file was synced less often than when the store took its last checkpoint",
+    "older finished.db",
+    "finished.db was synced less often than when the store took its last checkpoint",
     _REFUSE,
     "it is an older copy; what ended before the checkpoint is in no journal any more",
 )
 FINISHED_OF_ANOTHER = RecoveryCase(
     20,
-    "finished file of another store",
-    "the finished file says that it belongs to another store",
+    "finished.db of another store",
+    "finished.db belongs to another store",
     _REFUSE,
     "files of two stores are mixed, and ids of one may be those of other jobs",
 )
 FINISHED_UNREADABLE = RecoveryCase(
     21,
-    "finished file unreadable",
-    "the finished file is cut, or not a database",
+    "finished.db unreadable",
+    "finished.db is cut, or not a database",
     _REFUSE,
     "jobs that ended are in no other place; accepted, it is kept under another name",
 )
 PROMISE_MISSING = RecoveryCase(
     22,
-    "promise missing",
-    "the store had a promise file, and there is none",
+    "watermark missing",
+    "the store had a file `promise`, and there is none",
     _REFUSE,
     "without it nobody can tell whether acknowledged commits are there",
 )

@@ -70,18 +70,18 @@ async def worker_and_timers(runtime: Runtime, machine: Machine, milliseconds: in
         push = Push(name, options, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
         await runtime.pushes.push(push)
     await runtime.core.commits.commit_once()
-    port = runtime.streams.open_stream(
+    stream = runtime.streams.open_stream(
         Open(Worker("w"), tuple((name, 1) for name in queues.values()))
     )
-    port.receive(WorkerFrame(window=Window(SHARDS)))
+    stream.receive(WorkerFrame(window=Window(SHARDS)))
     for passed_ms in range(0, milliseconds, HEARTBEAT_MS):
         machine.ms += HEARTBEAT_MS
         # What was due while it stood still comes up in any order: the timers first, at worst.
         runtime.timer_loop.run_due()
         runtime.core.clock.loop_went_on()
         if not passed_ms % 250:
-            port.receive(WorkerFrame())
-    return {job_id for holder in port.holders.values() for job_id, _ in holder.held()}
+            stream.receive(WorkerFrame())
+    return {job_id for holder in stream.holders.values() for job_id, _ in holder.held()}
 
 
 async def test_no_lease_ends_wherever_the_process_stands_still(

@@ -57,10 +57,10 @@ async def test_the_heart_beats_for_a_lease(beating: Runtime) -> None:
 
 
 async def test_the_heart_beats_for_a_stream(beating: Runtime) -> None:
-    port = beating.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
+    stream = beating.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
     assert not beating.core.heartbeat.resting
     assert not rests(beating)
-    port.disconnect()
+    stream.disconnect()
     assert rests(beating)
 
 

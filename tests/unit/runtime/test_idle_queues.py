@@ -93,14 +93,14 @@ async def test_empty_queues_vanish_in_slices(
         known_queue(shard, runtime.core.now(), f"q{number}")
     advance(runtime, 2 * EMPTY_QUEUE_MS)
     left = []
-    beat = asyncio.ensure_future(delete_idle_queues(runtime.core))
-    while not beat.done():
+    task = asyncio.ensure_future(delete_idle_queues(runtime.core))
+    while not task.done():
         await asyncio.sleep(0)
         left.append(len(shard.queues))
         if len(left) == 1:
             known_queue(shard, runtime.core.now(), "q9")
     assert left[:4] == [7, 4, 1, 1]
-    assert (await beat, list(shard.queues)) == (9, ["q9"])
+    assert (await task, list(shard.queues)) == (9, ["q9"])
 
 
 async def test_a_shard_that_is_lost_meanwhile_holds_up_no_other(

@@ -1,4 +1,4 @@
-"""Checks that the files of a directory belong together: jobline.db notes that there is a promise
+"""Checks that the files of a directory belong together: jobline.db notes that there is a watermark
 file and how far finished.db was synced, and both databases have the identity of their store.
 
 Otherwise a file that was deleted, or replaced by an older copy or by that of another store, would
@@ -52,15 +52,15 @@ class EndedFile(Protocol):
         """Makes it that of a store, durably."""
 
 
-def check_promise(connection: sqlite3.Connection, file: Path, losses: Losses) -> None:
-    """Refuses a store whose promise file is missing."""
+def check_watermark(connection: sqlite3.Connection, file: Path, losses: Losses) -> None:
+    """Refuses a store whose watermark file is missing."""
     _, promised, _ = connection.execute(_SQL["note"]).fetchone()
     if promised and not file.exists():
         losses.meet(f"{file.name}: {PROMISE_MISSING}")
 
 
-def note_promise(connection: sqlite3.Connection) -> None:
-    """Notes that there is a promise file."""
+def note_watermark(connection: sqlite3.Connection) -> None:
+    """Notes that there is a watermark file."""
     transact(connection, partial(connection.execute, _SQL["note_promise"]))
 
 

@@ -146,25 +146,27 @@ def check_structure(connection: sqlite3.Connection, losses: Losses) -> None:
 
 
 def compare_with_watermark(
-    connection: sqlite3.Connection, promises: WatermarkFile, losses: Losses
+    connection: sqlite3.Connection, watermarks: WatermarkFile, losses: Losses
 ) -> None:
     """Refuses a store that lost acknowledged commits, or accepts the loss for good."""
     for *columns, checksum in connection.execute(_SQL["all_shard_rows"]).fetchall():
         row = ShardRow(*columns)
-        promise = promises.read(row.shard)
-        case = _case_of(connection, row, promise, checksum)
+        watermark = watermarks.read(row.shard)
+        case = _case_of(connection, row, watermark, checksum)
         if case.decision is Decision.GO_ON:
             continue
-        promised = f"; promised was {promise}" if isinstance(promise, CommitMark) else ""
-        losses.meet(f"shard {row.shard} at offset {row.offset}: {case}{promised}")
-        transact(connection, partial(_accept_loss, connection, row, promise))
-        promises.renew(row.shard)
+        acknowledged = (
+            f"; the watermark is {watermark}" if isinstance(watermark, CommitMark) else ""
+        )
+        losses.meet(f"shard {row.shard} at offset {row.offset}: {case}{acknowledged}")
+        transact(connection, partial(_accept_loss, connection, row, watermark))
+        watermarks.renew(row.shard)
 
 
 def _case_of(
     connection: sqlite3.Connection,
     row: ShardRow,
-    promise: CommitMark | Unreadable | None,
+    watermark: CommitMark | Unreadable | None,
     checksum: int,
 ) -> RecoveryCase:
     if not all(isinstance(column, int) for column in astuple(row)):
@@ -174,23 +176,23 @@ def _case_of(
     ):
         return CHECKPOINT_UNREADABLE
     chain_then = None
-    if isinstance(promise, CommitMark):
-        chain_then = _chain_then(connection, row, promise.offset)
-    return judge_commit_mark(row, promise, chain_then)
+    if isinstance(watermark, CommitMark):
+        chain_then = _chain_then(connection, row, watermark.offset)
+    return judge_commit_mark(row, watermark, chain_then)
 
 
 def _accept_loss(
-    connection: sqlite3.Connection, row: ShardRow, promise: CommitMark | Unreadable | None
+    connection: sqlite3.Connection, row: ShardRow, watermark: CommitMark | Unreadable | None
 ) -> None:
     """Accepts the shard row as it is, after a loss was accepted; but raises its epoch and id
     ceiling so that none that may have been given out is given again."""
     checksum = checkpoint_checksum_of(row.generation, row.checkpoint_offset, row.checkpoint_chain)
     connection.execute(_SQL["accept_checkpoint"], {"shard": row.shard, "checksum": checksum})
-    if isinstance(promise, CommitMark):
+    if isinstance(watermark, CommitMark):
         changed = {
             "shard": row.shard,
-            "epoch": promise.epoch,
-            "id_ceiling": promise.id_ceiling,
+            "epoch": watermark.epoch,
+            "id_ceiling": watermark.id_ceiling,
         }
         connection.execute(_SQL["accept_promise"], changed)
 

@@ -78,7 +78,7 @@ class SqliteStore:
         )
         self._ballast = self.space.ballast
         self._opened: Database | None = None
-        self._promises: WatermarkFile | None = None
+        self._watermarks: WatermarkFile | None = None
         self._ended_file: belonging.EndedFile | None = None
         # Of open shards: the id ceilings, which the watermark has beside the row.
         self._ceilings: dict[int, int] = {}
@@ -106,14 +106,13 @@ class SqliteStore:
             found = await self._database.run(partial(bootstrap.prepare, shards=shards))
             losses = self.losses
             await self._database.run(partial(bootstrap.check_structure, losses=losses))
-            promise = self._directory / "promise"
-            missing = partial(belonging.check_promise, file=promise, losses=losses)
+            mark_file = self._directory / "promise"
+            missing = partial(belonging.check_watermark, file=mark_file, losses=losses)
             await self._database.run(missing)
-            self._promises = WatermarkFile(promise, found)
-            promises = self._promises
-            compare = partial(bootstrap.compare_with_watermark, promises=promises, losses=losses)
+            marks = self._watermarks = WatermarkFile(mark_file, found)
+            compare = partial(bootstrap.compare_with_watermark, watermarks=marks, losses=losses)
             await self._database.run(compare)
-            await self._write_anyway(belonging.note_promise)
+            await self._write_anyway(belonging.note_watermark)
         except DataLoss as damage:
             raise StoreRefused(f"{DATABASE_FILE}: {damage}") from damage
         except StoreRefused:
@@ -140,8 +139,8 @@ class SqliteStore:
             partial(bootstrap.take_shard, shard=shard, epoch_floor=epoch_floor, id_block=id_block)
         )
         self._ceilings[shard] = row.id_ceiling
-        self._promised.keep(shard, row.epoch, row.offset, row.chain, row.id_ceiling)
-        self._promised.sync()
+        self._watermark.keep(shard, row.epoch, row.offset, row.chain, row.id_ceiling)
+        self._watermark.sync()
         await self.drop_staged(shard)
         return ShardImage(row, first_free_id_sequence=row.id_ceiling - id_block, set_apart=apart)
 
@@ -180,7 +179,7 @@ class SqliteStore:
             self._ceilings[shard] = max(ceiling, self._ceilings.get(shard, 0))
         for row in rows:
             ceiling = self._ceilings.get(row.shard, 0)
-            self._promised.keep(row.shard, row.epoch, row.offset, row.chain, ceiling)
+            self._watermark.keep(row.shard, row.epoch, row.offset, row.chain, ceiling)
 
     async def resolve(self, shard: int, epoch: int, offset: int, chain: int) -> bool:
         """See `Store.resolve`. After a failed fsync nobody knows what is on the disk: reads may be
@@ -272,9 +271,9 @@ class SqliteStore:
             database, self._opened = self._opened, None
             self.space.remove(database)
             await database.close()
-        if self._promises is not None:
-            self._promises.close()
-            self._promises = None
+        if self._watermarks is not None:
+            self._watermarks.close()
+            self._watermarks = None
         self._lock.release()
 
     @property
@@ -284,7 +283,7 @@ class SqliteStore:
         return self._opened
 
     @property
-    def _promised(self) -> WatermarkFile:
-        if self._promises is None:
+    def _watermark(self) -> WatermarkFile:
+        if self._watermarks is None:
             raise RuntimeError("the store is not open")
-        return self._promises
+        return self._watermarks

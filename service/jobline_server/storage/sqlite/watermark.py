@@ -51,9 +51,9 @@ class WatermarkFile:
         if self._map is None:
             return Unreadable.UNREADABLE
         slots = [self._slot(shard, turn) for turn in (0, 1)]
-        promises = [slot for slot in slots if isinstance(slot, CommitMark)]
-        if promises:
-            return max(promises, key=lambda promise: (promise.epoch, promise.offset))
+        watermarks = [slot for slot in slots if isinstance(slot, CommitMark)]
+        if watermarks:
+            return max(watermarks, key=lambda watermark: (watermark.epoch, watermark.offset))
         return Unreadable.UNREADABLE if Unreadable.UNREADABLE in slots else None
 
     def keep(self, shard: int, epoch: int, offset: int, chain: int, id_ceiling: int) -> None:
@@ -86,7 +86,7 @@ class WatermarkFile:
     @property
     def _mapping(self) -> mmap.mmap:
         if self._map is None:
-            raise RuntimeError("the promise is closed, or unreadable and must be renewed first")
+            raise RuntimeError("the watermark is closed, or unreadable and must be renewed first")
         return self._map
 
     def _start(self, shard: int, turn: int) -> int:

@@ -186,7 +186,7 @@ async def test_the_settles_of_a_frame_share_one_wait(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial E2: each is confirmed by its number, however many there are."""
-    port, leases = await a_stream(runtime, jobs=50)
+    stream, leases = await a_stream(runtime, jobs=50)
     answer = runtime.core.commits.resolve_after_commit
     waits: list[Sequence[Answer]] = []
 
@@ -197,11 +197,11 @@ async def test_the_settles_of_a_frame_share_one_wait(
     monkeypatch.setattr(runtime.core.commits, "resolve_after_commit", counted)
     before = len(asyncio.all_tasks())
     settles = [Settle(seq, [job_id], [delivery]) for seq, (job_id, delivery) in enumerate(leases)]
-    port.receive(WorkerFrame(settles=settles))
+    stream.receive(WorkerFrame(settles=settles))
     assert len(waits) == 1
     assert len(asyncio.all_tasks()) == before
     await runtime.core.commits.commit_once()
-    frame = await port.next_frame()
+    frame = await stream.next_frame()
     assert frame is not None
     assert frame.confirms == [(seq, [], []) for seq in range(1, 50)]
 
@@ -210,7 +210,7 @@ async def test_a_settle_that_cannot_be_answered_ends_the_stream(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker would wait for good; so it comes back, and settles again."""
-    port, ((job_id, delivery),) = await a_stream(runtime)
+    stream, ((job_id, delivery),) = await a_stream(runtime)
 
     async def fail(*_arguments: object, **_named: object) -> None:
         raise OSError("the file cannot be read")
@@ -219,4 +219,4 @@ async def test_a_settle_that_cannot_be_answered_ends_the_stream(
     # The failure itself goes to the loop's handler, which logs it.
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     with pytest.raises(AssertionError, match="ended without a confirm"):
-        await confirmed(runtime, port, Settle(1, [job_id + 1], [delivery]))
+        await confirmed(runtime, stream, Settle(1, [job_id + 1], [delivery]))

@@ -36,61 +36,61 @@ async def a_stream(world: World, *shards: int, jobs: int) -> WorkerStream:
     for shard in shards:
         await world.push(shard, count=jobs)
     queues = tuple((world.queues[shard], 1) for shard in shards)
-    port = world.runtime.streams.open_stream(Open(Worker("w"), queues))
-    port.receive(WorkerFrame(window=Window(jobs * len(shards))))
-    assert await port.next_frame() is not None
-    assert port.session.in_flight.jobs == jobs * len(shards)
-    return port
+    stream = world.runtime.streams.open_stream(Open(Worker("w"), queues))
+    stream.receive(WorkerFrame(window=Window(jobs * len(shards))))
+    assert await stream.next_frame() is not None
+    assert stream.session.in_flight.jobs == jobs * len(shards)
+    return stream
 
 
 async def test_leases_on_a_lost_shard_are_revoked_and_their_place_in_the_window_is_free(
     world: World,
 ) -> None:
     """The worker goes on with jobs of the other shard."""
-    port = await a_stream(world, LOST, OTHER, jobs=3)
-    mine = {lease for holder in port.holders.values() for lease in holder.held()}
+    stream = await a_stream(world, LOST, OTHER, jobs=3)
+    mine = {lease for holder in stream.holders.values() for lease in holder.held()}
     await world.lose()
-    frame = await port.next_frame()
+    frame = await stream.next_frame()
     assert frame is not None
     revoked = {(job_id, delivery) for job_id, delivery, _ in frame.revokes}
     assert {reason for _, _, reason in frame.revokes} == {RevokeReason.LEASE_LOST}
     assert revoked == {lease for lease in mine if lease[0] >> 43 == LOST}
     await a_moment()
-    assert port.session.in_flight.jobs == 3
+    assert stream.session.in_flight.jobs == 3
     await world.push(OTHER, count=3)
     await a_moment()
-    assert port.session.in_flight.jobs == 6
+    assert stream.session.in_flight.jobs == 6
 
 
 async def test_settles_of_a_frame_are_answered_by_shard(world: World) -> None:
     """Those that were fenced were not stored: their leases are lost. The others are done."""
-    port = await a_stream(world, LOST, OTHER, jobs=1)
-    leases = sorted(lease for holder in port.holders.values() for lease in holder.held())
+    stream = await a_stream(world, LOST, OTHER, jobs=1)
+    leases = sorted(lease for holder in stream.holders.values() for lease in holder.held())
     ids, deliveries = [job_id for job_id, _ in leases], [delivery for _, delivery in leases]
     await world.fence()
     fail = FailItem(*leases[0], JobError())
-    port.receive(WorkerFrame(settles=[Settle(1, ids, deliveries, {}), Settle(2, fails=[fail])]))
+    stream.receive(WorkerFrame(settles=[Settle(1, ids, deliveries, {}), Settle(2, fails=[fail])]))
     confirms: dict[int, list[tuple[int, SettleOutcome]]] = {}
     while len(confirms) < 2:
-        frame = await port.next_frame()
+        frame = await stream.next_frame()
         assert frame is not None
         confirms.update({confirm.seq: confirm.exceptions for confirm in frame.confirms})
     assert confirms == {1: [(0, LEASE_LOST)], 2: [(0, LEASE_LOST)]}
     assert (await world.runtime.jobs.get_job(ids[1])).state is JobState.COMPLETED
-    assert port._confirms.pending == 0
+    assert stream._confirms.pending == 0
 
 
 async def test_a_stream_ends_when_no_queue_of_it_is_here_and_cannot_be_opened_again(
     world: World,
 ) -> None:
     """Its worker looks for a server that has them."""
-    port, both = await a_stream(world, LOST, jobs=1), await a_stream(world, LOST, OTHER, jobs=1)
+    stream, both = await a_stream(world, LOST, jobs=1), await a_stream(world, LOST, OTHER, jobs=1)
     await world.lose()
     await a_moment()
-    while await port.next_frame() is not None:
+    while await stream.next_frame() is not None:
         pass
     with pytest.raises(Refused, match="shard 1 is not served here any more"):
-        world.runtime.streams.open_stream(port.session.open)
+        world.runtime.streams.open_stream(stream.session.open)
     assert list(world.runtime.streams.open.values()) == [both]
     assert world.runtime.streams.open_stream(both.session.open) is not None
 

@@ -32,9 +32,9 @@ def opened(runtime: Runtime, session: str) -> WorkerStream:
     return runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),), session=session))
 
 
-async def answer(port: WorkerStream) -> tuple[str, bool]:
+async def answer(stream: WorkerStream) -> tuple[str, bool]:
     """The session, and whether it was resumed."""
-    frame = await port.next_frame()
+    frame = await stream.next_frame()
     assert frame is not None
     assert frame.opened is not None
     return frame.opened.session, frame.opened.resumed
@@ -45,35 +45,35 @@ async def test_a_session_that_the_server_did_not_give_is_not_taken(
     runtime: Runtime, *, is_broken: bool
 ) -> None:
     """Trial A5: neither a name of the client's own, nor what operators are shown of one."""
-    port, leases = await a_stream(runtime)
+    stream, leases = await a_stream(runtime)
     if is_broken:
-        port.disconnect()
-    for name in ("mine", shown_name(port.session.session_id)):
+        stream.disconnect()
+    for name in ("mine", shown_name(stream.session.session_id)):
         session, resumed = await answer(opened(runtime, name))
-        assert shown_name(session) not in {name, shown_name(port.session.session_id)}
+        assert shown_name(session) not in {name, shown_name(stream.session.session_id)}
         assert not resumed
-    assert held(port) == leases
+    assert held(stream) == leases
 
 
 async def test_a_session_outlives_a_restart(tmp_path: Path) -> None:
     """Trial A5: the server knows it by the leases that it holds."""
     async with opened_at(tmp_path, ManualClock()) as runtime:
-        port, leases = await a_stream(runtime)
+        stream, leases = await a_stream(runtime)
         await runtime.core.commits.commit_once()
     async with opened_at(tmp_path, ManualClock()) as runtime:
-        again = opened(runtime, port.session.session_id)
-        assert await answer(again) == (port.session.session_id, True)
+        again = opened(runtime, stream.session.session_id)
+        assert await answer(again) == (stream.session.session_id, True)
         assert held(again) == leases
 
 
 async def test_a_session_that_has_expired_gets_a_new_id(runtime: Runtime) -> None:
     """Trial A5: its leases are over, and so is its name."""
-    port, _ = await a_stream(runtime)
-    port.disconnect()
+    stream, _ = await a_stream(runtime)
+    stream.disconnect()
     clock_of(runtime).advance(DISCONNECT_GRACE_MS + 2_000)
     runtime.timer_loop.run_due()
-    session, resumed = await answer(opened(runtime, port.session.session_id))
-    assert session != port.session.session_id
+    session, resumed = await answer(opened(runtime, stream.session.session_id))
+    assert session != stream.session.session_id
     assert not resumed
 
 
@@ -102,36 +102,37 @@ async def test_a_stream_ends_at_the_time_that_its_goaway_says(
     runtime: Runtime, jump_ms: int
 ) -> None:
     """Trial B5: its leases wait for its worker; a clock that is set meanwhile changes nothing."""
-    port, leases = await a_stream(runtime)
+    stream, leases = await a_stream(runtime)
     clock = clock_of(runtime)
     runtime.streams.goaway_all(Goaway("moving", clock.wall_ms + 5_000, 0))
-    assert await port.next_frame() is not None
+    assert await stream.next_frame() is not None
     clock.wall_ms += jump_ms
     clock.advance(4_999)
-    port.receive(WorkerFrame())
-    assert not port.session.is_time_up(clock.now())
-    assert port.session.next_deadline() == clock.mono_ms + 1
+    stream.receive(WorkerFrame())
+    assert not stream.session.is_time_up(clock.now())
+    assert stream.session.next_deadline() == clock.mono_ms + 1
     clock.advance(1)
     async with asyncio.timeout(20):
-        while await port.next_frame() is not None:
+        while await stream.next_frame() is not None:
             pass
     assert runtime.streams.open == {}
-    assert held(port) == leases
-    assert await answer(opened(runtime, port.session.session_id)) == (port.session.session_id, True)
+    assert held(stream) == leases
+    session_id = stream.session.session_id
+    assert await answer(opened(runtime, session_id)) == (session_id, True)
 
 
 async def test_a_stream_whose_worker_does_not_read_ends_at_that_time_too(
     runtime: Runtime,
 ) -> None:
     """Trial B5: nobody asks for its next frame, as the one before is still on its way."""
-    port, leases = await a_stream(runtime)
+    stream, leases = await a_stream(runtime)
     clock = clock_of(runtime)
     clock.advance(HOUR_MS)
     assert runtime.streams.send_away_old(HOUR_MS // 2) == 1
     clock.advance(GOAWAY_MS)
     assert runtime.streams.send_away_old(HOUR_MS // 2) == 0
     assert runtime.streams.open == {}
-    assert held(port) == leases
+    assert held(stream) == leases
 
 
 async def test_the_wall_clock_sends_no_stream_away(runtime: Runtime) -> None:
@@ -161,10 +162,10 @@ async def test_many_leases_of_a_session_are_told_in_one_frame_and_listed_in_slic
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C2: a hundred thousand were listed in one step. It gets no more jobs before that."""
-    port, leases = await many_held(runtime, monkeypatch)
-    port.receive(WorkerFrame(window=Window(jobs=100)))
-    assert port.in_flight.jobs == 50
-    task, rounds = asyncio.ensure_future(port.next_frame()), 0
+    stream, leases = await many_held(runtime, monkeypatch)
+    stream.receive(WorkerFrame(window=Window(jobs=100)))
+    assert stream.in_flight.jobs == 50
+    task, rounds = asyncio.ensure_future(stream.next_frame()), 0
     while not task.done():  # its rounds are counted
         await asyncio.sleep(0)
         rounds += 1
@@ -174,17 +175,17 @@ async def test_many_leases_of_a_session_are_told_in_one_frame_and_listed_in_slic
     assert rounds > 50 // 10
     told = zip(frame.opened.held_ids, frame.opened.held_deliveries, strict=True)
     assert (sorted(told), frame.opened.resumed) == (sorted(leases), True)
-    assert port.in_flight.jobs > 50, "and now it does"
+    assert stream.in_flight.jobs > 50, "and now it does"
 
 
 async def test_a_session_may_be_taken_up_again_while_its_leases_are_listed(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C2: the newest stream has them."""
-    port, leases = await many_held(runtime, monkeypatch)
-    task = asyncio.ensure_future(port.next_frame())
+    stream, leases = await many_held(runtime, monkeypatch)
+    task = asyncio.ensure_future(stream.next_frame())
     await asyncio.sleep(0)
-    newer = opened(runtime, port.session.session_id)
+    newer = opened(runtime, stream.session.session_id)
     with pytest.raises(Refused, match="newer stream"):
         await task
     assert (await answer(newer))[1]

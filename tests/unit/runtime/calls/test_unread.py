@@ -37,16 +37,16 @@ async def test_frames_are_not_read_while_the_worker_leaves_their_answers_unread(
 ) -> None:
     """Trial E6: what it may leave unread is bounded, however fast it sends."""
     monkeypatch.setattr(port_module, "UNREAD_MAX", 1_000)
-    port = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
+    stream = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
     sender = Sender(frames=30)
-    reader = asyncio.create_task(job_stream._Reader(sender, port).run())  # type: ignore[arg-type]  # a fake
+    reader = asyncio.create_task(job_stream._Reader(sender, stream).run())  # type: ignore[arg-type]  # a fake
 
     await asyncio.sleep(0.05)
     assert sender.left == 20  # each is answered with 102 entries
     await runtime.core.commits.commit_once()
     confirmed = 0
     while confirmed < 30:
-        frame = await port.next_frame()
+        frame = await stream.next_frame()
         assert frame is not None
         assert sum(len(confirm.exceptions) for confirm in frame.confirms) <= 1_100
         confirmed += len(frame.confirms)
@@ -60,12 +60,12 @@ async def test_a_reader_that_waits_for_its_worker_ends_with_the_stream(
 ) -> None:
     """Nobody reads any more."""
     monkeypatch.setattr(port_module, "UNREAD_MAX", 0)
-    port = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
-    port.receive(WorkerFrame(extends=[ExtendItem(1, 1)]))
-    waiting = asyncio.create_task(port.wait_room())
+    stream = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
+    stream.receive(WorkerFrame(extends=[ExtendItem(1, 1)]))
+    waiting = asyncio.create_task(stream.wait_room())
     await asyncio.sleep(0)
 
-    port.disconnect()
+    stream.disconnect()
 
     await waiting
 
@@ -82,12 +82,12 @@ async def test_jobs_that_were_not_sent_fill_the_window_even_if_they_are_settled(
         Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
     )
     await runtime.core.commits.commit_once()
-    port = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
-    port.receive(WorkerFrame(window=window))
+    stream = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
+    stream.receive(WorkerFrame(window=window))
     told = 0
 
     async def settle_all() -> None:
-        for holder in port.holders.values():
+        for holder in stream.holders.values():
             leases = list(holder.held())
             ids, deliveries = [lease[0] for lease in leases], [lease[1] for lease in leases]
             acked = asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
@@ -99,7 +99,7 @@ async def test_jobs_that_were_not_sent_fill_the_window_even_if_they_are_settled(
     assert runtime.queues.get_queue("mail").counts[JobState.READY] == 8
     while told < 10:
         async with asyncio.timeout(5):
-            frame = await port.next_frame()  # is being written
+            frame = await stream.next_frame()  # is being written
         assert frame is not None
         told += sum(leased.count() for leased in frame.leased)
         before = runtime.queues.get_queue("mail").counts[JobState.READY]

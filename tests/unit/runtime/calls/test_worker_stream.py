@@ -34,15 +34,15 @@ async def a_stream(runtime: Runtime, *, jobs: int = 1) -> tuple[WorkerStream, li
         Push("mail", DEFAULT_OPTIONS, payloads=payloads, level=AckLevel.BUFFERED)
     )
     await runtime.core.commits.commit_once()
-    port = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
-    port.receive(WorkerFrame(window=Window(jobs)))
-    assert await port.next_frame() is not None
-    port.session.handle_written()
-    return port, held(port)
+    stream = runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),)))
+    stream.receive(WorkerFrame(window=Window(jobs)))
+    assert await stream.next_frame() is not None
+    stream.session.handle_written()
+    return stream, held(stream)
 
 
-def held(port: WorkerStream) -> list[Lease]:
-    return [lease for holder in port.holders.values() for lease in holder.held()]
+def held(stream: WorkerStream) -> list[Lease]:
+    return [lease for holder in stream.holders.values() for lease in holder.held()]
 
 
 def lose_leases(runtime: Runtime) -> None:
@@ -54,12 +54,12 @@ def lose_leases(runtime: Runtime) -> None:
 
 
 async def confirmed(
-    runtime: Runtime, port: WorkerStream, settle: Settle
+    runtime: Runtime, stream: WorkerStream, settle: Settle
 ) -> list[tuple[int, SettleOutcome]]:
     """What a settle is answered with."""
-    port.receive(WorkerFrame(settles=[settle]))
+    stream.receive(WorkerFrame(settles=[settle]))
     await runtime.core.commits.commit_once()
-    while (frame := await port.next_frame()) is not None:
+    while (frame := await stream.next_frame()) is not None:
         for confirm in frame.confirms:
             if confirm.seq == settle.seq:
                 return confirm.exceptions
@@ -89,42 +89,42 @@ async def test_jobs_that_were_in_no_frame_when_the_stream_ends_go_on_at_once(
     """Trial A3: nobody has them, so nobody is waited for; those that were sent wait for their
     worker.
     """
-    port, sent = await a_stream(runtime, jobs=2)
-    port.receive(WorkerFrame(window=Window(4)))
+    stream, sent = await a_stream(runtime, jobs=2)
+    stream.receive(WorkerFrame(window=Window(4)))
     await runtime.pushes.push(a_push(b"unsent", b"unsent", level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
-    assert len(held(port)) == 4
+    assert len(held(stream)) == 4
     if how == "breaks":
-        port.disconnect()
+        stream.disconnect()
     elif how == "is ended":
-        port.end()
-        assert await port.next_frame() is None
+        stream.end()
+        assert await stream.next_frame() is None
     else:
-        again = Open(Worker("w"), port.queues, session=port.session.session_id)
-        port = runtime.streams.open_stream(again)
-    assert held(port) == sent
+        again = Open(Worker("w"), stream.queues, session=stream.session.session_id)
+        stream = runtime.streams.open_stream(again)
+    assert held(stream) == sent
     queue = runtime.core.slots[0].shard.queues["mail"]
     assert (queue.counts[JobState.ACTIVE], queue.counts[JobState.READY]) == (2, 2)
 
 
 async def test_a_frame_that_could_not_be_written_gives_its_jobs_back(runtime: Runtime) -> None:
     """Trial A3: the shell says which, as it writes a large one in parts."""
-    port, leases = await a_stream(runtime, jobs=3)
-    port.handle_unsent(leases[1:])
-    port.disconnect()
-    assert held(port) == leases[:1]
+    stream, leases = await a_stream(runtime, jobs=3)
+    stream.handle_unsent(leases[1:])
+    stream.disconnect()
+    assert held(stream) == leases[:1]
 
 
 async def test_a_worker_that_was_silent_for_a_lease_gets_no_job_until_it_is_heard(
     runtime: Runtime,
 ) -> None:
     """Its connection may be dead: a job that came back from it would stall there again."""
-    port, (lease,) = await a_stream(runtime)
+    stream, (lease,) = await a_stream(runtime)
     lose_leases(runtime)
     await runtime.core.commits.commit_once()
-    assert held(port) == []
-    port.receive(WorkerFrame())
-    (again,) = held(port)
+    assert held(stream) == []
+    stream.receive(WorkerFrame())
+    (again,) = held(stream)
     assert again[0] == lease[0]
     assert again[1] > lease[1]
 
@@ -134,20 +134,20 @@ async def test_a_worker_that_is_heard_while_its_lost_lease_is_written_gets_jobs(
     runtime: Runtime, *, is_back: bool
 ) -> None:
     """It is told of the loss after the commit, and may have nothing to say for a long time then."""
-    port, (lease,) = await a_stream(runtime)
+    stream, (lease,) = await a_stream(runtime)
     lose_leases(runtime)
     if is_back:
-        port = runtime.streams.open_stream(
-            Open(Worker("w"), port.queues, session=port.session.session_id)
+        stream = runtime.streams.open_stream(
+            Open(Worker("w"), stream.queues, session=stream.session.session_id)
         )
-    port.receive(WorkerFrame(window=Window(1)))
+    stream.receive(WorkerFrame(window=Window(1)))
     await runtime.core.commits.commit_once()
-    assert [job_id for job_id, _ in held(port)] == [lease[0]]
+    assert [job_id for job_id, _ in held(stream)] == [lease[0]]
 
 
 async def test_a_settle_that_comes_again_is_told_so_whatever_it_was(runtime: Runtime) -> None:
     """An ack and a last fail are; a release of a job that is done is not the same again."""
-    port, leases = await a_stream(runtime, jobs=3)
+    stream, leases = await a_stream(runtime, jobs=3)
     (acked, failed, released) = leases
     error = JobError(message="no such host")
     settle = Settle(
@@ -156,12 +156,12 @@ async def test_a_settle_that_comes_again_is_told_so_whatever_it_was(runtime: Run
         [acked[1]],
         fails=[FailItem(*failed, error, FailAction.DEAD)],
     )
-    assert await confirmed(runtime, port, settle) == []
-    await confirmed(runtime, port, Settle(2, [released[0]], [released[1]]))
+    assert await confirmed(runtime, stream, settle) == []
+    await confirmed(runtime, stream, Settle(2, [released[0]], [released[1]]))
     settle.seq = 3
     settle.releases = [ReleaseItem(*released)]
     again, lost = SettleOutcome.ALREADY_DONE, SettleOutcome.LEASE_LOST
-    assert await confirmed(runtime, port, settle) == [(0, again), (1, again), (2, lost)]
+    assert await confirmed(runtime, stream, settle) == [(0, again), (1, again), (2, lost)]
 
 
 @pytest.mark.parametrize("when", ["after the loss", "before the loss"])
@@ -170,7 +170,7 @@ async def test_a_first_settle_of_a_lost_lease_is_told_so_though_its_job_was_canc
     runtime: Runtime, settles: str, when: str
 ) -> None:
     """Trial A8: it repeats nothing, so it is not ALREADY_DONE."""
-    port, ((job_id, delivery),) = await a_stream(runtime)
+    stream, ((job_id, delivery),) = await a_stream(runtime)
     if when == "before the loss":
         await cancel(runtime, job_id)
     lose_leases(runtime)
@@ -180,7 +180,7 @@ async def test_a_first_settle_of_a_lost_lease_is_told_so_though_its_job_was_canc
     settle = Settle(1, [job_id], [delivery]) if settles == "acks" else Settle(1, [], [])
     if settles == "fails":
         settle.fails = [FailItem(job_id, delivery, JobError(message="too late"))]
-    assert await confirmed(runtime, port, settle) == [(0, SettleOutcome.LEASE_LOST)]
+    assert await confirmed(runtime, stream, settle) == [(0, SettleOutcome.LEASE_LOST)]
 
 
 async def cancel(runtime: Runtime, job_id: int) -> None:
@@ -199,7 +199,7 @@ async def test_many_items_of_a_frame_are_taken_in_slices(
         monkeypatch.setattr(module, "ITEMS_AT_ONCE", 10)
     monkeypatch.setattr(settling_module, "ACKS_AT_ONCE", 10)
     monkeypatch.setattr(settling_module, "SLICE_SECONDS", 0.0)
-    port, leases = await a_stream(runtime, jobs=25)
+    stream, leases = await a_stream(runtime, jobs=25)
     leases[20] = leases[20][0], 1
     leases[:2] = leases[1::-1]
     error = JobError(message="no such host")
@@ -213,13 +213,13 @@ async def test_many_items_of_a_frame_are_taken_in_slices(
     )
     extends = [ExtendItem(*lease) for lease in leases] if what == "extends" else []
     frame = WorkerFrame(settles=[] if extends else [settle], extends=extends)
-    slices = [len(held(port)) for _ in port.receive_slices(frame)]
+    slices = [len(held(stream)) for _ in stream.receive_slices(frame)]
     assert slices == ([25, 25] if extends else [15, 5])
     if not extends:
         await runtime.core.commits.commit_once()
-        answer = await port.next_frame()
+        answer = await stream.next_frame()
         while answer is not None and not answer.confirms:
-            answer = await port.next_frame()
+            answer = await stream.next_frame()
         assert answer is not None
         assert answer.confirms == [(1, [(20, SettleOutcome.LEASE_LOST)], [])]
 
@@ -230,10 +230,10 @@ async def test_a_stream_that_ends_between_two_slices_settles_no_more(
     """Trial C2: its leases may be another stream's; the worker settles the rest again there."""
     monkeypatch.setattr(settling_module, "ITEMS_AT_ONCE", 10)
     monkeypatch.setattr(settling_module, "SLICE_SECONDS", 0.0)
-    port, leases = await a_stream(runtime, jobs=25)
+    stream, leases = await a_stream(runtime, jobs=25)
     settle = Settle(1, fails=[FailItem(*lease, JobError()) for lease in leases])
-    slices = port.receive_slices(WorkerFrame(settles=[settle]))
+    slices = stream.receive_slices(WorkerFrame(settles=[settle]))
     next(slices)
-    port.disconnect()
+    stream.disconnect()
     assert list(slices) == []
-    assert len(held(port)) == 15
+    assert len(held(stream)) == 15

@@ -35,13 +35,13 @@ async def test_a_worker_whose_stream_broke_is_listed_as_long_as_it_has_jobs(
     """With when it was last heard; nobody knows its queues any more."""
     clock = runtime.core.clock
     assert isinstance(clock, ManualClock)
-    port, leases = await a_stream(runtime, jobs=3)
+    stream, leases = await a_stream(runtime, jobs=3)
     clock.advance(1_000)
     other, _ = await a_stream(runtime)
     last_seen_ms = clock.wall_ms - 1_000
-    port.disconnect()
+    stream.disconnect()
     shown = {view.session: view for view in listed(runtime, size=1)}
-    lost = shown[shown_name(port.session.session_id)]
+    lost = shown[shown_name(stream.session.session_id)]
     assert (lost.lost, lost.worker.id, lost.in_flight) == (True, "w", 3)
     assert lost.last_heard_ms == last_seen_ms
     assert not shown[shown_name(other.session.session_id)].lost
@@ -57,8 +57,8 @@ async def test_what_a_lost_worker_has_in_flight_is_not_counted_lease_by_lease(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred thousand took 20 ms, in one step."""
-    port, _ = await a_stream(runtime, jobs=3)
-    port.disconnect()
+    stream, _ = await a_stream(runtime, jobs=3)
+    stream.disconnect()
     monkeypatch.delattr(RunLease, "open_totals")
     monkeypatch.delattr(Job, "open_totals")
     (lost,) = listed(runtime)

@@ -136,11 +136,11 @@ async def test_heartbeats_come_whatever_else_happens(
         runtime.feed.watch(WatchFilter(frozenset({"quiet"})), "", room=Room.RUNS)
     ) as watch:
         await anext(watch)
-        beat = asyncio.ensure_future(anext(watch))
-        while not beat.done():
+        task = asyncio.ensure_future(anext(watch))
+        while not task.done():
             runtime.core.after_decision(runtime.core.slots[0])
             await push(runtime, 1)
-    assert not beat.result().parts
+    assert not task.result().parts
 
 
 async def test_a_quiet_watchers_token_moves_on_with_heartbeats(
