@@ -94,6 +94,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         job.run_at_ms,
         (job.attempts, job.stalls, job.releases, job.delivery),
         job.job_key,
+        job.ties,
         (job.lease_ms, job.leased_ms) if job.holder else None,
         _holder(job.holder),
         job.lease_reason,

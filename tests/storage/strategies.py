@@ -28,6 +28,7 @@ from tests.storage.value_strategies import (
     shard_messages,
     shards,
     text,
+    ties,
 )
 
 
@@ -83,6 +84,7 @@ def jobs_pushed(draw: st.DrawFn) -> entries.JobsPushed:
         run_at_ms=column(moments),
         job_keys=keys,
         digests=[draw(digests) for _ in keys],
+        ties=column(ties),
         aged_ms=draw(ages),
         **draw(calls()),
         **draw(requests()),

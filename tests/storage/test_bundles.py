@@ -14,6 +14,7 @@ from jobline_server.engine.job import Details, Job
 from jobline_server.engine.limits import SECOND_MS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState, LeaseReason
 from jobline_server.storage.kinds.bundles import (
     BUNDLE_BYTES_MAX,
@@ -101,7 +102,7 @@ def test_jobs_of_a_bundle_come_back(jobs):
 
 def test_what_a_bundle_does_not_say_is_as_in_a_new_job():
     """A field that is added to `Job` needs a column, or keeps its job out of bundles."""
-    touched = {"delivery", "lease_reason", "details"}
+    touched = {"delivery", "lease_reason", "details", "ties"}
     implied = {"attempts", "stalls", "releases", "lease_ms", "leased_ms", "cancel_requested"}
     bookkeeping = {"holder", "deadline_ms", "offset", "ready_ms", "volatile", "stored"}
     assert set(Job.__slots__) == COLUMNS | touched | implied | bookkeeping
@@ -109,6 +110,7 @@ def test_what_a_bundle_does_not_say_is_as_in_a_new_job():
         ("delivery", 1),
         ("lease_reason", LeaseReason.RETRY),
         ("details", Details()),
+        ("ties", Ties(group="g")),
     ):
         job = Job(1, QUEUES["q"], DEFAULT_OPTIONS, b"", 7)
         assert is_untouched(job)

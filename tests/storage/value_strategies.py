@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from jobline_server.engine import values
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.rules import JobRules
 from jobline_server.engine.shard_messages import PushJobs
+from jobline_server.engine.ties import NO_TIES, Ties
 from tests.pushed_payloads import with_columns
 
 Any_ = st.SearchStrategy[Any]
@@ -44,6 +46,7 @@ retentions = st.builds(
     age_ms=optional(moments),
     count=optional(st.integers(0, 10**7)),
 )
+job_rules = st.builds(JobRules, tags=st.lists(text, max_size=3).map(tuple))
 job_options = st.builds(
     values.JobOptions,
     name=text,
@@ -55,6 +58,10 @@ job_options = st.builds(
     backoff=backoffs,
     max_stalls=optional(st.integers(0, 1_000)),
     retention=retentions,
+    rules=job_rules,
+)
+ties = st.builds(Ties, text, text, st.lists(ids, max_size=3).map(tuple)).map(
+    lambda made: NO_TIES if made == NO_TIES else made
 )
 shards = st.integers(0, 1_023)
 message_numbers = st.integers(1, 2**63 - 1)
@@ -108,4 +115,5 @@ records = st.builds(
     result=st.binary(max_size=8),
     error=optional(errors),
     lease_reason=st.sampled_from(values.LeaseReason),
+    ties=ties,
 )

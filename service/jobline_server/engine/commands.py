@@ -12,6 +12,7 @@ from enum import Enum
 from jobline_server.engine import limits
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import (
     AckLevel,
     EndReason,
@@ -75,14 +76,15 @@ class Refused(Exception):
 
 @dataclass(slots=True, eq=False)
 class JobColumns:
-    """Jobs to push with their own options, as columns, to save an object per job. `job_keys` and
-    `run_at_ms` are empty if no job has any; "" is no key, and time 0 is now.
+    """Jobs to push with their own options, as columns, to save an object per job. `job_keys`,
+    `run_at_ms` and `ties` are empty if no job has any; "" is no key, and time 0 is now.
     """
 
     payloads: list[bytes]
     options: list[JobOptions]
     job_keys: list[str] = field(default_factory=list)
     run_at_ms: list[int] = field(default_factory=list)
+    ties: list[Ties] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -94,6 +96,7 @@ class JobColumns:
             [self.options[index] for index in indexes],
             [self.job_keys[index] for index in indexes] if self.job_keys else [],
             [self.run_at_ms[index] for index in indexes] if self.run_at_ms else [],
+            [self.ties[index] for index in indexes] if self.ties else [],
         )
 
 
@@ -170,6 +173,7 @@ class LeasedJob:
     pushed_ms: int
     job_key: str
     ready_ms: int = 0
+    group: str = ""
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from jobline_server.engine.queue_entries import (
     QueueResumed,
 )
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import (
     EndReason,
     JobError,
@@ -74,6 +75,7 @@ class JobsPushed:
     aged_ms: int = 0
     calls: tuple[Call, ...] = ()
     call_jobs: tuple[int, ...] = ()
+    ties: list[Ties] = field(default_factory=list)
     # ----
     volatile: bool = False
 

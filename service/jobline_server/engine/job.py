@@ -8,6 +8,7 @@ from jobline_server.engine.changes import Bundle
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseReason
 
 
@@ -47,6 +48,7 @@ class Job:
         "releases",
         "delivery",
         "job_key",
+        "ties",
         "order",
         "lease_ms",
         "leased_ms",
@@ -83,6 +85,7 @@ class Job:
         self.releases = 0
         self.delivery = 0
         self.job_key = ""
+        self.ties = NO_TIES
         self.order = 0
         self.lease_ms = 0
         self.leased_ms = 0
@@ -151,4 +154,5 @@ class Job:
             progress_message=self.details.progress_message,
             worker=self.holder.worker if self.holder else "",
             lease_reason=self.lease_reason,
+            ties=self.ties,
         )

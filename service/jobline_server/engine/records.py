@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import (
     Attempt,
     EndReason,
@@ -37,6 +38,7 @@ class JobRecord:
     result: bytes = b""
     error: JobError | None = None
     lease_reason: LeaseReason = LeaseReason.FIRST
+    ties: Ties = NO_TIES
 
     def start_over(self) -> None:
         """Resets attempts, stalls and releases, and clears the result and error."""

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from jobline_server.engine import limits
+from jobline_server.engine.rules import NO_RULES, JobRules
 
 
 class JobState(IntEnum):
@@ -184,6 +185,7 @@ class JobOptions:
     backoff: Backoff = NO_BACKOFF
     max_stalls: int | None = None
     retention: Retention = NO_RETENTION
+    rules: JobRules = NO_RULES
 
 
 DEFAULT_OPTIONS = JobOptions()

@@ -16,7 +16,8 @@ from jobline_server.rpc.convert.event_writer import EventWriter
 from jobline_server.rpc.convert.jobs import wait_response
 from jobline_server.rpc.convert.leases import pull_response
 from jobline_server.rpc.convert.pull import pull_command, pull_to_give_back
-from jobline_server.rpc.convert.push import PushReader, push_response
+from jobline_server.rpc.convert.push import PushReader
+from jobline_server.rpc.convert.pushed import push_response
 from jobline_server.rpc.delivery import when_untaken
 from jobline_server.rpc.guard import Context, Frames
 from jobline_server.rpc.job_stream import serve_stream

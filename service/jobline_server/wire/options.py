@@ -6,6 +6,7 @@ A field unset in the message is `None` in the value, and the other way round.
 from __future__ import annotations
 
 from jobline.v1 import job_pb2
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.values import (
     NO_BACKOFF,
     NO_RETENTION,
@@ -15,6 +16,7 @@ from jobline_server.engine.values import (
     Retention,
 )
 from jobline_server.wire.identity import IdentityCache
+from jobline_server.wire.rules import fill_rules, rules_from_message
 from jobline_server.wire.times import fill_time, milliseconds_of
 
 
@@ -81,6 +83,7 @@ def options_from_message(message: job_pb2.JobOptions) -> JobOptions:
         backoff=backoff_from_message(message.backoff) if has("backoff") else NO_BACKOFF,
         max_stalls=message.max_stalls if has("max_stalls") else None,
         retention=retention_from_message(message.retention) if has("retention") else NO_RETENTION,
+        rules=rules_from_message(message),
     )
 
 
@@ -102,6 +105,8 @@ def options_to_message(options: JobOptions) -> job_pb2.JobOptions:
         message.max_stalls = options.max_stalls
     if options.retention != NO_RETENTION:
         fill_retention(message.retention, options.retention)
+    if options.rules is not NO_RULES:
+        fill_rules(message, options.rules)
     return message
 
 

@@ -158,7 +158,7 @@ def test_the_limits_are_those_that_one_would_count(
     shared = fields["options"]["headers"]
     with pytest.MonkeyPatch.context() as patch:
         table = OptionsTable()
-        options = table.shared(job_pb2.JobOptions(headers=shared).SerializeToString())
+        options = table.shared(job_pb2.JobOptions(headers=shared).SerializeToString()).options
         patch.setattr(limits, "HEADERS_BYTES_MAX", bytes_max)
         patch.setattr(limits, "HEADERS_MAX", headers_max)
         columns = [job_pb2.HeaderColumn(**column) for column in fields["header_columns"]]

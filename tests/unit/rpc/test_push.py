@@ -15,7 +15,8 @@ from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, JobOptions, PushOutcome
 from jobline_server.rpc.convert import options as options_module
 from jobline_server.rpc.convert.options import OptionsTable
-from jobline_server.rpc.convert.push import PushReader, ids_in_order, push_response
+from jobline_server.rpc.convert.push import PushReader
+from jobline_server.rpc.convert.pushed import ids_in_order, push_response
 from jobline_server.wire.options import options_from_message
 from tests.pushed_rows import NewJob, jobs_of
 
@@ -126,7 +127,7 @@ def test_headers_in_another_order_are_the_same_options() -> None:
     table = OptionsTable()
     one, other = b"\x1a\x06\n\x01a\x12\x01b", b"\x1a\x06\n\x01c\x12\x01d"
 
-    assert table.shared(one + other) is table.shared(other + one)
+    assert table.shared(one + other).options is table.shared(other + one).options
 
 
 def test_a_row_overrides_field_by_field(reader: PushReader) -> None:
@@ -145,7 +146,7 @@ def test_a_full_table_forgets_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(options_module, "ENTRIES_MAX", 10)
     table = OptionsTable()
 
-    names = [table.shared(b"\x0a\x02" + f"{n:02}".encode()).name for n in range(35)]
+    names = [table.shared(b"\x0a\x02" + f"{n:02}".encode()).options.name for n in range(35)]
 
     assert names == [f"{n:02}" for n in range(35)]
     assert len(table) <= 10

@@ -376,6 +376,10 @@ class JobsPushed(_message.Message):
     REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
     AGED_MS_FIELD_NUMBER: _builtins.int
     CALLS_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEYS_FIELD_NUMBER: _builtins.int
+    PARENT_COUNTS_FIELD_NUMBER: _builtins.int
+    PARENTS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -414,6 +418,24 @@ class JobsPushed(_message.Message):
     def calls(self) -> Global___PushCalls:
         """Optional. The calls of producers that brought these jobs, in order."""
 
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Group of each, "" without one. This column and the next two are empty where no job is
+        tied to others.
+        """
+
+    @_builtins.property
+    def unique_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Unique key of each, "" without one."""
+
+    @_builtins.property
+    def parent_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. How many jobs each depends on."""
+
+    @_builtins.property
+    def parents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Ids of those jobs, of one job after the other."""
+
     def __init__(
         self,
         *,
@@ -429,10 +451,14 @@ class JobsPushed(_message.Message):
         request_digest: _builtins.int = ...,
         aged_ms: _builtins.int = ...,
         calls: Global___PushCalls | None = ...,
+        groups: _abc.Iterable[_builtins.str] | None = ...,
+        unique_keys: _abc.Iterable[_builtins.str] | None = ...,
+        parent_counts: _abc.Iterable[_builtins.int] | None = ...,
+        parents: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "groups", b"groups", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "unique_keys", b"unique_keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

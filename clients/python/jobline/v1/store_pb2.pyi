@@ -285,6 +285,9 @@ class StoredJob(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     ERROR_OF_LAST_ATTEMPT_FIELD_NUMBER: _builtins.int
     WORKER_VERSION_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    PARENTS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id."""
     queue: _builtins.str
@@ -339,6 +342,10 @@ class StoredJob(_message.Message):
     """Output only. The last error is that of the last attempt in `history`: it is written once."""
     worker_version: _builtins.str
     """Output only. That worker's version, while ACTIVE."""
+    group: _builtins.str
+    """Output only. Its group."""
+    unique_key: _builtins.str
+    """Output only. Its unique key."""
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredAttempt]:
         """Output only. The last attempts."""
@@ -346,6 +353,10 @@ class StoredJob(_message.Message):
     @_builtins.property
     def error(self) -> _job_pb2.JobError:
         """Output only. The last error, unless it is that of the last attempt."""
+
+    @_builtins.property
+    def parents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Ids of the jobs that it depends on."""
 
     def __init__(
         self,
@@ -379,10 +390,13 @@ class StoredJob(_message.Message):
         error: _job_pb2.JobError | None = ...,
         error_of_last_attempt: _builtins.bool = ...,
         worker_version: _builtins.str = ...,
+        group: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        parents: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "options", b"options", "order", b"order", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -93,6 +93,8 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         _remember_keys(shard, fact, map(str.encode, fact.job_keys))
         for job, key in zip(jobs, fact.job_keys, strict=True):
             job.job_key = key
+    for job, ties in zip(jobs, fact.ties, strict=bool(fact.ties)):
+        job.ties = ties
     if fact.request_hash:
         _remember_request(shard, fact, count)
     if fact.calls:
@@ -219,6 +221,7 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         job.state = live(state, Move.RETRIED, record.id)
         job.delivery = record.delivery
         job.job_key = record.job_key
+        job.ties = record.ties
         job.lease_reason = LeaseReason.RETRY
         if record.history or record.worker_checkpoint:
             details = job.details = Details()

@@ -109,7 +109,7 @@ def _leased_run(run: LotRun, delivery: int, lease_ms: int) -> LeasedRun:
 def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
     """Returns the reply to a worker for jobs that it holds."""
     # By position, which takes half the time of keywords: id, delivery, queue, options, payload,
-    # attempt, reason, lease_ms, checkpoint, pushed_ms, job_key, ready_ms.
+    # attempt, reason, lease_ms, checkpoint, pushed_ms, job_key, ready_ms, group.
     return [
         LeasedJob(
             job.id,
@@ -124,6 +124,7 @@ def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
             job.pushed_ms,
             job.job_key,
             job.ready_ms or job.pushed_ms,
+            job.ties.group,
         )
         for job in jobs
     ]

@@ -145,6 +145,7 @@ def _emit_jobs(
         aged_ms=shard.age.at(now),
         calls=command.calls,
         call_jobs=(len(rows),) * len(command.calls),
+        ties=rows.ties,
         volatile=level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)

@@ -2,15 +2,21 @@
 
 Jobs of one kind come with the same options again and again. The table finds their `JobOptions`
 object by the bytes of the message, so options cost one dictionary look-up and one reference a job.
+Ties stand among the options of a message, but each job has its own: only what is left without them
+is looked up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
+from typing import NamedTuple
 
 from jobline.v1 import job_pb2
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
+from jobline_server.rpc.convert.ties import merged, take_ties
 from jobline_server.rpc.validate.fields import within
 from jobline_server.rpc.validate.options import check_headers, check_job_options
 from jobline_server.wire.options import options_from_message
@@ -18,6 +24,14 @@ from jobline_server.wire.options import options_from_message
 ENTRIES_MAX = 16_384
 # Larger options (long headers, mostly) are not cached, as the cache would keep a copy of the bytes.
 KEPT_BYTES_MAX = 2_048
+
+
+class SharedOptions(NamedTuple):
+    """The options and ties that the jobs of a push share; `base` are the bytes of the options."""
+
+    options: JobOptions
+    ties: Ties
+    base: bytes
 
 
 class OptionsTable:
@@ -36,44 +50,65 @@ class OptionsTable:
     def __len__(self) -> int:
         return self._count
 
-    def shared(self, base: bytes) -> JobOptions:
-        """Returns the options that a push shares, by the bytes of their message."""
+    def shared(self, base: bytes) -> SharedOptions:
+        """Returns what a push shares, by the bytes of its options."""
         family = self._by_base.get(base)
         found = family.get(b"") if family is not None else None
         if found is not None:
-            return found
+            return SharedOptions(found, NO_TIES, base)
         try:
-            return self._make(base, b"")
+            message = job_pb2.JobOptions.FromString(base)
+            check_job_options(message)
         except Refused as refused:
             raise within("options", refused) from None
+        ties = take_ties(message)
+        if ties is not NO_TIES:
+            return self.shared(message.SerializeToString())._replace(ties=ties)
+        return SharedOptions(self._keep(base, b"", options_from_message(message)), NO_TIES, base)
 
-    def overridden(self, base: bytes, overrides: Sequence[bytes]) -> list[JobOptions]:
-        """Returns the options of jobs that override fields of the shared options of their push."""
-        find = self._by_base.get(base, {}).get
+    def overridden(
+        self, shared: SharedOptions, overrides: Sequence[bytes]
+    ) -> tuple[list[JobOptions], list[Ties]]:
+        """Returns the options of jobs that override fields of the shared options of their push, and
+        their ties; no ties at all if no job has any.
+        """
+        find = self._by_base.get(shared.base, {}).get
         found = [find(override) for override in overrides]
+        ties: list[Ties] = []
+        if shared.ties is not NO_TIES:
+            ties = [shared.ties] * len(found)
         if all(found):
-            return found  # type: ignore[return-value]  # mypy cannot see the line above
+            return found, ties  # type: ignore[return-value]  # mypy cannot see the line above
         # Options too large to be cached are still made only once per push.
-        fresh: dict[bytes, JobOptions] = {}
+        fresh: dict[bytes, tuple[JobOptions, Ties]] = {}
         for index, override in enumerate(overrides):
             if found[index] is not None:
                 continue
             if override not in fresh:
                 try:
-                    fresh[override] = self._make(base, override)
+                    fresh[override] = self._make(shared.base, override)
                 except Refused as refused:
                     raise within(f"jobs[{index}].options", refused) from None
-            found[index] = fresh[override]
-        return found  # type: ignore[return-value]  # none is left
+            found[index], own = fresh[override]
+            if own is not NO_TIES:
+                ties = ties or list(repeat(NO_TIES, len(found)))
+                ties[index] = merged(shared.ties, own)
+        return found, ties  # type: ignore[return-value]  # none is left
 
-    def _make(self, base: bytes, override: bytes) -> JobOptions:
+    def _make(self, base: bytes, override: bytes) -> tuple[JobOptions, Ties]:
         message = job_pb2.JobOptions.FromString(override or base)
         check_job_options(message)
+        ties = take_ties(message)
+        if ties is not NO_TIES:
+            override = message.SerializeToString()
+        known = self._by_base.get(base, {}).get(override)
+        if known is not None:
+            return known, ties
         if base and override:
             message = job_pb2.JobOptions.FromString(base)
             message.MergeFromString(override)
             check_headers(message.headers, "headers")
-        return self._keep(base, override, options_from_message(message))
+        return self._keep(base, override, options_from_message(message)), ties
 
     def _keep(self, base: bytes, override: bytes, made: JobOptions) -> JobOptions:
         if len(base) + len(override) > KEPT_BYTES_MAX:

@@ -15,12 +15,14 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.columns import LotColumns
-from jobline_server.engine.commands import JobColumns, Push, Pushed, Refused
-from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.commands import JobColumns, Push, Refused
+from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
-from jobline_server.rpc.convert.options import OptionsTable
+from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
+from jobline_server.rpc.convert.ties import tied_rows
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
@@ -75,9 +77,10 @@ class PushReader:
         base = given[_OPTIONS].SerializeToString() if _OPTIONS in given else b""
         level = given.get(_ACK_LEVEL, 0)
         has_start = _DELAY in given or _RUN_AT in given
+        shared = self._options.shared(base)
         command = Push(
             queue=queue,
-            options=self._options.shared(base),
+            options=shared.options,
             run_at_ms=start_ms(request, self._wall_ms()) if has_start else 0,
             level=fields.enum_member(level, "ack_level", AckLevel) or self._default_level,
             atomic=given.get(_ATOMIC, True),
@@ -95,13 +98,15 @@ class PushReader:
             columns = columns_of(given.get(_HEADER_COLUMNS, ()), keys, plain, command.options)
         if _JOBS in given:
             fields.at_most(given[_JOBS], "jobs", limits.PUSH_JOBS_MAX)
-            self._take_rows(command, request, base, columns)
+            self._take_rows(command, request, shared, columns)
         elif plain:
             payloads = command.payloads = _block_of(request, given)
             payloads.columns = columns
             self._check_sizes(payloads, payloads.bytes_max, payloads.bytes_of(0, plain), "payloads")
         else:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
+        if shared.ties is not NO_TIES and command.payloads:
+            _tie_payloads(command, [shared.ties] * plain)
         return command
 
     def _check_sizes(self, payloads: Iterable[bytes], longest: int, total: int, field: str) -> None:
@@ -118,7 +123,7 @@ class PushReader:
         self,
         command: Push,
         request: job_service_pb2.PushRequest,
-        base: bytes,
+        shared: SharedOptions,
         beside: LotColumns | None,
     ) -> None:
         """Adds the jobs as columns, or as plain payloads where they differ in nothing else.
@@ -134,7 +139,7 @@ class PushReader:
             self._check_sizes(listed, max(sizes, default=0), sum(sizes), field)
         # Unset options are serialised as b"", so no check for them is needed.
         overrides = list(map(_write_options, map(_options_of, rows)))
-        options = self._options.overridden(base, overrides)
+        options, ties = self._options.overridden(shared, overrides)
         keys = [row.job_key for row in rows]
         starts = list(map(_which_of, rows, repeat("start")))
         has_keys, has_starts = any(keys), any(starts)
@@ -142,6 +147,7 @@ class PushReader:
             check_keys(keys, "jobs[{}].job_key")
         elif (
             not has_starts
+            and not ties
             and beside is None
             and _go_together(options, command.options if plain else None)
         ):
@@ -150,9 +156,20 @@ class PushReader:
             return
         command.payloads = Payloads.of(plain)
         command.payloads.columns = beside
-        command.rows = JobColumns(payloads, options, keys if has_keys else [])
+        command.rows = JobColumns(payloads, options, keys if has_keys else [], [], ties)
         if has_starts or command.run_at_ms:
             command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
+
+
+def _tie_payloads(command: Push, ties: list[Ties]) -> None:
+    """Makes rows of the payloads of a push, which have these ties."""
+    if len(ties) > limits.PUSH_JOBS_MAX:
+        why = f"at most {limits.PUSH_JOBS_MAX} with a group, a unique key or jobs to wait for"
+        raise fields.too_large("payloads", why)
+    command.rows = tied_rows(
+        command.rows, command.payloads, command.options, command.run_at_ms, ties
+    )
+    command.payloads = NO_PAYLOADS
 
 
 def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
@@ -241,35 +258,3 @@ def _call_of(request: job_service_pb2.PushRequest) -> Call:
     producer_id, sequence, below = producer.id, producer.sequence, producer.answered_below
     request.ClearField("producer")
     return Call(producer_id, sequence, below, _digest_of(request))
-
-
-def push_response(
-    request: job_service_pb2.PushRequest, pushed: Pushed
-) -> job_service_pb2.PushResponse:
-    """Returns the reply; it lists single ids only for jobs sent in `jobs`."""
-    response = job_service_pb2.PushResponse(
-        first_id=pushed.first_id,
-        count=pushed.count,
-        ack_level=job_pb2.AckLevel.ValueType(pushed.level),
-    )
-    for index, outcome, job_id in pushed.exceptions:
-        row = response.exceptions.add()
-        row.index = index
-        row.outcome = job_service_pb2.PushOutcome.ValueType(outcome)
-        row.id = job_id
-    if request.jobs:
-        response.ids.extend(ids_in_order(pushed))
-    return response
-
-
-def ids_in_order(pushed: Pushed) -> list[int] | range:
-    """Returns the ids of all jobs of a push in order: new ones in a row, the others from the
-    exceptions.
-    """
-    created = range(pushed.first_id, pushed.first_id + pushed.count)
-    if not pushed.exceptions:
-        return created
-    others = {index: job_id for index, _, job_id in pushed.exceptions}
-    rest = iter(created)
-    total = pushed.count + len(others)
-    return [others[index] if index in others else next(rest) for index in range(total)]

@@ -11,10 +11,12 @@ from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.storage.codec.records import (
     fill_hand_outs,
     fill_last_error,
+    fill_ties,
     record_from_stored,
 )
 from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
@@ -44,6 +46,8 @@ def encode_ended_job(ending: JobsEnded, job: Job) -> bytes:
     message.lease_reason = job_pb2.LeaseReason.ValueType(job.lease_reason)
     if job.job_key:
         message.job_key = job.job_key
+    if job.ties is not NO_TIES:
+        fill_ties(message, job.ties)
     if job.delivery:
         fill_hand_outs(message, job)
     if job.holder is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from jobline.v1 import entry_pb2, job_pb2
 from jobline_server.engine.entries import (
@@ -19,6 +20,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.limits import PRODUCER_ID_BYTES
 from jobline_server.engine.producers import Call
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.records import fill_record, record_from_stored
 from jobline_server.storage.codec.shared import fill_columns, interned_options, payloads_of
@@ -114,11 +116,31 @@ def fill_jobs_pushed(entry: entry_pb2.Entry, fact: JobsPushed) -> None:
     message.job_keys.extend(fact.job_keys)
     message.digests.extend(fact.digests)
     message.aged_ms = fact.aged_ms
+    if fact.ties:
+        _fill_ties(message, fact.ties)
     if fact.calls:
         _fill_calls(message.calls, fact)
     if fact.request_hash:
         message.request_hash = fact.request_hash
         message.request_digest = fact.request_digest
+
+
+def _fill_ties(message: entry_pb2.JobsPushed, ties: list[Ties]) -> None:
+    message.groups.extend([one.group for one in ties])
+    message.unique_keys.extend([one.unique_key for one in ties])
+    message.parents.extend([parent for one in ties for parent in one.parents])
+    message.parent_counts.extend([len(one.parents) for one in ties])
+
+
+def _ties_of(message: entry_pb2.JobsPushed) -> list[Ties]:
+    ties: list[Ties] = []
+    parents = iter(message.parents)
+    columns = zip(message.groups, message.unique_keys, message.parent_counts, strict=True)
+    for group, unique_key, count in columns:
+        of_job = tuple(islice(parents, count))
+        has_any = group or unique_key or of_job
+        ties.append(Ties(group, unique_key, of_job) if has_any else NO_TIES)
+    return ties
 
 
 def _fill_options(message: entry_pb2.JobsPushed, options: list[JobOptions]) -> None:
@@ -149,6 +171,7 @@ def jobs_pushed(at_ms: int, message: entry_pb2.JobsPushed) -> JobsPushed:
         aged_ms=message.aged_ms or at_ms,
         calls=_calls_of(message.calls),
         call_jobs=tuple(message.calls.jobs),
+        ties=_ties_of(message),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from jobline.v1 import store_pb2
 from jobline_server.engine.job import NO_DETAILS, Job
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import Attempt, EndReason, JobError, LeaseReason
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.wire.errors import (
@@ -49,9 +50,26 @@ def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
             setattr(message, name, value)
     if record.worker_checkpoint:
         message.checkpoint = record.worker_checkpoint
+    if record.ties is not NO_TIES:
+        fill_ties(message, record.ties)
     for attempt in record.history:
         fill_stored_attempt(message.history.add(), attempt)
     fill_last_error(message, record.error, record.history)
+
+
+def fill_ties(message: store_pb2.StoredJob, ties: Ties) -> None:
+    """Writes the ties of a job."""
+    message.group = ties.group
+    message.unique_key = ties.unique_key
+    message.parents.extend(ties.parents)
+
+
+def ties_of(message: store_pb2.StoredJob) -> Ties:
+    """Returns the ties in a message; `NO_TIES` itself if there are none."""
+    group, unique_key, parents = message.group, message.unique_key, message.parents
+    if group or unique_key or parents:
+        return Ties(group, unique_key, tuple(parents))
+    return NO_TIES
 
 
 def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
@@ -107,6 +125,7 @@ def record_from_stored(message: store_pb2.StoredJob) -> JobRecord:
         result=message.result,
         error=_last_error(message, history),
         lease_reason=LeaseReason(message.lease_reason),
+        ties=ties_of(message),
     )
 
 

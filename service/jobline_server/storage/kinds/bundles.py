@@ -20,6 +20,7 @@ from jobline_server.engine.changes import Bundle
 from jobline_server.engine.job import NO_DETAILS, Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
+from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import JobState, LeaseReason
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.storage.kinds.by_id import by_id
@@ -43,10 +44,15 @@ _FIRST = LeaseReason.FIRST
 
 
 def is_untouched(job: Job) -> bool:
-    """Whether nothing has happened to a job since its push but that its time came: the columns of a
-    bundle say all there is of it.
+    """Returns whether nothing has happened to a job since its push except that its time came, and
+    the columns of a bundle can hold all its fields.
     """
-    return not job.delivery and job.lease_reason is _FIRST and job.details is NO_DETAILS
+    return (
+        not job.delivery
+        and job.lease_reason is _FIRST
+        and job.details is NO_DETAILS
+        and job.ties is NO_TIES
+    )
 
 
 def in_bundles(jobs: Iterable[Job]) -> Iterator[list[Job]]:

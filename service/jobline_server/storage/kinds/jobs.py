@@ -13,8 +13,9 @@ from jobline_server.engine.job import Details, Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.tables import are_neighbours, part_of
+from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import JobState, LeaseReason
-from jobline_server.storage.codec.records import fill_hand_outs
+from jobline_server.storage.codec.records import fill_hand_outs, fill_ties, ties_of
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.storage.kinds.bundles import (
     NEIGHBOUR_BITS,
@@ -53,6 +54,8 @@ def encode_job(job: Job) -> bytes:
         message.run_at_ms = job.run_at_ms
     if job.job_key:
         message.job_key = job.job_key
+    if job.ties is not NO_TIES:
+        fill_ties(message, job.ties)
     message.lease_reason = job_pb2.LeaseReason.ValueType(job.lease_reason)
     if job.delivery:
         fill_hand_outs(message, job)
@@ -80,6 +83,7 @@ def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
     job.order = message.order
     job.run_at_ms = message.run_at_ms
     job.job_key = message.job_key
+    job.ties = ties_of(message)
     job.lease_reason = _LEASE_REASONS[message.lease_reason]
     job.stored = True
     if message.delivery:

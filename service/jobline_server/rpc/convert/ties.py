@@ -1,0 +1,72 @@
+"""Reads the ties of jobs (group, unique key, jobs that they depend on), which are sent among their
+options, or in columns beside payloads.
+
+They are taken out before options are looked up: a thousand jobs of a thousand groups share their
+options all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, repeat
+from typing import TypeVar
+
+from jobline.v1 import job_pb2
+from jobline_server.engine.commands import JobColumns
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.ties import NO_TIES, Ties
+from jobline_server.engine.values import JobOptions
+
+V = TypeVar("V")
+
+
+def take_ties(message: job_pb2.JobOptions) -> Ties:
+    """Removes the ties from options, which were checked, and returns them; `NO_TIES` itself if
+    there are none.
+    """
+    ties = Ties(message.group, message.unique_key, tuple(message.depends_on))
+    if ties == NO_TIES:
+        return NO_TIES
+    message.ClearField("group")
+    message.ClearField("unique_key")
+    message.ClearField("depends_on")
+    return ties
+
+
+def merged(shared: Ties, own: Ties) -> Ties:
+    """Returns the ties of a job that overrides the shared ones of its push. A list is extended, as
+    protobuf merges messages.
+    """
+    if own is NO_TIES or shared is NO_TIES:
+        return shared if own is NO_TIES else own
+    return replace(
+        own,
+        group=own.group or shared.group,
+        unique_key=own.unique_key or shared.unique_key,
+        parents=shared.parents + own.parents,
+    )
+
+
+def tied_rows(
+    rows: JobColumns, payloads: Payloads, options: JobOptions, run_at_ms: int, ties: Sequence[Ties]
+) -> JobColumns:
+    """Returns all jobs of a push as rows, `payloads` after `rows`: jobs with ties are no members of
+    lots. `ties` are those of the payloads.
+    """
+    before, after = len(rows), len(payloads)
+    keys = [key.decode() for key in payloads.job_keys]
+    return JobColumns(
+        payloads=[*rows.payloads, *payloads],
+        options=[*rows.options, *[payloads.options_of(at, options) for at in range(after)]],
+        job_keys=_joined(rows.job_keys, before, keys, after, ""),
+        run_at_ms=_joined(rows.run_at_ms, before, [run_at_ms] * after, after, 0),
+        ties=_joined(rows.ties, before, list(ties), after, NO_TIES),
+    )
+
+
+def _joined(first: list[V], before: int, second: list[V], after: int, unset: V) -> list[V]:
+    """Returns a column of two parts, of which either may be empty because it has no value."""
+    if not any(value != unset for value in chain(first, second)):
+        return []
+    return [*(first or repeat(unset, before)), *(second or repeat(unset, after))]

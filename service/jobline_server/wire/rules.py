@@ -1,0 +1,17 @@
+"""JobRules between value and the fields of a JobOptions message that few jobs set."""
+
+from __future__ import annotations
+
+from jobline.v1 import job_pb2
+from jobline_server.engine.rules import NO_RULES, JobRules
+
+
+def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
+    """Returns the rules in options; `NO_RULES` itself if none is set."""
+    rules = JobRules(tags=tuple(message.tags))
+    return NO_RULES if rules == NO_RULES else rules
+
+
+def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
+    """Writes rules into options."""
+    message.tags.extend(rules.tags)
