@@ -90,6 +90,11 @@ types: $(SETUP)  ## Run mypy, strict for the server and the client
 test: $(SETUP)  ## Run the tests, without those that kill servers and fill disks
 	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile
 
+.PHONY: model
+model: $(SETUP)  ## Try more random histories beside the reference model, and crashes: make model EXAMPLES=5000
+	MODEL_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/pytest -n $(WORKERS) --dist loadfile --verbose \
+	  tests/unit/engine/test_model.py tests/storage/test_recovery_machine.py tests/storage/test_salvage_machine.py
+
 .PHONY: test-faults
 test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
 	$(BIN)/pytest -m fault

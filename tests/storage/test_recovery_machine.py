@@ -6,13 +6,11 @@ finished file, messages to and from another shard, and crashes of either. After 
 invariants hold; after each crash the recovered image equals the one kept aside at the last commit,
 every ended job reads back as it ended, and in the end each message was applied once.
 
-`JOBLINE_RECOVERY_EXAMPLES=5000 pytest tests/storage/test_recovery_machine.py` looks further, with
-another seed each time.
+`make model EXAMPLES=5000` looks further, with another seed each time.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -26,11 +24,10 @@ from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import JobState
 from jobline_server.storage.kinds import lots
+from tests.examples import EXAMPLES
 from tests.shard_image import counting_at, image_of
 from tests.storage.message_rules import MessageRules
 from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
-
-EXAMPLES = int(os.environ.get("JOBLINE_RECOVERY_EXAMPLES", "0"))
 
 # Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)

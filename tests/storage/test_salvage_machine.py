@@ -14,9 +14,12 @@ from jobline_server.engine.commands import Refused
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.storage.kinds import lots
 from jobline_server.storage.store import ItemKind
+from tests.examples import EXAMPLES
 from tests.shard_image import image_of
 from tests.storage.recovery_commands import CommandRules
 from tests.storage.recovery_world import SHARD
+
+pytestmark = pytest.mark.timeout(0 if EXAMPLES else 60)
 
 
 @pytest.fixture(autouse=True)
@@ -66,9 +69,9 @@ class SalvageMachine(CommandRules):
 
 
 SalvageMachine.TestCase.settings = settings(
-    max_examples=150,
+    max_examples=EXAMPLES or 150,
     stateful_step_count=40,
-    derandomize=True,
+    derandomize=not EXAMPLES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -23,6 +23,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.state import Load
 from jobline_server.engine.values import Now
+from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
 from tests.unit.engine.histories import (
@@ -126,7 +127,7 @@ class EngineBesideModel(ConsumerRules, OperatorRules):
 
 ROUNDS_MAX = 4
 PROFILE = settings(
-    max_examples=400,
+    max_examples=EXAMPLES or 400,
     stateful_step_count=70,
     deadline=None,
     derandomize=True,
@@ -165,7 +166,7 @@ RARE = {
 }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(0 if EXAMPLES else 300)
 def test_engine_does_what_the_reference_model_does():
     """Histories agree, and between them they come to everything that is rare. Which histories come
     depends on the modules that are loaded (Hypothesis draws the constants of their code), so what
@@ -174,7 +175,7 @@ def test_engine_does_what_the_reference_model_does():
     missing = sorted(RARE)
     for number in range(ROUNDS_MAX):
         if missing:
-            profile = settings(PROFILE, derandomize=not number)
+            profile = settings(PROFILE, derandomize=not number and not EXAMPLES)
             run_state_machine_as_test(EngineBesideModel, settings=profile)
             missing = sorted(one for one in RARE if not reached[one])
     assert not missing, f"no history came to {missing}"
