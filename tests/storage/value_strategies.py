@@ -46,7 +46,12 @@ retentions = st.builds(
     age_ms=optional(moments),
     count=optional(st.integers(0, 10**7)),
 )
-job_rules = st.builds(JobRules, tags=st.lists(text, max_size=3).map(tuple))
+job_rules = st.builds(
+    JobRules,
+    tags=st.lists(text, max_size=3).map(tuple),
+    min_worker_version=text,
+    limiters=st.lists(text, max_size=3).map(tuple),
+)
 job_options = st.builds(
     values.JobOptions,
     name=text,

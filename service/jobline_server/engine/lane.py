@@ -1,4 +1,4 @@
-"""A lane: the READY jobs of one queue, priority, name and size, in FIFO order.
+"""A lane: the READY jobs of one queue, priority, name, size and needs, in FIFO order.
 
 Large payloads have lanes of their own, by size: a consumer that does not accept them is not held up
 by them. The items of a lane are lots and single jobs. A job that stops being ready (cancelled,
@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Protocol
 
 from jobline_server.engine import limits
+from jobline_server.engine.rules import NO_RULES, Needs
 from jobline_server.engine.values import JobOptions, JobState
 
 # Enum attribute access is slow before Python 3.12.
@@ -69,14 +70,16 @@ def place_of(item: LaneItem) -> tuple[int, int]:
     return item.place()
 
 
-LaneKey = tuple[int, str, int]
-"""Priority, name and size: the key of a lane within its queue."""
+LaneKey = tuple[int, str, int, Needs | None]
+"""Priority, name, size and needs: the key of a lane within its queue."""
 
 
 def lane_key(item: LaneItem) -> LaneKey:
     """Returns the key of the lane that an item belongs to."""
     options, largest = item.options, item.payload_bytes_max()
-    return options.priority, options.name, size_of(largest) if largest > SMALL_BYTES else 0
+    size = size_of(largest) if largest > SMALL_BYTES else 0
+    rules = options.rules
+    return options.priority, options.name, size, None if rules is NO_RULES else rules.needs
 
 
 class Lane:
@@ -87,12 +90,23 @@ class Lane:
     reached yet; new items go to the end of both.
     """
 
-    __slots__ = ("_left", "items", "name", "opens_ms", "priority", "ready", "size", "unswept")
+    __slots__ = (
+        "_left",
+        "items",
+        "name",
+        "needs",
+        "opens_ms",
+        "priority",
+        "ready",
+        "size",
+        "unswept",
+    )
 
-    def __init__(self, priority: int, name: str, size: int = 0) -> None:
+    def __init__(self, priority: int, name: str, size: int = 0, needs: Needs | None = None) -> None:
         self.priority = priority
         self.name = name
         self.size = size
+        self.needs = needs
         self.items: deque[LaneItem] = deque()
         self.ready = 0
         self.unswept: deque[LaneItem] = deque()
@@ -103,7 +117,7 @@ class Lane:
     @property
     def key(self) -> LaneKey:
         """The key of this lane within its queue."""
-        return self.priority, self.name, self.size
+        return self.priority, self.name, self.size, self.needs
 
     def __iter__(self) -> Iterator[LaneItem]:
         """Iterates over all items in order, including those that are no longer READY."""

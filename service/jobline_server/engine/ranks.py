@@ -6,9 +6,11 @@ A lane is in its rank while it has READY jobs and its gate is open; a lease exam
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import Lane
+from jobline_server.engine.rules import Needs
 
 # Up to this number of lanes are merged without a heap.
 LANES_MERGED_MAX = 64
@@ -18,17 +20,68 @@ HEADS_MAX = 8
 # Obsolete entries allowed in a heap, beyond one per lane.
 HEADS_SPARE = 1_024
 
+V = TypeVar("V")
+
 Names = frozenset[str] | None
 """The names that a consumer handles; None: all."""
 
 
+class SizeLanes:
+    """Lanes of one size by name, unordered: those without needs, and the few others by their needs
+    as well.
+    """
+
+    __slots__ = ("_count", "_needing", "_plain")
+
+    def __init__(self) -> None:
+        self._plain: dict[str, Lane] = {}
+        self._needing: dict[str, dict[Needs, Lane]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._plain or name in self._needing
+
+    def add(self, lane: Lane) -> None:
+        """Adds a lane."""
+        self._count += 1
+        if lane.needs is None:
+            self._plain[lane.name] = lane
+        else:
+            self._needing.setdefault(lane.name, {})[lane.needs] = lane
+
+    def remove(self, lane: Lane) -> None:
+        """Removes a lane."""
+        self._count -= 1
+        if lane.needs is None:
+            del self._plain[lane.name]
+            return
+        of_name = self._needing[lane.name]
+        del of_name[lane.needs]
+        if not of_name:
+            del self._needing[lane.name]
+
+    def most_named(self, names: frozenset[str]) -> int:
+        """Returns an upper bound of the number of lanes of `names`."""
+        return len(names) if not self._needing else len(names) + self._count - len(self._plain)
+
+    def named(self, names: Names) -> Iterator[Lane]:
+        """Yields the lanes of `names`."""
+        yield from _named(self._plain, names)
+        if self._needing:
+            for of_name in _named(self._needing, names):
+                yield from of_name.values()
+
+
 class Rank:
-    """The lanes of one priority by size and name, unordered."""
+    """The lanes of one priority by size, name and needs, unordered."""
 
     __slots__ = ("_by_size", "_heads")
 
     def __init__(self) -> None:
-        self._by_size: dict[int, dict[str, Lane]] = {}
+        self._by_size: dict[int, SizeLanes] = {}
         # By size and names; the heap that was used last is at the end.
         self._heads: dict[tuple[int, Names], LaneHeads] = {}
 
@@ -43,14 +96,17 @@ class Rank:
 
     def add(self, lane: Lane) -> None:
         """Adds a lane that has READY jobs and whose gate is open."""
-        self._by_size.setdefault(lane.size, {})[lane.name] = lane
+        lanes = self._by_size.get(lane.size)
+        if lanes is None:
+            lanes = self._by_size[lane.size] = SizeLanes()
+        lanes.add(lane)
         if self._heads:
             self.note_head(lane)
 
     def remove(self, lane: Lane) -> None:
         """Removes a lane that has no READY jobs any more, or whose gate was closed."""
         lanes = self._by_size[lane.size]
-        del lanes[lane.name]
+        lanes.remove(lane)
         if not lanes:
             del self._by_size[lane.size]
             if self._heads:
@@ -74,7 +130,7 @@ class Rank:
         """Yields the lanes of `names` and of sizes up to `size` (None: all)."""
         for lane_size, lanes in self._by_size.items():
             if size is None or lane_size <= size:
-                yield from _named(lanes, names)
+                yield from lanes.named(names)
 
     def fronts(self, names: Names, size: int | None) -> list[Lane | LaneHeads]:
         """Returns the same lanes, but one `LaneHeads` in place of more than `LANES_MERGED_MAX` of
@@ -85,9 +141,9 @@ class Rank:
             if size is not None and lane_size > size:
                 continue
             if len(lanes) <= LANES_MERGED_MAX or (
-                names is not None and len(names) <= LANES_MERGED_MAX
+                names is not None and lanes.most_named(names) <= LANES_MERGED_MAX
             ):
-                fronts += _named(lanes, names)
+                fronts += lanes.named(names)
             else:
                 fronts.append(self._heads_of(lane_size, names))
         return fronts
@@ -104,17 +160,17 @@ class Rank:
         key = size, names
         heads = self._heads.pop(key, None)
         if heads is None:
-            heads = LaneHeads(_named(self._by_size[size], names))
+            heads = LaneHeads(self._by_size[size].named(names))
             if len(self._heads) >= HEADS_MAX:
                 del self._heads[next(iter(self._heads))]
         self._heads[key] = heads
         return heads
 
 
-def _named(lanes: dict[str, Lane], names: Names) -> Iterator[Lane]:
+def _named(found: dict[str, V], names: Names) -> Iterator[V]:
     if names is None:
-        yield from lanes.values()
-    elif len(names) < len(lanes):
-        yield from [lanes[name] for name in names if name in lanes]
+        yield from found.values()
+    elif len(names) < len(found):
+        yield from [found[name] for name in names if name in found]
     else:
-        yield from [lane for name, lane in lanes.items() if name in names]
+        yield from [value for name, value in found.items() if name in names]

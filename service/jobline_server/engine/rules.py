@@ -7,6 +7,16 @@ and pay nothing for them: a verb compares `options.rules is NO_RULES` and is don
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Needs(NamedTuple):
+    """What a lease needs besides a consumer that handles the job's name. Jobs that differ in it are
+    in lanes of their own, so none of them holds up others.
+    """
+
+    min_worker_version: str = ""
+    limiters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +24,15 @@ class JobRules:
     """The rules of jobs; `None` means the queue's setting, then the default of `limits`."""
 
     tags: tuple[str, ...] = ()
+    min_worker_version: str = ""
+    limiters: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> Needs | None:
+        """The needs of a lease; None if there are none."""
+        if self.min_worker_version or self.limiters:
+            return Needs(self.min_worker_version, self.limiters)
+        return None
 
 
 NO_RULES = JobRules()

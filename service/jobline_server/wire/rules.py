@@ -8,10 +8,16 @@ from jobline_server.engine.rules import NO_RULES, JobRules
 
 def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
     """Returns the rules in options; `NO_RULES` itself if none is set."""
-    rules = JobRules(tags=tuple(message.tags))
+    rules = JobRules(
+        tags=tuple(message.tags),
+        min_worker_version=message.min_worker_version,
+        limiters=tuple(message.limiters),
+    )
     return NO_RULES if rules == NO_RULES else rules
 
 
 def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
     """Writes rules into options."""
     message.tags.extend(rules.tags)
+    message.min_worker_version = rules.min_worker_version
+    message.limiters.extend(rules.limiters)

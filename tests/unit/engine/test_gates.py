@@ -13,13 +13,13 @@ from jobline_server.engine.decide.timers import next_deadline, open_gates
 from jobline_server.engine.effects import QueueWoken
 from jobline_server.engine.gates import MOMENTS_SPARE, UNTIL_NOTICE, Gates
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import Lane
+from jobline_server.engine.lane import Lane, LaneKey, lane_key
 from jobline_server.engine.values import JobOptions, JobState, Now
 from tests.unit.engine.queue_jobs import QueueJobs, lanes_looked_at
 from tests.unit.engine.world import MONO_MS, World
 
-A = (0, "a", 0)
-B = (0, "b", 0)
+A = (0, "a", 0, None)
+B = (0, "b", 0, None)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_deleted_queue_is_not_woken(closed):
 def test_many_gates_open_a_slice_at_a_time(world):
     for number in range(5):
         world.row(name=str(number))
-        close_gate(world.shard, world.queue(), (0, str(number), 0), MONO_MS + 1)
+        close_gate(world.shard, world.queue(), (0, str(number), 0, None), MONO_MS + 1)
     timers = world.shard.gates
     assert timers.open_due(MONO_MS + 1, 2) == [world.queue()]
     assert (len(world.queue().gates.closed), timers.first_ms()) == (3, MONO_MS + 1)
@@ -143,7 +143,7 @@ def test_pull_does_not_look_at_closed_lanes(monkeypatch):
     world.shard.clocks.advance(world.now)
     assert len(pulled(world, 3)) == 3
     for number in range(499):
-        close_gate(world.shard, queue, (0, f"n{number}", 0), MONO_MS + 1_000)
+        close_gate(world.shard, queue, (0, f"n{number}", 0, None), MONO_MS + 1_000)
     assert pulled(world, 3) == ids[499:]
     looked = lanes_looked_at(monkeypatch)
     assert pulled(world, 3) == ids[499:]
@@ -166,7 +166,7 @@ class Model(QueueJobs):
 
     def __init__(self) -> None:
         super().__init__()
-        self.closed: dict[tuple[int, str, int], int] = {}
+        self.closed: dict[LaneKey, int] = {}
         self.now_ms = 0
 
     def put(self, draw: int) -> None:
@@ -177,14 +177,17 @@ class Model(QueueJobs):
         for job in self.chosen(draw % 4, self.names(draw)):
             self.hand_out(job)
 
+    def key(self, draw: int) -> LaneKey:
+        return draw // self.NAMES % 2, f"n{draw % self.NAMES}", 0, None
+
     def close(self, draw: int) -> None:
-        key = draw // self.NAMES % 2, f"n{draw % self.NAMES}", 0
+        key = self.key(draw)
         opens_ms = UNTIL_NOTICE if draw % 5 == 0 else self.now_ms + 1 + draw % 7
         self.queue.close_gate(key, opens_ms)
         self.closed[key] = opens_ms
 
     def open(self, draw: int) -> None:
-        key = draw // self.NAMES % 2, f"n{draw % self.NAMES}", 0
+        key = self.key(draw)
         self.queue.open_gate(key)
         self.closed.pop(key, None)
 
@@ -203,7 +206,7 @@ class Model(QueueJobs):
             job
             for job in self.ready
             if (names is None or job.options.name in names)
-            and self.closed.get((job.options.priority, job.options.name, 0), 0) <= self.now_ms
+            and self.closed.get(lane_key(job), 0) <= self.now_ms
         ]
         return sorted(may_go, key=lambda job: (-job.options.priority, job.order))
 

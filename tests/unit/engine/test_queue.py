@@ -83,7 +83,7 @@ def test_jobs_that_come_back_stand_where_they_stood_each_in_its_lane():
     for order, one in enumerate(jobs, start=-9):
         one.order = order
     queue.put_back(jobs[::-1])
-    first, second = queue.find_lane((5, "", 0)), queue.find_lane((0, "", 0))
+    first, second = queue.find_lane((5, "", 0, None)), queue.find_lane((0, "", 0, None))
     assert first is not None
     assert second is not None
     assert list(first.items) == [jobs[1]]

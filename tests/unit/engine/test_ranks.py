@@ -12,6 +12,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.ranks import Rank
+from jobline_server.engine.rules import Needs
 from jobline_server.engine.values import DEFAULT_OPTIONS
 from tests.unit.engine.test_model import EngineBesideModel
 
@@ -128,3 +129,28 @@ def test_heaps_give_what_a_merge_gives(monkeypatch):
             suppress_health_check=[*HealthCheck],
         ),
     )
+
+
+def test_lanes_with_needs_are_found_beside_those_without():
+    """One name may have a lane for each limiter that its jobs must pass."""
+    plain, limited, versioned = a_lane(1, "a"), a_lane(2, "a"), a_lane(3, "b")
+    limited.needs, versioned.needs = Needs(limiters=("smtp",)), Needs("1.2")
+    rank = a_rank(plain, limited, versioned)
+    assert [*rank.lanes(None, None)] == [plain, limited, versioned]
+    assert [*rank.lanes(frozenset("a"), None)] == [plain, limited]
+    assert [*rank.lanes(frozenset("bcd"), None)] == [versioned]
+
+    for lane in (plain, limited, versioned):
+        assert lane.name in rank
+        rank.remove(lane)
+    assert (bool(rank), "a" in rank, "b" in rank) == (False, False, False)
+
+
+def test_many_lanes_of_one_name_are_one_front():
+    """A lease from ten thousand limiters does not merge as many lanes."""
+    lanes = [a_lane(number, "a") for number in range(MANY)]
+    for number, lane in enumerate(lanes):
+        lane.needs = Needs(limiters=(f"l{number}",))
+    (front,) = a_rank(*lanes).fronts(frozenset("a"), None)
+    assert isinstance(front, LaneHeads)
+    assert [item.order for item in front.durable(0)] == [*range(MANY)]
