@@ -47,6 +47,25 @@ async def test_a_filter_lets_through_what_it_says(client: AsyncClient) -> None:
     assert [job.id async for job in wanted] == [bye.id]
 
 
+async def test_tags_choose_jobs_alive_dead_and_ended(client: AsyncClient) -> None:
+    """All tags of a filter must be there; members of a lot, single jobs and ended ones alike."""
+    lot = await client.push_payloads("mail", [b"x"] * 2, tags=["eu"])
+    both = [NewJob(b"y", options=JobOptions(tags=["night"])), NewJob(b"z")]
+    night, day = await client.push_many("mail", both, options=JobOptions(tags=["eu"]))
+    await client.push("mail", b"x")
+    jobs = await client.pull("mail", max_jobs=4)
+    await client.ack(jobs[0])
+    await client.fail(jobs[2], "e", then=FailAction.DEAD)
+
+    assert [job.id async for job in client.jobs.list("tag:eu")] == [*lot.ids, night.id, day.id]
+    assert [job.id async for job in client.jobs.list(tags=["night", "eu"])] == [night.id]
+    assert [job.id async for job in client.dead.list("tag:night")] == [night.id]
+    assert [job.id async for job in client.dead.list("tag:day")] == []
+    assert (await client.jobs.get(night.id)).options.tags == ("eu", "night")
+    assert (await client.jobs.delete("tag:eu state:completed")).count == 1
+    assert (await client.jobs.retry("tag:eu")).count == 1
+
+
 async def test_an_empty_filter_needs_all(client: AsyncClient) -> None:
     """Nobody cancels everything by a slip."""
     await client.push("mail", b"x")

@@ -48,7 +48,7 @@ retentions = st.builds(
 )
 job_rules = st.builds(
     JobRules,
-    tags=st.lists(text, max_size=3).map(tuple),
+    tags=st.sets(text, max_size=3).map(sorted).map(tuple),
     min_worker_version=text,
     limiters=st.lists(text, max_size=3).map(tuple),
 )

@@ -89,6 +89,11 @@ def list_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
     return tuple(entries)
 
 
+def tags_given(field: str, tags: Iterable[str]) -> tuple[str, ...]:
+    """Returns tags sorted, each once."""
+    return tuple(sorted({text_given(field, tag) for tag in list_given(field, tags)}))
+
+
 def headers_given(headers: Any) -> dict[str, str]:
     """Returns headers, a mapping or pairs, as a dict. Raises InvalidArgument for anything else: a
     list of mappings or of words may look like pairs to `dict`.

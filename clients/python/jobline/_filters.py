@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypedDict, TypeVar
 
 from jobline import _filter_words as filter_words
-from jobline._arguments import message_of
+from jobline._arguments import message_of, tags_given
 from jobline._enums import (
     EndReason,
     EndReasonName,
@@ -44,6 +44,7 @@ class JobConditions(TypedDict, total=False):
     before: Moment | None
     newer: Seconds | None
     older: Seconds | None
+    tags: Iterable[str]
 
 
 class DeadConditions(TypedDict, total=False):
@@ -58,6 +59,7 @@ class DeadConditions(TypedDict, total=False):
     before: Moment | None
     newer: Seconds | None
     older: Seconds | None
+    tags: Iterable[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ class JobFilter:
     - `error_type`, `error_contains`: class of the last error, and part of its message.
     - `after`, `before`: pushed at or after, and before, this moment (an aware datetime, or ISO 8601
       text). `newer`, `older`: the same as a span before now: `older="1h"`.
+    - `tags`: at most 16, all of which the job must have.
     """
 
     queue: str = ""
@@ -82,9 +85,11 @@ class JobFilter:
     before: Moment | None = None
     newer: InitVar[Seconds | None] = None
     older: InitVar[Seconds | None] = None
+    tags: Iterable[str] = ()
 
     def __post_init__(self, newer: Seconds | None, older: Seconds | None) -> None:
         object.__setattr__(self, "state", all_named(JobState, self.state))
+        object.__setattr__(self, "tags", tags_given("tags", self.tags))
         _settle_moments(self, newer, older)
 
     @classmethod
@@ -107,6 +112,7 @@ class JobFilter:
             error_contains=self.error_contains,
             pushed_after=None if self.after is None else to_timestamp(self.after),
             pushed_before=None if self.before is None else to_timestamp(self.before),
+            tags=self.tags,
         )
 
 
@@ -119,6 +125,7 @@ class DeadFilter:
     - `error_type`, `error_contains`: class of the last error, and part of its message.
     - `after`, `before`: died at or after, and before, this moment (an aware datetime, or ISO 8601
       text). `newer`, `older`: the same as a span before now: `newer="1d"`.
+    - `tags`: at most 16, all of which the job must have.
     """
 
     queue: str = ""
@@ -130,9 +137,11 @@ class DeadFilter:
     before: Moment | None = None
     newer: InitVar[Seconds | None] = None
     older: InitVar[Seconds | None] = None
+    tags: Iterable[str] = ()
 
     def __post_init__(self, newer: Seconds | None, older: Seconds | None) -> None:
         object.__setattr__(self, "end_reason", all_named(EndReason, self.end_reason))
+        object.__setattr__(self, "tags", tags_given("tags", self.tags))
         _settle_moments(self, newer, older)
 
     @classmethod
@@ -154,6 +163,7 @@ class DeadFilter:
             error_contains=self.error_contains,
             dead_after=None if self.after is None else to_timestamp(self.after),
             dead_before=None if self.before is None else to_timestamp(self.before),
+            tags=self.tags,
         )
 
 

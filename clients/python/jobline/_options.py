@@ -6,14 +6,14 @@ server's default decide, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
-from jobline._arguments import headers_given, refuse_field, value_given
+from jobline._arguments import headers_given, refuse_field, tags_given, value_given
 from jobline._enums import BackoffKind, BackoffKindName, named
 from jobline._keywords import refuse_unknown
 from jobline._times import Seconds, from_duration, to_duration
@@ -105,6 +105,7 @@ class OptionsHow(TypedDict, total=False):
     backoff: Backoff | None
     max_stalls: int | None
     retention: Retention | None
+    tags: Iterable[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +122,7 @@ class JobOptions:
     - `backoff`: the pause before the next attempt.
     - `max_stalls`: how many lost leases are forgiven, 0 … 1,000 (default 3).
     - `retention`: how long the job is kept when it has ended.
+    - `tags`: at most 16 words to filter by, 1 … 128 characters each.
     """
 
     name: str | None = None
@@ -132,12 +134,15 @@ class JobOptions:
     backoff: Backoff | None = None
     max_stalls: int | None = None
     retention: Retention | None = None
+    tags: Iterable[str] | None = None
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if self.headers is not None:
             object.__setattr__(self, "headers", MappingProxyType(headers_given(self.headers)))
+        if self.tags is not None:
+            object.__setattr__(self, "tags", tags_given("options.tags", self.tags) or None)
 
     def __hash__(self) -> int:
         # Options are a dictionary key of every push, so the hash is worked out once.
@@ -165,6 +170,7 @@ class JobOptions:
             backoff=Backoff.from_message(message.backoff) if has("backoff") else None,
             max_stalls=message.max_stalls if has("max_stalls") else None,
             retention=Retention.from_message(message.retention) if has("retention") else None,
+            tags=message.tags or None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -178,14 +184,16 @@ class JobOptions:
 
     def merged(self, other: JobOptions | None) -> JobOptions:
         """Returns these options overridden by `other`, field by field down to those of `backoff`
-        and `retention`; `headers` are merged. The server merges the options of a push and those of
-        its jobs in the same way.
+        and `retention`; `headers` are merged, and `tags` add up. The server merges the options of a
+        push and those of its jobs in the same way.
         """
         if other is None or other is self:
             return self
         values = {name: value for name in _NAMES if (value := getattr(other, name)) is not None}
         if self.headers and other.headers:
             values["headers"] = {**self.headers, **other.headers}
+        if self.tags and other.tags:
+            values["tags"] = [*self.tags, *other.tags]
         if values.keys() == _HEADERS_ALONE:  # as middleware that traces adds them to every push
             return with_headers(self, values["headers"])
         for name, part in (("backoff", self.backoff), ("retention", self.retention)):
@@ -274,6 +282,7 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "priority": options.priority,
         "max_attempts": options.max_attempts,
         "max_stalls": options.max_stalls,
+        "tags": options.tags or (),
     }
     try:
         message = job_pb2.JobOptions(**values)

@@ -55,6 +55,9 @@ CHECKPOINT_BYTES_MAX = 64 << 10
 ERROR_MESSAGE_BYTES_MAX = 4 << 10
 ERROR_STACK_BYTES_MAX = 16 << 10
 HEADERS_MAX = 64
+# Words to filter by: each filter compares those of every job that it reads.
+TAGS_MAX = 16
+TAG_CHARACTERS_MAX = 128
 HEADERS_BYTES_MAX = 8 << 10
 JOB_KEY_BYTES_MAX = 256
 REQUEST_ID_BYTES_MAX = 64

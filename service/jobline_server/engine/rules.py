@@ -24,6 +24,7 @@ class JobRules:
     """The rules of jobs; `None` means the queue's setting, then the default of `limits`."""
 
     tags: tuple[str, ...] = ()
+    """Words to filter by: sorted, each once."""
     min_worker_version: str = ""
     limiters: tuple[str, ...] = ()
 

@@ -68,6 +68,8 @@ class JobFilter:
     headers: tuple[tuple[str, str], ...] = ()
     error_type: str = ""
     error_contains: str = ""
+    tags: frozenset[str] = frozenset()
+    """All of them must be tags of the job."""
 
     def is_empty(self) -> bool:
         """Returns whether it selects every job."""

@@ -9,7 +9,7 @@ from jobline_server.engine.rules import NO_RULES, JobRules
 def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
     """Returns the rules in options; `NO_RULES` itself if none is set."""
     rules = JobRules(
-        tags=tuple(message.tags),
+        tags=tuple(sorted(set(message.tags))),
         min_worker_version=message.min_worker_version,
         limiters=tuple(message.limiters),
     )

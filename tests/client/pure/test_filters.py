@@ -34,6 +34,7 @@ def test_words_of_one_argument_and_of_many_say_the_same():
         ("newer:90s", {"after": NOW - timedelta(seconds=90)}),
         ("before:2026-01-31T18:00Z", {"before": NOW}),
         ("after:2026-01-31T18:00Z", {"after": NOW}),
+        ("tag:eu tag:night,shift", {"tags": ["eu", "night,shift"]}),
         ("header.tenant:a:b", {"headers": {"tenant": "a:b"}}),
         (
             "reason:stalled,worker-lost",
@@ -69,13 +70,14 @@ def test_no_words_say_nothing():
 
 
 def test_words_become_the_filter_of_the_protocol():
-    made = JobFilter.parse("queue:mail name:- state:dead older:1h header.a:b", NOW)
+    made = JobFilter.parse("queue:mail name:- state:dead older:1h header.a:b tag:t", NOW)
     message = made.to_message()
     assert message.queue == "mail"
     assert message.HasField("name")
     assert message.states == [job_pb2.JOB_STATE_DEAD]
     assert message.pushed_before.ToDatetime(tzinfo=UTC) == NOW - timedelta(hours=1)
     assert dict(message.headers) == {"a": "b"}
+    assert list(message.tags) == ["t"]
 
 
 def test_times_of_dead_jobs_mean_their_death():

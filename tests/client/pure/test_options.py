@@ -46,6 +46,7 @@ def test_options_become_the_message_of_the_protocol():
         backoff=Backoff(kind=BackoffKind.FIXED, base=0.25, max_delay=3, jitter=0.0),
         max_stalls=1,
         retention=Retention(remove_on_complete=True, age=60, count=5),
+        tags=["b", "a", "b"],
     )
     message = options_message(options)
     assert (message.name, message.content_type, dict(message.headers)) == ("n", "c", {"a": "b"})
@@ -55,7 +56,22 @@ def test_options_become_the_message_of_the_protocol():
     assert message.backoff.HasField("jitter")
     assert (message.retention.remove_on_complete, message.retention.age.seconds) == (True, 60)
     assert not message.retention.HasField("remove_on_fail")
+    assert list(message.tags) == ["a", "b"]
     assert not options_message(JobOptions()).ListFields()
+
+
+def test_tags_of_merged_options_add_up():
+    """As the server does it; unlike other options, none takes the place of another."""
+    merged = JobOptions(tags=["a", "b"]).merged(JobOptions(tags=["c", "a"]))
+    assert merged.tags == ("a", "b", "c")
+    assert JobOptions(tags=[]) == JobOptions()
+
+
+@pytest.mark.parametrize("wrong", ["ab", 5, [5], [None]])
+def test_tags_that_are_no_list_of_text_are_refused_by_name(wrong):
+    """Text would be taken letter by letter."""
+    with pytest.raises(InvalidArgument, match=r"options\.tags: must be"):
+        JobOptions(tags=wrong)
 
 
 def test_options_are_equal_by_what_they_say():

@@ -122,6 +122,16 @@ def test_the_same_options_are_one_object(reader: PushReader) -> None:
     assert first.options is third.options
 
 
+def test_tags_of_a_push_and_of_its_job_add_up(reader: PushReader) -> None:
+    """Sorted, each once; jobs with the same tags share their options."""
+    shared = {"tags": ["b", "a", "b"]}
+    rows = [{"options": {"tags": ["c", "a"]}, "job_key": "1"}, {"job_key": "2"}]
+
+    command = reader.command(request(options=shared, jobs=rows))
+
+    assert [own.rules.tags for own in command.rows.options] == [("a", "b", "c"), ("a", "b")]
+
+
 def test_headers_in_another_order_are_the_same_options() -> None:
     """The bytes of a map have no order; the object is one all the same."""
     table = OptionsTable()

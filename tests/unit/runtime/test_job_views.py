@@ -15,6 +15,7 @@ from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import (
     Attempt,
     AttemptOutcome,
@@ -39,7 +40,9 @@ from tests.pushed_payloads import payloads_of
 from tests.unit.runtime.commits.test_commits import a_moment, a_pull
 from tests.unit.runtime.queries.test_paging import pushed
 
-OPTIONS = JobOptions(name="send", headers=(("to", "me"), ("via", "air")))
+OPTIONS = JobOptions(
+    name="send", headers=(("to", "me"), ("via", "air")), rules=JobRules(tags=("eu", "night"))
+)
 OLD, ERROR = JobError("Old"), JobError("NoRoute", "no such host")
 VIEW = JobView(
     7,
@@ -58,6 +61,7 @@ VIEW = JobView(
     ("condition", "passes", "fails"),
     [
         ("queue", ["mail"], ["mai", "print"]),
+        ("tags", [frozenset({"eu"}), frozenset({"eu", "night"})], [frozenset({"eu", "day"})]),
         ("name", ["send"], ["", "sen"]),
         ("states", [{JobState.DEAD, JobState.READY}], [{JobState.READY}]),
         ("reasons", [{EndReason.TIMEOUT}], [{EndReason.NONE}]),

@@ -81,7 +81,7 @@ class JobApi:
 
         - `where`: words of the command line, or a `JobFilter`; the keywords go before it.
         - `queue`, `name`, `state` (one or several), `headers`, `error_type`, `error_contains`,
-          `after`, `before`, `newer`, `older`: what must hold; see `JobFilter`.
+          `after`, `before`, `newer`, `older`, `tags`: what must hold; see `JobFilter`.
         - `include_payloads`: with payloads, results and checkpoints, which are left out otherwise.
 
         Raises InvalidArgument at the call, and Unavailable while it is read, if no server answers.

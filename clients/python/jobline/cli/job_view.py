@@ -57,6 +57,7 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("ended", _when(job.ended_at, now)),
         ("content", f"{job.payload_bytes:,} bytes {job.content_type}".rstrip()),
         ("headers", headers),
+        ("tags", "  ".join(options.tags or ())),
         ("payload", bytes_text(job.payload)),
         ("checkpoint", bytes_text(job.checkpoint)),
         ("result", bytes_text(job.result)),

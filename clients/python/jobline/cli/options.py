@@ -155,6 +155,9 @@ Lease = Annotated[
 Headers = Annotated[
     list[str] | None, typer.Option("--header", "-H", metavar="KEY=VALUE", help="A header.")
 ]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="A word to filter by; repeatable.")
+]
 ContentType = Annotated[
     str | None,
     typer.Option(

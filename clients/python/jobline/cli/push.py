@@ -58,6 +58,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     max_attempts: option.MaxAttempts = None,
     lease: option.Lease = None,
     header: option.Headers = None,
+    tag: option.Tags = None,
     content_type: option.ContentType = None,
     level: option.Level = "",
 ) -> None:
@@ -73,6 +74,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
         "max_attempts": max_attempts,
         "lease": lease,
         "headers": _headers(header or []) or None,
+        "tags": tag,
         "content_type": content_type,
     }
     wish = _Wish(queue, JobOptions(**given), delay, _moment(at), _level(level))

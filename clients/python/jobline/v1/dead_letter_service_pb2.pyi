@@ -59,7 +59,7 @@ class DeadFilter(_message.Message):
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Not served yet: UNIMPLEMENTED."""
+        """Optional. Tags that the job must have, all of them; ≤ 16."""
 
     def __init__(
         self,

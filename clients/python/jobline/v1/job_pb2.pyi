@@ -512,7 +512,9 @@ class JobOptions(_message.Message):
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. At most 16 words to filter by. Not served yet: UNIMPLEMENTED."""
+        """Optional. At most 16 words to filter by, 1 … 128 characters each; kept sorted, each once. The tags
+        that a push shares and those of its job add up.
+        """
 
     def __init__(
         self,

@@ -13,11 +13,12 @@ from itertools import repeat
 from typing import NamedTuple
 
 from jobline.v1 import job_pb2
+from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.rpc.convert.ties import merged, take_ties
-from jobline_server.rpc.validate.fields import within
+from jobline_server.rpc.validate.fields import at_most, within
 from jobline_server.rpc.validate.options import check_headers, check_job_options
 from jobline_server.wire.options import options_from_message
 
@@ -108,6 +109,7 @@ class OptionsTable:
             message = job_pb2.JobOptions.FromString(base)
             message.MergeFromString(override)
             check_headers(message.headers, "headers")
+            at_most(set(message.tags), "tags", limits.TAGS_MAX)
         return self._keep(base, override, options_from_message(message)), ties
 
     def _keep(self, base: bytes, override: bytes, made: JobOptions) -> JobOptions:

@@ -12,7 +12,7 @@ from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
-from jobline_server.rpc.validate.options import check_headers
+from jobline_server.rpc.validate.options import check_headers, check_tags
 from jobline_server.runtime.views import Audit, JobFilter, Selection
 
 E = TypeVar("E", bound=IntEnum)
@@ -67,6 +67,7 @@ def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
             headers=tuple(sorted(message.headers.items())),
             error_type=_error_text(message.error_type, "error_type"),
             error_contains=_error_text(message.error_contains, "error_contains"),
+            tags=_tags(message),
         )
     except Refused as refused:
         raise fields.within("filter", refused) from None
@@ -89,6 +90,7 @@ def dead_filter(message: dead_letter_service_pb2.DeadFilter) -> JobFilter:
             else None,
             error_type=_error_text(message.error_type, "error_type"),
             error_contains=_error_text(message.error_contains, "error_contains"),
+            tags=_tags(message),
         )
     except Refused as refused:
         raise fields.within("filter", refused) from None
@@ -127,8 +129,6 @@ def _refuse_unserved(
 ) -> None:
     if message.group:
         raise fields.not_served("group")
-    if message.tags:
-        raise fields.not_served("tags")
 
 
 def _name(
@@ -137,6 +137,13 @@ def _name(
     if not message.HasField("name"):
         return None
     return fields.single_line(message.name, "name", limits.NAME_CHARACTERS_MAX)
+
+
+def _tags(
+    message: job_admin_service_pb2.JobFilter | dead_letter_service_pb2.DeadFilter,
+) -> frozenset[str]:
+    check_tags(message.tags, "tags")
+    return frozenset(message.tags)
 
 
 def _error_text(value: str, field: str) -> str:

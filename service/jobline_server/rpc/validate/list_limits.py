@@ -37,7 +37,7 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.JobOptions.depends_on": NOT_SERVED,
     "jobline.v1.JobOptions.limiters": NOT_SERVED,
     "jobline.v1.JobOptions.phases": NOT_SERVED,
-    "jobline.v1.JobOptions.tags": NOT_SERVED,
+    "jobline.v1.JobOptions.tags": limits.TAGS_MAX,
     "jobline.v1.Backoff.delays": NOT_SERVED,
     # pull and settle
     "jobline.v1.PullRequest.queues": limits.QUEUES_PER_CONSUMER_MAX,
@@ -68,10 +68,10 @@ LIST_LIMITS: dict[str, int] = {
     # operators
     "jobline.v1.JobFilter.states": STATES,
     "jobline.v1.JobFilter.headers": rpc_limits.FILTER_HEADERS_MAX,
-    "jobline.v1.JobFilter.tags": NOT_SERVED,
+    "jobline.v1.JobFilter.tags": limits.TAGS_MAX,
     "jobline.v1.JobSelection.ids": limits.SELECTION_IDS_MAX,
     "jobline.v1.DeadFilter.reasons": REASONS,
-    "jobline.v1.DeadFilter.tags": NOT_SERVED,
+    "jobline.v1.DeadFilter.tags": limits.TAGS_MAX,
     "jobline.v1.CleanQueueRequest.states": STATES,
     "jobline.v1.QueueSettings.non_retryable_error_types": rpc_limits.ERROR_TYPES_MAX,
     "google.protobuf.FieldMask.paths": rpc_limits.MASK_PATHS_MAX,

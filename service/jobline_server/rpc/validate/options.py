@@ -6,7 +6,7 @@ is in no table is part of the protocol and not served yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.message import Message
@@ -44,6 +44,14 @@ def check_headers(headers: Mapping[str, str], field: str) -> None:
         size += len(name.encode()) + len(value.encode())
     if size > limits.HEADERS_BYTES_MAX:
         raise fields.invalid(field, f"must be at most {limits.HEADERS_BYTES_MAX} bytes together")
+
+
+def check_tags(values: Sequence[str], field: str) -> None:
+    """Refuses more than 16 tags, and one that is empty, too long or not one line."""
+    fields.at_most(values, field, limits.TAGS_MAX)
+    fields.single_lines(values, field, limits.TAG_CHARACTERS_MAX)
+    if "" in values:
+        raise fields.invalid(field, "a tag must not be empty")
 
 
 def lease_ms(value: Any, field: str) -> int:
@@ -136,6 +144,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "max_stalls": _max_stalls,
     "retention": _retention,
     "delivery": _delivery,
+    "tags": check_tags,
 }
 
 SETTING_CHECKS: dict[str, Check] = {

@@ -144,6 +144,7 @@ class EndedWalk:
         # Conditions on fields that only a job's record has.
         self._by_record = bool(
             wanted.headers
+            or wanted.tags
             or wanted.pushed_after_ms is not None
             or wanted.pushed_before_ms is not None
             or wanted.ended_after_ms is not None
