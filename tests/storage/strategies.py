@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jobline_server.engine import entries, message_entries, queue_entries, values
+from jobline_server.engine import blocked_entries, entries, message_entries, queue_entries, values
 from tests.pushed_payloads import with_columns
 from tests.storage.call_strategies import calls
 from tests.storage.value_strategies import (
@@ -85,6 +85,7 @@ def jobs_pushed(draw: st.DrawFn) -> entries.JobsPushed:
         job_keys=keys,
         digests=[draw(digests) for _ in keys],
         ties=column(ties),
+        blocked=draw(st.lists(st.integers(0, 999), max_size=3)),
         aged_ms=draw(ages),
         **draw(calls()),
         **draw(requests()),
@@ -156,6 +157,13 @@ FACTS: dict[type, Any_] = {
         ids=id_lists,
         lots=id_lists,
         promoted=st.booleans(),
+    ),
+    blocked_entries.JobsUnblocked: st.builds(
+        blocked_entries.JobsUnblocked,
+        at_ms=moments,
+        queue=text,
+        ids=id_lists,
+        run_at_ms=st.just([]),
     ),
     entries.JobsLeased: jobs_leased(),
     entries.JobsCompleted: with_results(entries.JobsCompleted),

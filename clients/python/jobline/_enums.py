@@ -226,6 +226,8 @@ class EventKind(IntEnum):
     QUEUE_RESUMED = 19
     QUEUE_DELETED = 20
     DEAD_EVICTED = 21
+    BLOCKED = 35
+    UNBLOCKED = 36
 
 
 EventKindName = (
@@ -251,6 +253,9 @@ EventKindName = (
         "queue_paused",
         "queue_resumed",
         "queue_deleted",
+        "dead_evicted",
+        "blocked",
+        "unblocked",
     ]
 )
 """A kind of event, or its name."""

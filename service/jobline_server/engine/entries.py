@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.message_entries import (
     MessagesAcknowledged,
@@ -60,7 +61,9 @@ class LotPushed:
 
 @dataclass(slots=True)
 class JobsPushed:
-    """Jobs with their own options were stored, in columns; one is empty if no job has a value."""
+    """Jobs with their own options were stored, in columns; one is empty if no job has a value.
+    `blocked` are the indexes of those that are BLOCKED, in order.
+    """
 
     at_ms: int
     queue: str
@@ -76,6 +79,7 @@ class JobsPushed:
     calls: tuple[Call, ...] = ()
     call_jobs: tuple[int, ...] = ()
     ties: list[Ties] = field(default_factory=list)
+    blocked: list[int] = field(default_factory=list)
     # ----
     volatile: bool = False
 
@@ -247,6 +251,7 @@ Fact = (
     LotPushed
     | JobsPushed
     | JobsReady
+    | JobsUnblocked
     | JobsLeased
     | JobsCompleted
     | JobFailed

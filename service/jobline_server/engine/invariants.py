@@ -17,7 +17,7 @@ from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, sequence_of
 
-LIVE_STATES = (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
+LIVE_STATES = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
 
 
 class Violation(AssertionError):

@@ -20,8 +20,11 @@ class Move(Enum):
 
     PUSHED = "pushed"
     PUSHED_FOR_LATER = "pushed for later"
+    PUSHED_BLOCKED = "pushed behind others"
     DUE = "due"
     PROMOTED = "promoted"
+    UNBLOCKED = "unblocked"
+    UNBLOCKED_FOR_LATER = "unblocked before its time"
     LEASED = "leased"
     COMPLETED = "completed"
     FAILED = "failed, retried later"
@@ -42,8 +45,11 @@ _S = JobState
 MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
     (None, Move.PUSHED): _S.READY,
     (None, Move.PUSHED_FOR_LATER): _S.SCHEDULED,
+    (None, Move.PUSHED_BLOCKED): _S.BLOCKED,
     (_S.SCHEDULED, Move.DUE): _S.READY,
     (_S.SCHEDULED, Move.PROMOTED): _S.READY,
+    (_S.BLOCKED, Move.UNBLOCKED): _S.READY,
+    (_S.BLOCKED, Move.UNBLOCKED_FOR_LATER): _S.SCHEDULED,
     (_S.READY, Move.LEASED): _S.ACTIVE,
     (_S.ACTIVE, Move.COMPLETED): _S.COMPLETED,
     (_S.ACTIVE, Move.FAILED): _S.SCHEDULED,

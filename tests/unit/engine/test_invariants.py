@@ -61,8 +61,8 @@ def test_wrong_counts_are_noticed(world, lot):
     queue = world.queue()
     queue.counts[JobState.SCHEDULED] += 1
     assert broken(world) == (
-        "G19: queue q counts {'SCHEDULED': 1, 'READY': 2, 'ACTIVE': 2}, "
-        "holds {'SCHEDULED': 0, 'READY': 2, 'ACTIVE': 2}"
+        "G19: queue q counts {'SCHEDULED': 1, 'BLOCKED': 0, 'READY': 2, 'ACTIVE': 2}, "
+        "holds {'SCHEDULED': 0, 'BLOCKED': 0, 'READY': 2, 'ACTIVE': 2}"
     )
     queue.counts[JobState.SCHEDULED] -= 1
     queue.counts[JobState.DEAD] = -1

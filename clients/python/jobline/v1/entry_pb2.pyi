@@ -57,6 +57,7 @@ class Entry(_message.Message):
     MESSAGES_SENT_FIELD_NUMBER: _builtins.int
     MESSAGES_RECEIVED_FIELD_NUMBER: _builtins.int
     MESSAGES_ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
+    JOBS_UNBLOCKED_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -151,6 +152,10 @@ class Entry(_message.Message):
     def messages_acknowledged(self) -> Global___MessagesAcknowledged:
         """Messages to another shard were applied there."""
 
+    @_builtins.property
+    def jobs_unblocked(self) -> Global___JobsUnblocked:
+        """BLOCKED jobs wait for no other job any more."""
+
     def __init__(
         self,
         *,
@@ -178,12 +183,13 @@ class Entry(_message.Message):
         messages_sent: Global___MessagesSent | None = ...,
         messages_received: Global___MessagesReceived | None = ...,
         messages_acknowledged: Global___MessagesAcknowledged | None = ...,
+        jobs_unblocked: Global___JobsUnblocked | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_unblocked"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -380,6 +386,7 @@ class JobsPushed(_message.Message):
     UNIQUE_KEYS_FIELD_NUMBER: _builtins.int
     PARENT_COUNTS_FIELD_NUMBER: _builtins.int
     PARENTS_FIELD_NUMBER: _builtins.int
+    BLOCKED_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -436,6 +443,10 @@ class JobsPushed(_message.Message):
     def parents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids of those jobs, of one job after the other."""
 
+    @_builtins.property
+    def blocked(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Indexes of those that are BLOCKED, in order."""
+
     def __init__(
         self,
         *,
@@ -455,10 +466,11 @@ class JobsPushed(_message.Message):
         unique_keys: _abc.Iterable[_builtins.str] | None = ...,
         parent_counts: _abc.Iterable[_builtins.int] | None = ...,
         parents: _abc.Iterable[_builtins.int] | None = ...,
+        blocked: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "groups", b"groups", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "unique_keys", b"unique_keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "blocked", b"blocked", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "groups", b"groups", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "unique_keys", b"unique_keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -501,6 +513,34 @@ class JobsReady(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JobsReady: _TypeAlias = JobsReady  # noqa: Y015
+
+@_typing.final
+class JobsUnblocked(_message.Message):
+    """BLOCKED jobs wait for no other job any more: each is READY, or SCHEDULED if its time has not come."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Their queue."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Their ids."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "queue", b"queue"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JobsUnblocked: _TypeAlias = JobsUnblocked  # noqa: Y015
 
 @_typing.final
 class JobsLeased(_message.Message):

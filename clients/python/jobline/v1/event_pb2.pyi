@@ -71,6 +71,10 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A queue was deleted."""
     EVENT_KIND_DEAD_EVICTED: _EventKind.ValueType  # 21
     """A dead job was deleted because its queue keeps no more of them."""
+    EVENT_KIND_BLOCKED: _EventKind.ValueType  # 35
+    """A job was stored that waits for other jobs: BLOCKED."""
+    EVENT_KIND_UNBLOCKED: _EventKind.ValueType  # 36
+    """A BLOCKED job waits for no other job any more: it is READY, or SCHEDULED if its time has not come."""
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -119,6 +123,10 @@ EVENT_KIND_QUEUE_DELETED: EventKind.ValueType  # 20
 """A queue was deleted."""
 EVENT_KIND_DEAD_EVICTED: EventKind.ValueType  # 21
 """A dead job was deleted because its queue keeps no more of them."""
+EVENT_KIND_BLOCKED: EventKind.ValueType  # 35
+"""A job was stored that waits for other jobs: BLOCKED."""
+EVENT_KIND_UNBLOCKED: EventKind.ValueType  # 36
+"""A BLOCKED job waits for no other job any more: it is READY, or SCHEDULED if its time has not come."""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final

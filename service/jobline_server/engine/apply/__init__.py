@@ -13,12 +13,13 @@ producers (`Shard.forget_keys`), entries swept from lanes and heaps, and the com
 from __future__ import annotations
 
 from jobline_server.engine import entries
-from jobline_server.engine.apply import deletes, ends, leases, messages, pushes, queues
+from jobline_server.engine.apply import blocked, deletes, ends, leases, messages, pushes, queues
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.state import ShardState
 
 APPLY: ApplyTable = {
     **pushes.APPLY,
+    **blocked.APPLY,
     **leases.APPLY,
     **ends.APPLY,
     **deletes.APPLY,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jobline_server.engine import limits
+from jobline_server.engine.apply.blocked import block_new
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
+from jobline_server.engine.apply.lanes import put_at_tail
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsPushed, JobsReady, JobsRetried, LotPushed
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
-from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import Lot
-from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
@@ -85,7 +85,9 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
             job.volatile = True
     else:
         shard.changes.jobs.to_write.add_many(ids, part_of(ids, in_order=True))
-    ready = _delay(shard, jobs, fact.run_at_ms) if fact.run_at_ms else jobs
+    ready, run_at_ms = block_new(jobs, fact) if fact.blocked else (jobs, fact.run_at_ms)
+    if run_at_ms:
+        ready = _delay(shard, ready, run_at_ms)
     put_at_tail(shard, queue, ready, offset)
     queue.pushed_total += count
     _note_age(shard, fact)
@@ -114,28 +116,6 @@ def _delay(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[Job
             ready.append(job)
     jobs[0].queue.counts[state] += len(jobs) - len(ready)
     return ready
-
-
-def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -> None:
-    """Appends jobs of one queue, which the caller has made READY, to their lanes in this order."""
-    order = shard.next_order
-    has_large = max([len(job.payload) for job in jobs], default=0) > SMALL_BYTES
-    # Many jobs share few options, in any order.
-    lanes: dict[int, Lane] = {}
-    before: dict[Lane, int] = {}
-    for job in jobs:
-        lane = lanes.get(id(job.options))
-        if lane is None or has_large:
-            lane = lanes[id(job.options)] = queue.lane_of(job)
-            before.setdefault(lane, lane.ready)
-        order += 1
-        job.order = order
-        job.offset = offset
-        (lane.unswept or lane.items).append(job)
-        lane.ready += 1
-    shard.next_order = order
-    queue.count_ready(before)
-    shard.wake(queue)
 
 
 def _note_age(shard: ShardState, fact: LotPushed | JobsPushed) -> None:

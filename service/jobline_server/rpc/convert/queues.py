@@ -96,6 +96,7 @@ def _fill_counts(message: queue_pb2.QueueCounts, view: QueueView) -> None:
     message.SetInParent()
     counts = view.counts
     message.scheduled = counts[JobState.SCHEDULED]
+    message.blocked = counts[JobState.BLOCKED]
     message.ready = counts[JobState.READY]
     message.active = counts[JobState.ACTIVE]
     message.unhandled = view.unhandled

@@ -31,7 +31,7 @@ LANES_LOOKED_AT_MAX = 1_000
 STEP_NAMES = 4_000
 # How often what came in while a queue was emptied is deleted in slices, before it goes in one step.
 DELETE_ROUNDS = 10
-WAITING = frozenset({JobState.READY, JobState.SCHEDULED})
+WAITING = frozenset({JobState.READY, JobState.BLOCKED, JobState.SCHEDULED})
 CLEANED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE})
 
 

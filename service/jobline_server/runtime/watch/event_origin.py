@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from jobline_server.engine.values import JobState
 from jobline_server.wire.event_runs import NO_COLUMNS, Columns, EventRun, EventView, packed
 
 # The most runs of ids in one event run; a reply to a watcher never cuts an event run.
@@ -60,3 +63,19 @@ def _kept(columns: Columns, part: slice) -> Columns:
         tuple(workers[part]),
         packed(run_at_ms[part]),
     )
+
+
+def by_moment(
+    view: EventView,
+    ids: Sequence[int],
+    run_at_ms: Sequence[int],
+    names: Sequence[str] = (),
+) -> Iterator[EventRun]:
+    """Yields events of jobs that become READY, or SCHEDULED where they have a time, in order."""
+    later = replace(view, state=JobState.SCHEDULED)
+    end = 0
+    for waits, group in groupby(run_at_ms or [0] * len(ids), bool):
+        moments = list(group)
+        part = slice(end, end := end + len(moments))
+        columns = Columns(names[part], run_at_ms=moments if waits else ())
+        yield from singles(later if waits else view, ids[part], columns)

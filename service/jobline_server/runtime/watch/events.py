@@ -5,17 +5,17 @@ order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine import entries, message_entries, queue_entries
+from jobline_server.engine import blocked_entries, entries, message_entries, queue_entries
 from jobline_server.engine.effects import Applied, endings_of
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.watch.event_blocked import pushed_some_blocked, unblocked
 from jobline_server.runtime.watch.event_endings import ended_runs
-from jobline_server.runtime.watch.event_origin import EventOrigin, cut, singles
-from jobline_server.wire.event_runs import Columns, EventRun, EventView
+from jobline_server.runtime.watch.event_origin import EventOrigin, by_moment, cut, singles
+from jobline_server.wire.event_runs import Columns, EventRun
 
 
 def event_runs(shard: int, offset: int, applied: Iterable[Applied]) -> list[EventRun]:
@@ -43,22 +43,6 @@ def _in_common(applied: Applied) -> tuple[object, ...] | None:
     return fact.at_ms, fact.queue, fact.run_at_ms, fact.options.name
 
 
-def _by_moment(
-    view: EventView,
-    ids: Sequence[int],
-    run_at_ms: Sequence[int],
-    names: Sequence[str] = (),
-) -> Iterator[EventRun]:
-    """Yields events of jobs that become READY, or SCHEDULED where they have a time, in order."""
-    later = replace(view, state=JobState.SCHEDULED)
-    end = 0
-    for waits, group in groupby(run_at_ms or [0] * len(ids), bool):
-        moments = list(group)
-        part = slice(end, end := end + len(moments))
-        columns = Columns(names[part], run_at_ms=moments if waits else ())
-        yield from singles(later if waits else view, ids[part], columns)
-
-
 def _lots_pushed(origin: EventOrigin, lots: Sequence[Any]) -> Iterator[EventRun]:
     """Yields events of lots with the same fields; each lot is a run of ids."""
     fact = lots[0]
@@ -74,13 +58,16 @@ def _lots_pushed(origin: EventOrigin, lots: Sequence[Any]) -> Iterator[EventRun]
 
 
 def _jobs_pushed(origin: EventOrigin, fact: entries.JobsPushed) -> Iterator[EventRun]:
+    if fact.blocked:
+        yield from pushed_some_blocked(origin, fact)
+        return
     first_id, count = fact.first_id, len(fact.payloads)
     pushed = EventKind.EVENT_KIND_PUSHED
     names = [options.name for options in fact.options]
     if fact.run_at_ms:
         names = names * count if len(names) == 1 else names
         view = origin.view(fact.at_ms, pushed, fact.queue, state=JobState.READY)
-        yield from _by_moment(view, range(first_id, first_id + count), fact.run_at_ms, names)
+        yield from by_moment(view, range(first_id, first_id + count), fact.run_at_ms, names)
         return
     if len(set(names)) == 1:
         view = origin.view(fact.at_ms, pushed, fact.queue, name=names[0], state=JobState.READY)
@@ -139,7 +126,7 @@ def _came_back(
         before=JobState.ACTIVE,
         worker=fact.worker,
     )
-    yield from _by_moment(view, fact.ids, fact.run_at_ms)
+    yield from by_moment(view, fact.ids, fact.run_at_ms)
 
 
 def _reported(origin: EventOrigin, fact: entries.JobReported) -> Iterator[EventRun]:
@@ -220,6 +207,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.LotPushed: None,  # many at a time: `_lots_pushed`
     entries.JobsPushed: _jobs_pushed,
     entries.JobsReady: _ready,
+    blocked_entries.JobsUnblocked: unblocked,
     entries.JobsLeased: _leased,
     entries.JobFailed: _failed,
     entries.JobsStalled: _came_back,

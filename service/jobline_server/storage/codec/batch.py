@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jobline.v1 import entry_pb2
 from jobline_server.engine.entries import Fact, LotPushed
-from jobline_server.storage.codec import ends, leases, messages, pushes, queues
+from jobline_server.storage.codec import blocked, ends, leases, messages, pushes, queues
 from jobline_server.storage.codec.table import FactTable
 
 
@@ -20,6 +20,7 @@ class UnknownFact(Exception):
 
 FACTS: FactTable = {
     **pushes.FACTS,
+    **blocked.FACTS,
     **leases.FACTS,
     **ends.FACTS,
     **queues.FACTS,

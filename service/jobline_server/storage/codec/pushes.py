@@ -118,6 +118,8 @@ def fill_jobs_pushed(entry: entry_pb2.Entry, fact: JobsPushed) -> None:
     message.aged_ms = fact.aged_ms
     if fact.ties:
         _fill_ties(message, fact.ties)
+    if fact.blocked:
+        message.blocked.extend(fact.blocked)
     if fact.calls:
         _fill_calls(message.calls, fact)
     if fact.request_hash:
@@ -172,6 +174,7 @@ def jobs_pushed(at_ms: int, message: entry_pb2.JobsPushed) -> JobsPushed:
         calls=_calls_of(message.calls),
         call_jobs=tuple(message.calls.jobs),
         ties=_ties_of(message),
+        blocked=list(message.blocked),
     )
 
 

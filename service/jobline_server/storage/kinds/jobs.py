@@ -34,6 +34,7 @@ from jobline_server.wire.options import serialized_options
 
 # Enum attribute access is slow before Python 3.12.
 _ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
+_BLOCKED = JobState.BLOCKED
 # Jobs that go into the table together: most are neighbours, in one part of it.
 JOBS_AT_ONCE = 10_000
 _STATES = {int(state): state for state in JobState}
@@ -130,6 +131,8 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
         elif job.state is _SCHEDULED:
             queue.counts[_SCHEDULED] += 1
             shard.schedule(job.run_at_ms, job.id)
+        elif job.state is _BLOCKED:
+            queue.counts[_BLOCKED] += 1
         else:
             queue.counts[_ACTIVE] += 1
             load.active_jobs += 1

@@ -8,6 +8,7 @@ import pytest
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine import entries
+from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.effects import Applied
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.queue_entries import (
@@ -30,6 +31,7 @@ from jobline_server.wire.event_runs import EventRun
 
 AT, LATER = 1_000, 9_000
 READY, SCHEDULED, ACTIVE = JobState.READY, JobState.SCHEDULED, JobState.ACTIVE
+BLOCKED = JobState.BLOCKED
 DEAD, STALE, COMPLETED = JobState.DEAD, JobState.STALE, JobState.COMPLETED
 A, B = JobOptions(name="a"), JobOptions(name="b")
 Row = tuple[str, list[int], JobState | None, JobState | None]
@@ -96,6 +98,19 @@ FACTS: dict[str, tuple[Fact, list[Row]]] = {
             ("RETRIED", [5], DEAD, READY),
             ("RETRIED", [6], COMPLETED, READY),
             ("RETRIED", [7], COMPLETED, READY),
+        ],
+    ),
+    "unblocked": (
+        JobsUnblocked(AT, "mail", [5, 8], run_at_ms=[0, LATER]),
+        [("UNBLOCKED", [5], BLOCKED, READY), ("UNBLOCKED", [8], BLOCKED, SCHEDULED)],
+    ),
+    "pushed, some blocked": (
+        entries.JobsPushed(AT, "mail", 5, [A], [b"", b"", b""], [0, 0, LATER], blocked=[1]),
+        [
+            ("PUSHED", [5], None, READY),
+            ("PUSHED", [6], None, BLOCKED),
+            ("PUSHED", [7], None, SCHEDULED),
+            ("BLOCKED", [6], None, BLOCKED),
         ],
     ),
     "aged out": (entries.JobsAgedOut(*ENDED), [("STALE", [5, 6, 20], DEAD, STALE)]),

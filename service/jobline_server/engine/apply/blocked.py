@@ -1,0 +1,70 @@
+"""Applies the facts of BLOCKED jobs, which wait for other jobs. All of them are single jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobline_server.engine.apply.bookkeeping import mark_job
+from jobline_server.engine.apply.lanes import put_at_tail
+from jobline_server.engine.apply.table import ApplyTable
+from jobline_server.engine.blocked_entries import JobsUnblocked
+from jobline_server.engine.entries import JobsPushed
+from jobline_server.engine.job import Job
+from jobline_server.engine.state import ShardState
+from jobline_server.engine.states import Move, live
+from jobline_server.engine.values import JobState
+
+# Enum attribute access is slow before Python 3.12.
+_BLOCKED, _SCHEDULED = JobState.BLOCKED, JobState.SCHEDULED
+
+
+def block_new(jobs: list[Job], fact: JobsPushed) -> tuple[list[Job], list[int]]:
+    """Makes those of the new jobs BLOCKED that the fact names; returns the others, and their times
+    as in the fact.
+    """
+    state = live(None, Move.PUSHED_BLOCKED, jobs[0].id)
+    run_at_ms = fact.run_at_ms
+    for index in fact.blocked:
+        job = jobs[index]
+        job.state = state
+        job.run_at_ms = run_at_ms[index] if run_at_ms else 0
+    jobs[0].queue.counts[_BLOCKED] += len(fact.blocked)
+    free = [index for index, job in enumerate(jobs) if job.state is not _BLOCKED]
+    times = [run_at_ms[index] for index in free] if run_at_ms else []
+    return [jobs[index] for index in free], times
+
+
+def apply_jobs_unblocked(shard: ShardState, fact: JobsUnblocked, offset: int) -> None:
+    """Makes BLOCKED jobs READY, or SCHEDULED until their time."""
+    fact.run_at_ms = unblock(shard, [shard.jobs[job_id] for job_id in fact.ids], fact.at_ms, offset)
+
+
+def unblock(shard: ShardState, jobs: Sequence[Job], at_ms: int, offset: int) -> list[int]:
+    """Makes BLOCKED jobs of one queue READY, or SCHEDULED until their time. Returns these times, 0
+    for READY ones.
+    """
+    queue = jobs[0].queue
+    ready: list[Job] = []
+    times: list[int] = []
+    for job in jobs:
+        waits = job.run_at_ms > at_ms
+        move = Move.UNBLOCKED_FOR_LATER if waits else Move.UNBLOCKED
+        job.state = live(job.state, move, job.id)
+        if waits:
+            queue.counts[_SCHEDULED] += 1
+            shard.schedule(job.run_at_ms, job.id)
+        else:
+            job.run_at_ms = 0
+            job.ready_ms = at_ms
+            ready.append(job)
+        times.append(job.run_at_ms)
+        mark_job(shard, job)
+    queue.counts[_BLOCKED] -= len(jobs)
+    if ready:
+        put_at_tail(shard, queue, ready, offset)
+    return times
+
+
+APPLY: ApplyTable = {
+    JobsUnblocked: apply_jobs_unblocked,
+}
