@@ -20,6 +20,7 @@ from rich.console import Console
 from benchmarks import (
     clients,
     draining,
+    due,
     growth,
     h2load,
     idle,
@@ -57,6 +58,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P9": sizes.memory,
     "P10": sizes.start,
     "P11": growth.grow,
+    "P12": due.become_due,
     "P14": idle.idle,
     "P15": _look_on,
 }
