@@ -72,6 +72,7 @@ def _queue(queue: Queue) -> tuple[Any, ...]:
         queue.number,
         queue.settings,
         queue.paused,
+        queue.limited,
         queue.paused_by,
         queue.pause_reason,
         queue.created_ms,

@@ -44,6 +44,9 @@ def test_what_is_shown_is_what_was_typed():
         "retention.count": "10",
         "min_ack_level": "fsynced",
         "max_waiting": "1000",
+        "max_waiting_bytes": "5000",
+        "rate": "100/1 min/20",
+        "concurrency": "3",
         "non_retryable_error_types": "A,B",
     }
     made = QueueSettings(

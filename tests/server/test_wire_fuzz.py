@@ -91,7 +91,7 @@ VALID: dict[str, dict[str, Any]] = {
 }
 for _name in ("Promote", "Cancel", "Retry", "Delete"):
     VALID[f"JobAdminService/{_name}Jobs"] = {"jobs": {"filter": {"queue": "fuzz"}, "ids": []}}
-for _name in ("Get", "Pause", "Resume", "Drain"):
+for _name in ("Get", "Pause", "Resume", "Limit", "Drain"):
     VALID[f"QueueService/{_name}Queue"] = {"queue": "fuzz"}
 
 

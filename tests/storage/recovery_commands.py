@@ -40,6 +40,7 @@ from jobline_server.engine.decide.queues import (
 )
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (
@@ -67,7 +68,7 @@ OPTIONS = (
 )
 SETTINGS = (
     QueueSettings(),
-    QueueSettings(max_attempts=2, lease_ms=5_000),
+    QueueSettings(max_attempts=2, lease_ms=5_000, rate=RateLimit(5, 1_000, 9), concurrency=6),
     QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
 )
 queues = st.sampled_from(["alpha", "beta"])

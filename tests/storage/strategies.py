@@ -227,6 +227,14 @@ FACTS: dict[type, Any_] = {
     queue_entries.QueueChanged: st.builds(
         queue_entries.QueueChanged, at_ms=moments, queue=text, settings=settings, created_number=ids
     ),
+    queue_entries.QueueLimited: st.builds(
+        queue_entries.QueueLimited,
+        at_ms=moments,
+        queue=text,
+        until_ms=moments,
+        principal=text,
+        reason=text,
+    ),
     queue_entries.QueuePaused: st.builds(
         queue_entries.QueuePaused, at_ms=moments, queue=text, principal=text, reason=text
     ),

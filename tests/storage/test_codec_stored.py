@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline.v1 import store_pb2
+from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Details, Job
@@ -151,9 +152,13 @@ def test_queue_comes_back(settings, paused, text):
     queue = Queue("q", 4, 5)
     queue.settings, queue.paused = settings, paused
     queue.paused_by = queue.pause_reason = text
+    queue.limited = TimeLimit(9, text, text) if paused else None
     again = decode_queue(encode_queue(queue))
     for name in ("name", "number", "settings", "paused", "paused_by", "pause_reason", "created_ms"):
         assert getattr(again, name) == getattr(queue, name)
+    assert again.limited == queue.limited
+    is_limited = settings.rate or settings.concurrency or queue.limited
+    assert (again.allowance is not None) == bool(is_limited)
 
 
 key_records = st.builds(

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import values
+from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.shard_messages import PushJobs
@@ -51,6 +52,7 @@ job_rules = st.builds(
     tags=st.sets(text, max_size=3).map(sorted).map(tuple),
     min_worker_version=text,
     limiters=st.lists(text, max_size=3).map(tuple),
+    cost=st.integers(1, 10**6),
 )
 job_options = st.builds(
     values.JobOptions,
@@ -73,6 +75,12 @@ message_numbers = st.integers(1, 2**63 - 1)
 shard_messages = st.builds(
     PushJobs, queue=text, options=job_options, payloads=payloads.flatmap(with_columns)
 )
+rate_limits = st.builds(
+    RateLimit,
+    rate=st.integers(1, 10**6),
+    period_ms=st.integers(10, 10**9),
+    burst=optional(st.integers(1, 10**6)),
+)
 settings = st.builds(
     values.QueueSettings,
     lease_ms=optional(moments),
@@ -83,6 +91,9 @@ settings = st.builds(
     min_ack_level=optional(st.sampled_from(values.AckLevel)),
     max_waiting=optional(st.integers(1, 10**9)),
     non_retryable_error_types=st.lists(text, max_size=3).map(tuple),
+    rate=optional(rate_limits),
+    concurrency=optional(st.integers(1, 10**6)),
+    max_waiting_bytes=optional(st.integers(1, 2**50)),
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)

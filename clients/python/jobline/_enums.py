@@ -142,6 +142,9 @@ class ObstacleKind(IntEnum):
     NOT_DURABLE = 8
     WORKERS_BUSY = 9
     TOO_LARGE = 10
+    RATE_LIMITED = 33
+    CONCURRENCY_LIMITED = 34
+    LIMITED_FOR_A_TIME = 35
 
 
 class LeaseReason(IntEnum):
@@ -228,6 +231,7 @@ class EventKind(IntEnum):
     DEAD_EVICTED = 21
     BLOCKED = 35
     UNBLOCKED = 36
+    QUEUE_LIMITED = 43
 
 
 EventKindName = (
@@ -256,6 +260,7 @@ EventKindName = (
         "dead_evicted",
         "blocked",
         "unblocked",
+        "queue_limited",
     ]
 )
 """A kind of event, or its name."""

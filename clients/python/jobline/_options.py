@@ -14,84 +14,10 @@ from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
 from jobline._arguments import headers_given, refuse_field, tags_given, value_given
-from jobline._enums import BackoffKind, BackoffKindName, named
 from jobline._keywords import refuse_unknown
+from jobline._option_parts import Backoff, Retention
 from jobline._times import Seconds, from_duration, to_duration
 from jobline.v1 import job_pb2
-
-_BACKOFF_KINDS: dict[int, BackoffKind] = {int(kind): kind for kind in BackoffKind}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """The pause before the next attempt.
-
-    `kind`: "fixed" or "exponential" (default). `base`: the first pause, 0 s … 24 h (default 1 s);
-    exponential backoff doubles it up to `max_delay`, 0 s … 24 h (default 1 h). `jitter`: share by
-    which a pause may be shorter or longer, 0 … 1 (default 0.1).
-    """
-
-    kind: BackoffKindName | None = None
-    base: Seconds | None = None
-    max_delay: Seconds | None = None
-    jitter: float | None = None
-
-    @classmethod
-    def from_message(cls, message: job_pb2.Backoff) -> Self:
-        """Returns the value of the protocol's message; pauses are timedeltas."""
-        has = message.HasField
-        return cls(
-            kind=_BACKOFF_KINDS.get(message.kind),
-            base=from_duration(message.base) if has("base") else None,
-            max_delay=from_duration(message.max_delay) if has("max_delay") else None,
-            jitter=message.jitter if has("jitter") else None,
-        )
-
-    def to_message(self) -> job_pb2.Backoff:
-        """Returns the message of the protocol."""
-        return job_pb2.Backoff(
-            kind=job_pb2.BackoffKind.ValueType(named(BackoffKind, self.kind) if self.kind else 0),
-            base=None if self.base is None else to_duration(self.base),
-            max_delay=None if self.max_delay is None else to_duration(self.max_delay),
-            jitter=self.jitter,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
-    """How long an ended job is kept.
-
-    - `remove_on_complete`, `remove_on_fail`: forget it as soon as it is completed, or dead.
-    - `age`: until it is stale, 0 s … 400 days; it is deleted an hour later. Default 1 h, for
-      completed jobs beyond the queue's newest 1,000 alone; 7 days for dead ones.
-    - `count`, 0 … 10,000,000: it is deleted once this many later ones of its queue and state are
-      kept. Default: no count; the queue has limits of its own.
-    """
-
-    remove_on_complete: bool | None = None
-    remove_on_fail: bool | None = None
-    age: Seconds | None = None
-    count: int | None = None
-
-    @classmethod
-    def from_message(cls, message: job_pb2.Retention) -> Self:
-        """Returns the value of the protocol's message; the age is a timedelta."""
-        has = message.HasField
-        return cls(
-            remove_on_complete=message.remove_on_complete if has("remove_on_complete") else None,
-            remove_on_fail=message.remove_on_fail if has("remove_on_fail") else None,
-            age=from_duration(message.age) if has("age") else None,
-            count=message.count if has("count") else None,
-        )
-
-    def to_message(self) -> job_pb2.Retention:
-        """Returns the message of the protocol."""
-        return job_pb2.Retention(
-            remove_on_complete=self.remove_on_complete,
-            remove_on_fail=self.remove_on_fail,
-            age=None if self.age is None else to_duration(self.age),
-            count=self.count,
-        )
 
 
 class OptionsHow(TypedDict, total=False):
@@ -106,6 +32,7 @@ class OptionsHow(TypedDict, total=False):
     max_stalls: int | None
     retention: Retention | None
     tags: Iterable[str] | None
+    cost: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +50,7 @@ class JobOptions:
     - `max_stalls`: how many lost leases are forgiven, 0 … 1,000 (default 3).
     - `retention`: how long the job is kept when it has ended.
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
+    - `cost`: tokens that a hand-out takes of its queue's rate, 1 … 1,000,000 (default 1).
     """
 
     name: str | None = None
@@ -135,6 +63,7 @@ class JobOptions:
     max_stalls: int | None = None
     retention: Retention | None = None
     tags: Iterable[str] | None = None
+    cost: int | None = None
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -171,6 +100,7 @@ class JobOptions:
             max_stalls=message.max_stalls if has("max_stalls") else None,
             retention=Retention.from_message(message.retention) if has("retention") else None,
             tags=message.tags or None,
+            cost=message.cost if has("cost") else None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -283,6 +213,7 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "max_attempts": options.max_attempts,
         "max_stalls": options.max_stalls,
         "tags": options.tags or (),
+        "cost": options.cost,
     }
     try:
         message = job_pb2.JobOptions(**values)

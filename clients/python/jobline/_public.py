@@ -36,10 +36,11 @@ from jobline._job_values import (
 )
 from jobline._leased import LeasedJob
 from jobline._new_job import NewJob
-from jobline._options import Backoff, JobOptions, Retention
+from jobline._option_parts import Backoff, Retention
+from jobline._options import JobOptions
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
 from jobline._push.push_middleware import Outgoing, PushMiddleware
-from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings
+from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings, RateLimit
 from jobline._server_values import (
     ConnectedWorker,
     Event,
@@ -179,6 +180,7 @@ __all__ = [
     "QueueNotFound",
     "QueueSettings",
     "QueueWeight",
+    "RateLimit",
     "ReleaseReason",
     "ResourceExhausted",
     "Retention",

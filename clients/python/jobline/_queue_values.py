@@ -9,10 +9,40 @@ from typing import Self, TypedDict
 
 from jobline._arguments import message_of
 from jobline._enums import AckLevel, AckLevelName, known, named
-from jobline._options import Backoff, Retention
+from jobline._option_parts import Backoff, Retention
 from jobline._reading import read
 from jobline._times import Seconds, from_duration, to_duration
 from jobline.v1 import job_pb2, queue_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimit:
+    """How many jobs may start in a time, wherever: `rate` per `period` (default 1 s, 10 ms … 31
+    days), up to `burst` at once (default: `rate`). Both numbers are 1 … 1,000,000.
+    """
+
+    rate: int
+    period: Seconds | None = None
+    burst: int | None = None
+
+    @classmethod
+    def from_message(cls, message: queue_pb2.RateLimit) -> Self:
+        """Returns the value of the protocol's message; the period is a timedelta."""
+        has = message.HasField
+        return cls(
+            rate=message.rate,
+            period=from_duration(message.period) if has("period") else None,
+            burst=message.burst if has("burst") else None,
+        )
+
+    def to_message(self) -> queue_pb2.RateLimit:
+        """Returns the message of the protocol."""
+        return message_of(
+            queue_pb2.RateLimit,
+            rate=self.rate,
+            period=None if self.period is None else to_duration(self.period),
+            burst=self.burst,
+        )
 
 
 class SettingsHow(TypedDict, total=False):
@@ -26,6 +56,9 @@ class SettingsHow(TypedDict, total=False):
     min_ack_level: AckLevelName | None
     max_waiting: int | None
     non_retryable_error_types: Sequence[str]
+    rate: RateLimit | None
+    concurrency: int | None
+    max_waiting_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +73,9 @@ class QueueSettings:
     - `min_ack_level`: "memory", "buffered" or "fsynced": the lowest level that a push gets.
     - `max_waiting`: how many jobs may wait, 1 … 1,000,000,000 (default: no limit of its own).
     - `non_retryable_error_types`: errors of these types go straight to the dead letters; ≤ 100.
+    - `rate`: how many jobs may start in a time (default: no limit).
+    - `concurrency`: how many jobs may be active at once, 1 … 1,000,000 (default: no limit).
+    - `max_waiting_bytes`: how many payload bytes it may hold (default: no limit of its own).
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -52,6 +88,9 @@ class QueueSettings:
     min_ack_level: AckLevelName | None = None
     max_waiting: int | None = None
     non_retryable_error_types: Sequence[str] = ()
+    rate: RateLimit | None = None
+    concurrency: int | None = None
+    max_waiting_bytes: int | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -66,6 +105,9 @@ class QueueSettings:
             min_ack_level=level or None,
             max_waiting=message.max_waiting if has("max_waiting") else None,
             non_retryable_error_types=tuple(message.non_retryable_error_types),
+            rate=RateLimit.from_message(message.rate) if has("rate") else None,
+            concurrency=message.concurrency if has("concurrency") else None,
+            max_waiting_bytes=message.max_waiting_bytes if has("max_waiting_bytes") else None,
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -81,6 +123,9 @@ class QueueSettings:
             min_ack_level=job_pb2.AckLevel.ValueType(level),
             max_waiting=self.max_waiting,
             non_retryable_error_types=self.non_retryable_error_types,
+            rate=None if self.rate is None else self.rate.to_message(),
+            concurrency=self.concurrency,
+            max_waiting_bytes=self.max_waiting_bytes,
         )
 
 
@@ -119,6 +164,9 @@ class Queue:
     - `oldest_ready_at`: when the oldest READY job was pushed; None if there is none.
     - `pushed_total`, `completed_total`, `failed_total`: jobs pushed, jobs completed and attempts
       failed since the server started.
+    - `tokens`: those of its rate that are in store; None without a rate.
+    - `limited_until`: until when it hands out nothing, as `limit` or a worker said; `limited_by`
+      and `limited_reason`: by whom and why.
     """
 
     name: str
@@ -133,6 +181,10 @@ class Queue:
     pushed_total: int
     completed_total: int
     failed_total: int
+    tokens: int | None
+    limited_until: datetime | None
+    limited_by: str
+    limited_reason: str
 
     @classmethod
     def from_message(cls, message: queue_pb2.Queue) -> Self:

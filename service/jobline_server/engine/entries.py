@@ -23,6 +23,7 @@ from jobline_server.engine.producers import Call
 from jobline_server.engine.queue_entries import (
     QueueChanged,
     QueueDeleted,
+    QueueLimited,
     QueuePaused,
     QueueResumed,
 )
@@ -267,6 +268,7 @@ Fact = (
     | QueueChanged
     | QueuePaused
     | QueueResumed
+    | QueueLimited
     | QueueDeleted
     | MessagesSent
     | MessagesReceived

@@ -1,4 +1,4 @@
-"""Gate timers: when the gates of a shard's queues open."""
+"""Gate timers: when the gates of a shard's queues open, or limits of whole queues let jobs out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ class GateTimers:
     def note(self, queue: Queue) -> None:
         """Schedules a queue after one of its gates was closed."""
         first_ms = queue.gates.first_ms()
-        if first_ms is None or first_ms >= self._first.get(queue, first_ms + 1):
+        if first_ms is not None:
+            self.ask_again(queue, first_ms)
+
+    def ask_again(self, queue: Queue, first_ms: int) -> None:
+        """Schedules a queue that may have jobs to dispatch at a time, in monotonic milliseconds. If
+        it is due before, it is dispatched then, and that schedules it again if need be.
+        """
+        if first_ms >= self._first.get(queue, first_ms + 1):
             return
         self._first[queue] = first_ms
         if (queue, first_ms) not in self._entries:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.items import Item
 from jobline_server.engine.lane import lane_key
+from jobline_server.engine.limit_invariants import allowances_fit_settings
 from jobline_server.engine.limits import HANDOUT_BITS
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
@@ -276,6 +277,7 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G8": [one_lease_each, sessions_are_known, in_flight_covers_leases],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],
+    "G14": [allowances_fit_settings],
     "G19": [
         one_state_each,
         counters_add_up,

@@ -105,6 +105,16 @@ SHARD_QUEUES_MAX = 25_000
 SERVER_WAITING_MAX = 5_000_000
 SERVER_WAITING_BYTES_MAX = 4 << 30
 
+# Rates: tokens per period, and the most in store, of a queue or a named limiter.
+RATE_MAX = 1_000_000
+RATE_PERIOD_MS_DEFAULT = 1 * SECOND_MS
+# Below this a bucket would be asked more often than the loop has iterations.
+RATE_PERIOD_MS_MIN = 10
+RATE_PERIOD_MS_MAX = 31 * DAY_MS
+CONCURRENCY_MAX = 1_000_000
+# Tokens that one job takes.
+COST_MAX = 1_000_000
+
 # Messages between shards. Numbers: `epoch << MESSAGE_NUMBER_BITS | count`, so that they rise from
 # one epoch to the next.
 MESSAGE_NUMBER_BITS = 32

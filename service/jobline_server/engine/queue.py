@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 
+from jobline_server.engine.allowance import Allowance, TimeLimit
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.gates import UNTIL_NOTICE, Gates
 from jobline_server.engine.heads import LaneHeads
@@ -43,7 +44,9 @@ class Queue:
         "paused_by",
         "pause_reason",
         "created_ms",
+        "limited",
         # bookkeeping
+        "allowance",
         "blocks",
         "born_id",
         "deleting",
@@ -70,6 +73,8 @@ class Queue:
         self.paused_by = ""
         self.pause_reason = ""
         self.created_ms = created_ms
+        self.limited: TimeLimit | None = None
+        self.allowance: Allowance | None = None
         self.blocks = IdBlocks()
         self.born_id = 0
         self.deleting = False
@@ -281,11 +286,12 @@ class Queue:
         for state in KEPT_STATES:
             self.counts[state] = kept.get(state, 0)
 
-    def is_plain(self) -> bool:
-        """Returns whether it has default settings and is not paused: deleting it when it is empty
-        loses only its name.
+    def is_plain(self, wall_ms: int) -> bool:
+        """Returns whether it has default settings and is neither paused nor limited: deleting it
+        when it is empty loses only its name.
         """
-        return self.settings == DEFAULT_SETTINGS and not self.paused
+        limited = self.limited is not None and self.limited.until_ms > wall_ms
+        return self.settings == DEFAULT_SETTINGS and not self.paused and not limited
 
 
 def _remove(order: list[int], negative: int) -> None:

@@ -36,6 +36,17 @@ class QueueResumed:
 
 
 @dataclass(slots=True)
+class QueueLimited:
+    """A queue lets nothing out until a time; 0: the limit was lifted."""
+
+    at_ms: int
+    queue: str
+    until_ms: int
+    principal: str
+    reason: str
+
+
+@dataclass(slots=True)
 class QueueDeleted:
     """A queue was deleted with all its jobs, live and ended."""
 

@@ -26,6 +26,7 @@ class Room:
         self._load = load
         self._jobs = self._bytes = 0
         self._by_queue: dict[str, int] = {}
+        self._bytes_by_queue: dict[str, int] = {}
 
     def refusal(self, queue: Queue | None, count: int, payload_bytes: int) -> Refused | None:
         """Admits jobs and returns None, or returns a refusal if they do not fit. A queue that does
@@ -38,6 +39,10 @@ class Room:
             if max_waiting is not None and waiting + of_queue > max_waiting:
                 message = f"queue {queue.name} has {waiting} of {max_waiting} waiting jobs"
                 return Refused(RefusalKind.QUEUE_FULL, message, retry_after_ms=RETRY_AFTER_MS)
+            if queue.settings.max_waiting_bytes is not None:
+                refusal = self._bytes_refusal(queue, payload_bytes)
+                if refusal is not None:
+                    return refusal
             self._by_queue[queue.name] = of_queue
         waiting = load.live_jobs - load.active_jobs + load.outgoing_jobs
         if waiting + self._jobs + count > load.waiting_max:
@@ -52,6 +57,19 @@ class Room:
             return Refused(RefusalKind.SERVER_FULL, message, retry_after_ms=RETRY_AFTER_MS)
         self._jobs += count
         self._bytes += payload_bytes
+        return None
+
+    def _bytes_refusal(self, queue: Queue, payload_bytes: int) -> Refused | None:
+        """Admits payload bytes to a queue that has a limit of them, or returns a refusal."""
+        most, held = queue.settings.max_waiting_bytes or 0, queue.payload_bytes
+        of_queue = payload_bytes + self._bytes_by_queue.get(queue.name, 0)
+        if held + of_queue > most:
+            message = (
+                f"queue {queue.name} holds {held} of {most} payload bytes; "
+                f"these jobs have {payload_bytes} more"
+            )
+            return Refused(RefusalKind.QUEUE_FULL, message, retry_after_ms=RETRY_AFTER_MS)
+        self._bytes_by_queue[queue.name] = of_queue
         return None
 
 

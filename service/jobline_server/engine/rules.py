@@ -21,12 +21,15 @@ class Needs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobRules:
-    """The rules of jobs; `None` means the queue's setting, then the default of `limits`."""
+    """The rules of jobs; `None` means the queue's setting, then the default of `limits`. `cost`:
+    the tokens of rate limits that a hand-out takes.
+    """
 
     tags: tuple[str, ...] = ()
     """Words to filter by: sorted, each once."""
     min_worker_version: str = ""
     limiters: tuple[str, ...] = ()
+    cost: int = 1
 
     @property
     def needs(self) -> Needs | None:

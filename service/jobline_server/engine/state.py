@@ -260,7 +260,10 @@ class ShardState:
         self.delayed.sweep(count, self.is_delayed_at)
 
     def restart_leases(self, now: Now) -> None:
-        """Gives every lease its full time again, after recovery."""
+        """Gives every lease its full time again, and empties buckets, after recovery."""
+        for queue in self.queues.values():
+            if queue.allowance is not None:
+                queue.allowance.restart(now.mono_ms)
         runs = (lease for lot in self.lots.lots.every() for lease in lot.leases)
         singles = (job for job in self.jobs.every() if job.holder is not None)
         self.clocks.restart(now, chain(runs, singles))

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from jobline_server.engine import limits
+from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import NO_RULES, JobRules
 
 
@@ -203,6 +204,9 @@ class QueueSettings:
     min_ack_level: AckLevel | None = None
     max_waiting: int | None = None
     non_retryable_error_types: tuple[str, ...] = ()
+    rate: RateLimit | None = None
+    concurrency: int | None = None
+    max_waiting_bytes: int | None = None
 
 
 DEFAULT_SETTINGS = QueueSettings()

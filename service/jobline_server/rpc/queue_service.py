@@ -69,6 +69,19 @@ class QueueService:
         queues.fill_queue(response.queue, view)
         return response
 
+    async def LimitQueue(
+        self, request: pb.LimitQueueRequest, _context: Context
+    ) -> pb.LimitQueueResponse:
+        """Stops dispatching jobs of a queue until a time."""
+        queue = fields.queue_name(request.queue)
+        until_ms = queues.limited_until_ms(request, self._runtime.core.wall_ms())
+        audit = selection.audit(request.reason)
+        response = pb.LimitQueueResponse()
+        queues.fill_queue(
+            response.queue, await self._runtime.queues.limit_queue(queue, until_ms, audit)
+        )
+        return response
+
     async def DrainQueue(
         self, request: pb.DrainQueueRequest, _context: Context
     ) -> pb.DrainQueueResponse:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from jobline_server.dispatch.frames import Handler, Worker
+from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import (
     Attempt,
@@ -121,6 +122,9 @@ class ObstacleKind(IntEnum):
     NOT_DURABLE = 8
     WORKERS_BUSY = 9
     TOO_LARGE = 10
+    RATE_LIMITED = 33
+    CONCURRENCY_LIMITED = 34
+    LIMITED_FOR_A_TIME = 35
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,8 @@ class QueueView:
     pushed_total: int = 0
     completed_total: int = 0
     failed_total: int = 0
+    tokens: int | None = None
+    limited: TimeLimit | None = None
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         tags=tuple(sorted(set(message.tags))),
         min_worker_version=message.min_worker_version,
         limiters=tuple(message.limiters),
+        cost=message.cost if message.HasField("cost") else 1,
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -21,3 +22,5 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
     message.tags.extend(rules.tags)
     message.min_worker_version = rules.min_worker_version
     message.limiters.extend(rules.limiters)
+    if rules.cost != 1:
+        message.cost = rules.cost

@@ -10,6 +10,7 @@ from jobline_server.wire.options import (
     fill_retention,
     retention_from_message,
 )
+from jobline_server.wire.rates import fill_rate, rate_from_message
 from jobline_server.wire.times import fill_time, milliseconds_of
 
 
@@ -25,6 +26,9 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         min_ack_level=AckLevel(message.min_ack_level) if message.min_ack_level else None,
         max_waiting=message.max_waiting if has("max_waiting") else None,
         non_retryable_error_types=tuple(message.non_retryable_error_types),
+        rate=rate_from_message(message.rate) if has("rate") else None,
+        concurrency=message.concurrency if has("concurrency") else None,
+        max_waiting_bytes=message.max_waiting_bytes if has("max_waiting_bytes") else None,
     )
 
 
@@ -47,3 +51,13 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     if settings.max_waiting is not None:
         message.max_waiting = settings.max_waiting
     message.non_retryable_error_types.extend(settings.non_retryable_error_types)
+    _fill_limits(message, settings)
+
+
+def _fill_limits(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:
+    if settings.rate is not None:
+        fill_rate(message.rate, settings.rate)
+    if settings.concurrency is not None:
+        message.concurrency = settings.concurrency
+    if settings.max_waiting_bytes is not None:
+        message.max_waiting_bytes = settings.max_waiting_bytes

@@ -47,11 +47,12 @@ def test_options_become_the_message_of_the_protocol():
         max_stalls=1,
         retention=Retention(remove_on_complete=True, age=60, count=5),
         tags=["b", "a", "b"],
+        cost=7,
     )
     message = options_message(options)
     assert (message.name, message.content_type, dict(message.headers)) == ("n", "c", {"a": "b"})
     assert (message.priority, message.max_attempts, message.max_stalls) == (-1, 0, 1)
-    assert message.lease.seconds == 2
+    assert (message.lease.seconds, message.cost) == (2, 7)
     assert (message.backoff.kind, message.backoff.base.nanos) == (1, 250_000_000)
     assert message.backoff.HasField("jitter")
     assert (message.retention.remove_on_complete, message.retention.age.seconds) == (True, 60)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import (
     AckLevel,
     Backoff,
@@ -25,10 +27,14 @@ OPTIONS = [
         max_attempts=1,
         retention=Retention(remove_on_complete=True),
     ),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(cost=2)),
 ]
 SETTINGS = [
     QueueSettings(),
     QueueSettings(max_waiting=12, max_attempts=2),
+    QueueSettings(rate=RateLimit(2, 1_000, 3)),
+    QueueSettings(rate=RateLimit(1, 2_000), concurrency=3, max_waiting_bytes=30),
+    QueueSettings(concurrency=2),
     QueueSettings(max_stalls=0, non_retryable_error_types=("Fatal",)),
 ]
 KIND = st.integers(0, len(OPTIONS) - 1)

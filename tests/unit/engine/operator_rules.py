@@ -28,11 +28,13 @@ class OperatorRules(RuleBasedStateMachine):
         queue=QUEUE,
         yes=st.booleans(),
         wanted=st.sampled_from(SETTINGS),
-        what=st.sampled_from(["pause", "settings", "settings", "delete"]),
+        what=st.sampled_from(["pause", "limit", "settings", "settings", "delete"]),
     )
     def operate_on_a_queue(self, queue, yes, wanted, what):
         if what == "pause":
             self._pause_or_resume(queue, yes)
+        elif what == "limit":
+            self._limit(queue, yes)
         elif what == "delete":
             self._delete_queue(queue, yes)
         else:
@@ -85,8 +87,17 @@ class OperatorRules(RuleBasedStateMachine):
             queues.decide_resume_queue(both.shard, both.now, queue)
         both.model.queues[queue].paused = paused
 
+    def _limit(self, queue, yes):
+        both = self.both
+        if queue not in both.shard.queues:
+            return
+        until_ms = both.now.wall_ms + 4_000 if yes else 0
+        queues.decide_limit_queue(both.shard, both.now, queue, until_ms, "somebody", "429")
+        both.model.queues[queue].limited_until_ms = until_ms
+
     def _change_settings(self, queue, wanted):
         both = self.both
+        both.begin()
         queues.decide_update_queue(both.shard, both.now, queue, wanted, None)
         both.model.set_settings(queue, wanted)
 

@@ -10,7 +10,6 @@ from jobline_server.engine.values import (
     JobState,
     LeaseReason,
     PushOutcome,
-    QueueSettings,
 )
 
 
@@ -72,14 +71,6 @@ class ModelJob:
             if holder.disconnected_ms is None
             else min(ends, holder.disconnected_ms + holder.grace_ms)
         )
-
-
-@dataclass
-class ModelQueue:
-    """A queue's settings, and whether it is paused."""
-
-    settings: QueueSettings = field(default_factory=QueueSettings)
-    paused: bool = False
 
 
 @dataclass(frozen=True)

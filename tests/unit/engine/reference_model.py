@@ -2,7 +2,8 @@
 
 Nothing here is fast, shared or kept in step: every question is answered from the jobs themselves.
 It knows no lots, runs, lanes, wheels or facts. `test_model.py` compares the engine with it; what a
-push does stands in `reference_push.py`.
+push does stands in `reference_push.py`, what operators do in `reference_operators.py`, what limits
+do in `reference_limits.py`.
 """
 
 from __future__ import annotations
@@ -15,72 +16,22 @@ from jobline_server.engine.values import (
     FailAction,
     JobState,
     LeaseReason,
-    QueueSettings,
     ReleaseReason,
     SettleOutcome,
 )
 from tests.unit.engine.reference_jobs import (
     Consumer,
-    Key,
     ModelJob,
-    ModelProducer,
-    ModelQueue,
-    Request,
     backoff_ms,
     first,
 )
+from tests.unit.engine.reference_operators import Operators
 
 S, Out = JobState, SettleOutcome
-WAITING = (S.SCHEDULED, S.READY)
 
 
-class ReferenceModel:
-    """All jobs that ever were; `wall_ms` and `mono_ms` are set by the test."""
-
-    def __init__(self, first_delivery: int) -> None:
-        self.first_delivery = first_delivery
-        self.wall_ms = self.mono_ms = 0
-        self.jobs: dict[int, ModelJob] = {}
-        self.queues: dict[str, ModelQueue] = {}
-        self.keys: dict[tuple[str, str], Key] = {}
-        self.requests: dict[tuple[str, bytes], Request] = {}
-        self.producers: dict[tuple[bytes, bool], ModelProducer] = {}
-        self.offset = 1
-        self.committed = 0
-        self._tail = 0
-
-    # Looking.
-
-    def live(self, *states: JobState) -> list[ModelJob]:
-        """Jobs in one of these states, oldest id first."""
-        return [job for _, job in sorted(self.jobs.items()) if job.state in states]
-
-    def active(self, job_id: int, delivery: int) -> ModelJob | SettleOutcome:
-        """The job that this lease is on, or why there is none."""
-        job = self.jobs.get(job_id)
-        if job is None or job.state not in (*WAITING, S.ACTIVE):
-            return Out.NOT_FOUND
-        if job.state is not S.ACTIVE or job.delivery != delivery:
-            return Out.LEASE_LOST
-        return job
-
-    # Moves.
-
-    def ready(self, job: ModelJob, *, again: bool = False) -> None:
-        """At the tail; or again, where it stood when it was handed out."""
-        self._tail += 1
-        job.state, job.place = S.READY, job.place if again else self._tail
-        job.offset = 0 if job.volatile else self.offset
-        job.holder, job.due = None, (0, 0)
-
-    def wait_until(self, job: ModelJob, run_at_ms: int, with_id: int) -> None:
-        job.state, job.holder, job.due = S.SCHEDULED, None, (run_at_ms, with_id)
-
-    def end(self, job: ModelJob, state: JobState, reason: EndReason = EndReason.NONE) -> None:
-        job.state, job.reason = state, reason
-        remove = job.options.retention.remove_on_complete
-        if job.volatile or (state is S.COMPLETED and remove):
-            del self.jobs[job.id]
+class ReferenceModel(Operators):
+    """What consumers do, and what time does."""
 
     # Consumers.
 
@@ -97,9 +48,12 @@ class ReferenceModel:
         taken: list[ModelJob] = []
         held_up: set[tuple[str, int, str]] = set()
         is_idle = not any(job.holder is holder for job in self.live(S.ACTIVE))
+        queue = self.queues[name]
+        active = sum(job.queue == name for job in self.live(S.ACTIVE))
+        most = queue.room(self.wall_ms, self.mono_ms, active, most)
         ready = [job for job in self.live(S.READY) if job.queue == name]
         for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
-            if self.queues[name].paused or len(taken) == most:
+            if len(taken) == most:
                 break
             if (names is not None and job.options.name not in names) or job.lane() in held_up:
                 continue
@@ -107,7 +61,7 @@ class ReferenceModel:
                 held_up.add(job.lane())
                 continue
             max_bytes -= job.bytes()
-            if max_bytes < 0 and (taken or not is_idle):
+            if (max_bytes < 0 and (taken or not is_idle)) or not queue.pays(job.options):
                 break
             taken.append(job)
         for job in taken:
@@ -229,6 +183,8 @@ class ReferenceModel:
         self.keys = {k: key for k, key in self.keys.items() if not key.volatile}
         self.requests = {k: one for k, one in self.requests.items() if not one.volatile}
         self.producers = {k: one for k, one in self.producers.items() if not k[1]}
+        for queue in self.queues.values():
+            queue.restart(self.mono_ms)
         for job in self.live(S.ACTIVE):
             holder = job.holder
             assert holder is not None
@@ -236,64 +192,3 @@ class ReferenceModel:
             if holder.session:
                 holder.last_seen_ms = holder.disconnected_ms = self.mono_ms
                 holder.grace_ms = 12 * 3_600_000
-
-    # Operators.
-
-    def cancel(self, ids: Iterable[int]) -> list[int]:
-        """Cancels what waits and asks for the rest; returns ids that are not live."""
-        skipped = []
-        for job_id in ids:
-            job = self.jobs.get(job_id)
-            if job is not None and job.state in WAITING:
-                self.end(job, S.CANCELLED, EndReason.CANCELLED)
-            elif job is not None and job.state is S.ACTIVE:
-                job.cancel_requested = True
-            else:
-                skipped.append(job_id)
-        return skipped
-
-    def promote(self, ids: Iterable[int]) -> list[int]:
-        """Makes delayed jobs ready, in this order; returns the ids that are not delayed."""
-        skipped = []
-        chosen: list[ModelJob] = []
-        for job_id in ids:
-            job = self.jobs.get(job_id)
-            if job is None or job.state is not S.SCHEDULED:
-                skipped.append(job_id)
-            elif not any(job is other for other in chosen):
-                chosen.append(job)
-        for job in chosen:
-            self.ready(job)
-        return skipped
-
-    def delete(self, ids: Iterable[int]) -> list[int]:
-        """Deletes what waits; returns the ids that do not."""
-        gone = [i for i in ids if i in self.jobs and self.jobs[i].state in WAITING]
-        skipped = [i for i in ids if i not in gone]
-        for job_id in gone:
-            del self.jobs[job_id]
-        return skipped
-
-    def retry(self, job_id: int) -> bool:
-        """An ended job comes back with a clean slate; its counter and its checkpoint stay. A live
-        one is left alone."""
-        job = self.jobs[job_id]
-        if job.state in (*WAITING, S.ACTIVE):
-            return False
-        job.attempts = job.stalls = job.releases = 0
-        job.cancel_requested = False
-        job.result, job.reason, job.why = b"", EndReason.NONE, LeaseReason.RETRY
-        self.queues.setdefault(job.queue, ModelQueue())
-        self.ready(job)
-        return True
-
-    def delete_queue(self, name: str) -> None:
-        """A queue goes with its jobs, live and ended; keys stay for their window."""
-        del self.queues[name]
-        self.jobs = {i: job for i, job in self.jobs.items() if job.queue != name}
-
-    def set_settings(self, name: str, settings: QueueSettings) -> None:
-        self.queues.setdefault(name, ModelQueue()).settings = settings
-
-    def settings(self, name: str) -> QueueSettings:
-        return self.queues[name].settings if name in self.queues else QueueSettings()

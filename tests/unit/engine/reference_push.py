@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.producers import Call
-from jobline_server.engine.values import AckLevel, PushOutcome
+from jobline_server.engine.values import AckLevel, JobState, PushOutcome
 from tests.pushed_payloads import jobs_in
 from tests.pushed_rows import NewJob
-from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, ModelQueue, Request
-from tests.unit.engine.reference_model import WAITING, ReferenceModel
+from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request
+from tests.unit.engine.reference_limits import ModelQueue
+from tests.unit.engine.reference_model import ReferenceModel
+from tests.unit.engine.reference_state import WAITING
 
 KEY_WINDOW_MS = 24 * 3_600_000
 REQUEST_WINDOW_MS = 10 * 60_000
@@ -33,7 +35,7 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
     # A queue that is not there yet takes the first id itself.
     first_id = next_id + (name not in model.queues)
     outcomes, created, keys = _sort_out(model, command, first_id)
-    _check_room(model, name, len(created))
+    _check_room(model, name, created)
     if not created:
         return outcomes
     volatile = command.level is AckLevel.MEMORY
@@ -127,8 +129,14 @@ def _told_again(model: ReferenceModel, command: Push, outcomes: Outcomes) -> Out
     return told
 
 
-def _check_room(model: ReferenceModel, name: str, count: int) -> None:
+def _check_room(model: ReferenceModel, name: str, created: list[NewJob]) -> None:
+    count = len(created)
     most = model.settings(name).max_waiting
     waiting = sum(job.queue == name for job in model.live(*WAITING))
     if most is not None and waiting + count > most:
+        raise Refusal("QUEUE_FULL")
+    most_bytes = model.settings(name).max_waiting_bytes
+    held = sum(job.bytes() for job in model.live(*WAITING, JobState.ACTIVE) if job.queue == name)
+    new_bytes = sum(len(job.payload) + (job.beside_bytes or 0) for job in created)
+    if most_bytes is not None and held + new_bytes > most_bytes:
         raise Refusal("QUEUE_FULL")

@@ -127,11 +127,11 @@ def test_live_jobs_are_those_that_have_not_ended():
 
 def test_queue_is_plain_until_somebody_set_or_paused_something():
     queue = Queue("q", 1, 0)
-    assert queue.is_plain()
+    assert queue.is_plain(0)
     queue.paused = True
-    assert not queue.is_plain()
+    assert not queue.is_plain(0)
     queue.paused, queue.settings = False, QueueSettings(max_attempts=1)
-    assert not queue.is_plain()
+    assert not queue.is_plain(0)
 
 
 def test_priorities_of_other_names_are_not_walked():

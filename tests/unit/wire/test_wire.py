@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jobline.v1 import job_pb2, queue_pb2, store_pb2
 from jobline_server.engine import values
+from jobline_server.engine.rates import RateLimit
 from jobline_server.wire import errors, options, settings, times
 from jobline_server.wire.identity import IdentityCache
 
@@ -60,6 +61,12 @@ job_options = st.builds(
     max_stalls=optional(st.integers(0, 1000)),
     retention=retentions,
 )
+rate_limits = st.builds(
+    RateLimit,
+    rate=st.integers(1, 10**6),
+    period_ms=st.integers(10, 10**9),
+    burst=optional(st.integers(1, 10**6)),
+)
 queue_settings = st.builds(
     values.QueueSettings,
     lease_ms=optional(milliseconds),
@@ -70,6 +77,9 @@ queue_settings = st.builds(
     min_ack_level=optional(st.sampled_from(values.AckLevel)),
     max_waiting=optional(st.integers(1, 10**9)),
     non_retryable_error_types=st.lists(text, max_size=3).map(tuple),
+    rate=optional(rate_limits),
+    concurrency=optional(st.integers(1, 10**6)),
+    max_waiting_bytes=optional(st.integers(1, 2**50)),
 )
 job_errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=20)

@@ -23,7 +23,7 @@ from jobline._keywords import spelled_out
 from jobline._queue_values import Queue, QueueSettings, SettingsHow
 from jobline._reading import read
 from jobline._server_values import ConnectedWorker, ServerStats
-from jobline._times import Seconds
+from jobline._times import Moment, Seconds, to_timestamp
 from jobline.v1 import (
     admin_service_pb2,
     admin_service_pb2_grpc,
@@ -99,6 +99,19 @@ class QueueApi:
         """Hands out again. Raises QueueNotFound."""
         request = message_of(queue_service_pb2.ResumeQueueRequest, queue=queue, reason=reason)
         response = await self._connection.write(self._stub.ResumeQueue, request)
+        return Queue.from_message(response.queue)
+
+    async def limit(self, queue: str, until: Moment | None, *, reason: str = "") -> Queue:
+        """Hands out nothing until a time, such as the end of a 429, and then goes on; None lifts
+        the limit. A new time replaces the one before. Raises QueueNotFound.
+        """
+        request = message_of(
+            queue_service_pb2.LimitQueueRequest,
+            queue=queue,
+            until=None if until is None else to_timestamp(until),
+            reason=reason,
+        )
+        response = await self._connection.write(self._stub.LimitQueue, request)
         return Queue.from_message(response.queue)
 
     async def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:

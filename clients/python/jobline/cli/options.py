@@ -97,6 +97,10 @@ Prefix = Annotated[
 ]
 OneQueue = Annotated[str, typer.Argument(metavar="QUEUE", help="Only this queue.")]
 Settings = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help=_lines(settings.HELP))]
+For = Annotated[
+    float | None,
+    typer.Option("--for", parser=_span, metavar="TIME", help="How long: 90s, 5m, 1h30m."),
+]
 Force = Annotated[bool, _flag("--force", help="Also with active jobs.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
 JobId = Annotated[int, typer.Argument(metavar="ID", help="The job.", parser=_id)]

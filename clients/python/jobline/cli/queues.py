@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import typer
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     command(queues, "set")(set_)
     command(queues, "pause")(pause)
     command(queues, "resume")(resume)
+    command(queues, "limit")(limit)
     command(queues, "drain")(drain)
     command(queues, "clean")(clean)
     command(queues, "rm")(rm)
@@ -67,6 +68,14 @@ def pause(cli: Cli, queue: option.QueueName, *, reason: option.Why = "") -> None
 def resume(cli: Cli, queue: option.QueueName, *, reason: option.Why = "") -> None:
     """Hand out jobs of a queue again."""
     _show(cli, cli.client.queues.resume(queue, reason=reason))
+
+
+def limit(
+    cli: Cli, queue: option.QueueName, *, span: option.For = None, reason: option.Why = ""
+) -> None:
+    """Hand out nothing for a time, then go on; without --for, lift that limit."""
+    until = None if span is None else cli.now() + timedelta(seconds=span)
+    _show(cli, cli.client.queues.limit(queue, until, reason=reason))
 
 
 def drain(
@@ -143,6 +152,8 @@ def remarks(queue: Queue) -> str:
     if queue.paused:
         why = f": {queue.pause_reason}" if queue.pause_reason else ""
         parts.append(f"paused{why}")
+    if queue.limited_until is not None:
+        parts.append(f"limited until {show_moment(queue.limited_until)}")
     if queue.counts.unhandled:
         parts.append(f"{queue.counts.unhandled:,} unhandled")
     return ", ".join(parts)
@@ -182,6 +193,8 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
         ("queue", queue.name),
         ("shard", str(queue.shard)),
         ("paused", paused if queue.paused else ""),
+        ("limited", _limited(queue)),
+        ("tokens", "" if queue.tokens is None else f"{queue.tokens:,}"),
         ("created", show_moment(queue.created_at)),
         ("oldest ready", show_ago(queue.oldest_ready_at, now)),
         (
@@ -191,6 +204,15 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
     ]
     own = words_of.rows(queue.settings) or [("settings", "the defaults")]
     return Group(pairs([*head, *counts, ("by priority", priorities)]), "", pairs(own))
+
+
+def _limited(queue: Queue) -> str:
+    if queue.limited_until is None:
+        return ""
+    by = f" by {queue.limited_by}" if queue.limited_by else ""
+    return ": ".join(
+        filter(None, [f"until {show_moment(queue.limited_until)}{by}", queue.limited_reason])
+    )
 
 
 def _show_count(cli: Cli, answer: Any, what: str, *, dry_run: bool) -> None:

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from jobline._enums import AckLevel, BackoffKind, named
-from jobline._options import Backoff, Retention
-from jobline._queue_values import QueueSettings, SettingsHow
-from jobline._times import parse_span
+from jobline._option_parts import Backoff, Retention
+from jobline._queue_values import QueueSettings, RateLimit, SettingsHow
+from jobline._times import parse_span, seconds_of
 from jobline.cli.durations import show_span
 from jobline.cli.exit_codes import UsageError
 from jobline.errors import InvalidArgument
@@ -47,6 +47,21 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _rate(text: str) -> RateLimit:
+    rate, *rest = text.split("/")
+    if len(rest) > 2:
+        raise ValueError(f"{text!r} is not a rate such as 100/1m")
+    period = parse_span(rest[0]) if rest else None
+    return RateLimit(
+        rate=_whole(rate), period=period, burst=_whole(rest[1]) if len(rest) > 1 else None
+    )
+
+
+def _shown_rate(rate: RateLimit) -> str:
+    span = "1s" if rate.period is None else show_span(seconds_of(rate.period))
+    return f"{rate.rate}/{span}" + ("" if rate.burst is None else f"/{rate.burst}")
+
+
 SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "lease": (parse_span, "how long a worker may stay silent"),
     "max_attempts": (_whole, "failures before a job is dead; 0: no limit"),
@@ -64,6 +79,9 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
         "memory, buffered or fsynced: the least a push gets",
     ),
     "max_waiting": (_whole, "how many jobs may wait"),
+    "max_waiting_bytes": (_whole, "how many payload bytes it may hold"),
+    "rate": (_rate, "how many jobs may start: 100/1m, or 100/1m/20 for up to 20 at once"),
+    "concurrency": (_whole, "how many jobs may be active at once"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
 }
 
@@ -121,6 +139,8 @@ def _said(settings: QueueSettings, key: str) -> Any:
 def _shown(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, RateLimit):
+        return _shown_rate(value)
     if isinstance(value, timedelta):
         return show_span(value.total_seconds())
     if isinstance(value, IntEnum):

@@ -58,6 +58,7 @@ class Entry(_message.Message):
     MESSAGES_RECEIVED_FIELD_NUMBER: _builtins.int
     MESSAGES_ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
     JOBS_UNBLOCKED_FIELD_NUMBER: _builtins.int
+    QUEUE_LIMITED_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -156,6 +157,10 @@ class Entry(_message.Message):
     def jobs_unblocked(self) -> Global___JobsUnblocked:
         """BLOCKED jobs wait for no other job any more."""
 
+    @_builtins.property
+    def queue_limited(self) -> Global___QueueLimited:
+        """A queue lets nothing out until a time."""
+
     def __init__(
         self,
         *,
@@ -184,12 +189,13 @@ class Entry(_message.Message):
         messages_received: Global___MessagesReceived | None = ...,
         messages_acknowledged: Global___MessagesAcknowledged | None = ...,
         jobs_unblocked: Global___JobsUnblocked | None = ...,
+        queue_limited: Global___QueueLimited | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "job_died", b"job_died", "job_failed", b"job_failed", "job_reported", b"job_reported", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_unblocked"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_unblocked", "queue_limited"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -1104,6 +1110,40 @@ class QueuePaused(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___QueuePaused: _TypeAlias = QueuePaused  # noqa: Y015
+
+@_typing.final
+class QueueLimited(_message.Message):
+    """A queue lets nothing out until a time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    until_ms: _builtins.int
+    """Output only. Until when, in milliseconds since 1970; 0: the limit was lifted."""
+    principal: _builtins.str
+    """Output only. By whom."""
+    reason: _builtins.str
+    """Output only. Why."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        until_ms: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["principal", b"principal", "queue", b"queue", "reason", b"reason", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueLimited: _TypeAlias = QueueLimited  # noqa: Y015
 
 @_typing.final
 class QueueResumed(_message.Message):

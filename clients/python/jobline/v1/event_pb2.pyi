@@ -75,6 +75,8 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A job was stored that waits for other jobs: BLOCKED."""
     EVENT_KIND_UNBLOCKED: _EventKind.ValueType  # 36
     """A BLOCKED job waits for no other job any more: it is READY, or SCHEDULED if its time has not come."""
+    EVENT_KIND_QUEUE_LIMITED: _EventKind.ValueType  # 43
+    """A queue was limited for a time, or that limit was lifted."""
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -127,6 +129,8 @@ EVENT_KIND_BLOCKED: EventKind.ValueType  # 35
 """A job was stored that waits for other jobs: BLOCKED."""
 EVENT_KIND_UNBLOCKED: EventKind.ValueType  # 36
 """A BLOCKED job waits for no other job any more: it is READY, or SCHEDULED if its time has not come."""
+EVENT_KIND_QUEUE_LIMITED: EventKind.ValueType  # 43
+"""A queue was limited for a time, or that limit was lifted."""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final

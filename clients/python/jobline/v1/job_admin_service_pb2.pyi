@@ -49,6 +49,12 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """All workers that could take it have full windows."""
     OBSTACLE_KIND_TOO_LARGE: _ObstacleKind.ValueType  # 10
     """Its payload is larger than any connected worker takes (`max_message_bytes`)."""
+    OBSTACLE_KIND_RATE_LIMITED: _ObstacleKind.ValueType  # 33
+    """Its queue has used up its rate; `until` says when it may go on."""
+    OBSTACLE_KIND_CONCURRENCY_LIMITED: _ObstacleKind.ValueType  # 34
+    """As many jobs of its queue are active as may be; `count` says how many."""
+    OBSTACLE_KIND_LIMITED_FOR_A_TIME: _ObstacleKind.ValueType  # 35
+    """Its queue lets nothing out until a time; `until` says which."""
 
 class ObstacleKind(_ObstacleKind, metaclass=_ObstacleKindEnumTypeWrapper):
     """What keeps a job."""
@@ -75,6 +81,12 @@ OBSTACLE_KIND_WORKERS_BUSY: ObstacleKind.ValueType  # 9
 """All workers that could take it have full windows."""
 OBSTACLE_KIND_TOO_LARGE: ObstacleKind.ValueType  # 10
 """Its payload is larger than any connected worker takes (`max_message_bytes`)."""
+OBSTACLE_KIND_RATE_LIMITED: ObstacleKind.ValueType  # 33
+"""Its queue has used up its rate; `until` says when it may go on."""
+OBSTACLE_KIND_CONCURRENCY_LIMITED: ObstacleKind.ValueType  # 34
+"""As many jobs of its queue are active as may be; `count` says how many."""
+OBSTACLE_KIND_LIMITED_FOR_A_TIME: ObstacleKind.ValueType  # 35
+"""Its queue lets nothing out until a time; `until` says which."""
 Global___ObstacleKind: _TypeAlias = ObstacleKind  # noqa: Y015
 
 @_typing.final

@@ -463,7 +463,9 @@ class JobOptions(_message.Message):
     group: _builtins.str
     """Optional. The entity whose jobs run one at a time, in order. Not served yet: UNIMPLEMENTED."""
     cost: _builtins.int
-    """Optional. Units taken from a limiter. Not served yet: UNIMPLEMENTED."""
+    """Optional. Tokens that a hand-out takes of its queue's rate, 1 … 1,000,000; at most all that the rate
+    has in store. Unset: 1.
+    """
     batch_id: _builtins.int
     """Optional. The batch this job belongs to. Not served yet: UNIMPLEMENTED."""
     webhook: _builtins.str

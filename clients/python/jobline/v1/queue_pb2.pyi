@@ -22,6 +22,40 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class RateLimit(_message.Message):
+    """How many jobs may start in a time: a bucket of tokens, of which a hand-out takes one, or its job's `cost`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RATE_FIELD_NUMBER: _builtins.int
+    PERIOD_FIELD_NUMBER: _builtins.int
+    BURST_FIELD_NUMBER: _builtins.int
+    rate: _builtins.int
+    """Required. Tokens that come in each period, 1 … 1,000,000."""
+    burst: _builtins.int
+    """Optional. The most tokens in store, 1 … 1,000,000: so many jobs may start at once. Unset: `rate`."""
+    @_builtins.property
+    def period(self) -> _duration_pb2.Duration:
+        """Optional. The period, 10 ms … 31 days. Unset: 1 s."""
+
+    def __init__(
+        self,
+        *,
+        rate: _builtins.int = ...,
+        period: _duration_pb2.Duration | None = ...,
+        burst: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_burst", b"_burst", "burst", b"burst", "period", b"period"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_burst", b"_burst", "burst", b"burst", "period", b"period", "rate", b"rate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__burst: _TypeAlias = _typing.Literal["burst"]  # noqa: Y015
+    _WhichOneofArgType__burst: _TypeAlias = _typing.Literal["_burst", b"_burst"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__burst) -> _WhichOneofReturnType__burst | None: ...
+
+Global___RateLimit: _TypeAlias = RateLimit  # noqa: Y015
+
+@_typing.final
 class QueueSettings(_message.Message):
     """What a queue's jobs take where their own options say nothing."""
 
@@ -35,6 +69,9 @@ class QueueSettings(_message.Message):
     MIN_ACK_LEVEL_FIELD_NUMBER: _builtins.int
     MAX_WAITING_FIELD_NUMBER: _builtins.int
     NON_RETRYABLE_ERROR_TYPES_FIELD_NUMBER: _builtins.int
+    RATE_FIELD_NUMBER: _builtins.int
+    CONCURRENCY_FIELD_NUMBER: _builtins.int
+    MAX_WAITING_BYTES_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
     """Optional. Attempts before a job is dead, 1 … 1,000; 0 means unlimited. Unset: 3."""
     max_stalls: _builtins.int
@@ -45,6 +82,12 @@ class QueueSettings(_message.Message):
     """
     max_waiting: _builtins.int
     """Optional. How many jobs may wait, 1 … 1,000,000,000. Unset: no limit of its own."""
+    concurrency: _builtins.int
+    """Optional. How many jobs may be ACTIVE at once, 1 … 1,000,000. Unset: no limit."""
+    max_waiting_bytes: _builtins.int
+    """Optional. How many payload bytes may wait or be active, 1 … 2^50. A push over it is refused with
+    QUEUE_FULL. Unset: no limit of its own.
+    """
     @_builtins.property
     def lease(self) -> _duration_pb2.Duration:
         """Optional. How long a worker may stay silent, 1 s … 12 h. Unset: 30 s."""
@@ -61,6 +104,12 @@ class QueueSettings(_message.Message):
     def non_retryable_error_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Errors of these types go straight to the dead letters; ≤ 100 names."""
 
+    @_builtins.property
+    def rate(self) -> Global___RateLimit:
+        """Optional. How many jobs may start in a time, whoever takes them. A change keeps the tokens; after a start
+        of the server the bucket is empty. Unset: no limit.
+        """
+
     def __init__(
         self,
         *,
@@ -72,23 +121,34 @@ class QueueSettings(_message.Message):
         min_ack_level: _job_pb2.AckLevel.ValueType = ...,
         max_waiting: _builtins.int | None = ...,
         non_retryable_error_types: _abc.Iterable[_builtins.str] | None = ...,
+        rate: Global___RateLimit | None = ...,
+        concurrency: _builtins.int | None = ...,
+        max_waiting_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "backoff", b"backoff", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "retention", b"retention"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "backoff", b"backoff", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "retention", b"retention"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
+    _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
     _WhichOneofReturnType__max_attempts: _TypeAlias = _typing.Literal["max_attempts"]  # noqa: Y015
     _WhichOneofArgType__max_attempts: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts"]  # noqa: Y015
     _WhichOneofReturnType__max_stalls: _TypeAlias = _typing.Literal["max_stalls"]  # noqa: Y015
     _WhichOneofArgType__max_stalls: _TypeAlias = _typing.Literal["_max_stalls", b"_max_stalls"]  # noqa: Y015
     _WhichOneofReturnType__max_waiting: _TypeAlias = _typing.Literal["max_waiting"]  # noqa: Y015
     _WhichOneofArgType__max_waiting: _TypeAlias = _typing.Literal["_max_waiting", b"_max_waiting"]  # noqa: Y015
+    _WhichOneofReturnType__max_waiting_bytes: _TypeAlias = _typing.Literal["max_waiting_bytes"]  # noqa: Y015
+    _WhichOneofArgType__max_waiting_bytes: _TypeAlias = _typing.Literal["_max_waiting_bytes", b"_max_waiting_bytes"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__concurrency) -> _WhichOneofReturnType__concurrency | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_attempts) -> _WhichOneofReturnType__max_attempts | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_stalls) -> _WhichOneofReturnType__max_stalls | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_waiting) -> _WhichOneofReturnType__max_waiting | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_waiting_bytes) -> _WhichOneofReturnType__max_waiting_bytes | None: ...
 
 Global___QueueSettings: _TypeAlias = QueueSettings  # noqa: Y015
 
@@ -200,6 +260,10 @@ class Queue(_message.Message):
     PUSHED_TOTAL_FIELD_NUMBER: _builtins.int
     COMPLETED_TOTAL_FIELD_NUMBER: _builtins.int
     FAILED_TOTAL_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    LIMITED_UNTIL_FIELD_NUMBER: _builtins.int
+    LIMITED_BY_FIELD_NUMBER: _builtins.int
+    LIMITED_REASON_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Output only. Its name."""
     shard: _builtins.int
@@ -216,6 +280,12 @@ class Queue(_message.Message):
     """Output only. Completions since the server started."""
     failed_total: _builtins.int
     """Output only. Failed attempts since the server started."""
+    tokens: _builtins.int
+    """Output only. Tokens of its rate that are in store; unset without a rate."""
+    limited_by: _builtins.str
+    """Output only. Who limited it."""
+    limited_reason: _builtins.str
+    """Output only. Why it is limited."""
     @_builtins.property
     def settings(self) -> Global___QueueSettings:
         """Output only. Its settings."""
@@ -232,6 +302,10 @@ class Queue(_message.Message):
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it came into being."""
 
+    @_builtins.property
+    def limited_until(self) -> _timestamp_pb2.Timestamp:
+        """Output only. Until when nothing is handed out, said by LimitQueue or a worker; unset: no such limit."""
+
     def __init__(
         self,
         *,
@@ -247,11 +321,17 @@ class Queue(_message.Message):
         pushed_total: _builtins.int = ...,
         completed_total: _builtins.int = ...,
         failed_total: _builtins.int = ...,
+        tokens: _builtins.int | None = ...,
+        limited_until: _timestamp_pb2.Timestamp | None = ...,
+        limited_by: _builtins.str = ...,
+        limited_reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "created_at", b"created_at", "oldest_ready_at", b"oldest_ready_at", "settings", b"settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "counts", b"counts", "created_at", b"created_at", "limited_until", b"limited_until", "oldest_ready_at", b"oldest_ready_at", "settings", b"settings", "tokens", b"tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed_total", b"completed_total", "counts", b"counts", "created_at", b"created_at", "failed_total", b"failed_total", "name", b"name", "oldest_ready_at", b"oldest_ready_at", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "pushed_total", b"pushed_total", "settings", b"settings", "shard", b"shard"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "completed_total", b"completed_total", "counts", b"counts", "created_at", b"created_at", "failed_total", b"failed_total", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until", b"limited_until", "name", b"name", "oldest_ready_at", b"oldest_ready_at", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "pushed_total", b"pushed_total", "settings", b"settings", "shard", b"shard", "tokens", b"tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__tokens: _TypeAlias = _typing.Literal["tokens"]  # noqa: Y015
+    _WhichOneofArgType__tokens: _TypeAlias = _typing.Literal["_tokens", b"_tokens"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens) -> _WhichOneofReturnType__tokens | None: ...
 
 Global___Queue: _TypeAlias = Queue  # noqa: Y015

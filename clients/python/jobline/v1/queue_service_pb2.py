@@ -24,49 +24,54 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from jobline.v1 import job_pb2 as jobline_dot_v1_dot_job__pb2
 from jobline.v1 import queue_pb2 as jobline_dot_v1_dot_queue__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ejobline/v1/queue_service.proto\x12\njobline.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x14jobline/v1/job.proto\x1a\x16jobline/v1/queue.proto\"p\n\x11ListQueuesRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\x12\x1f\n\x0bname_prefix\x18\x03 \x01(\tR\nnamePrefix\"g\n\x12ListQueuesResponse\x12)\n\x06queues\x18\x01 \x03(\x0b\x32\x11.jobline.v1.QueueR\x06queues\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\'\n\x0fGetQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\";\n\x10GetQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"\xb6\x01\n\x12UpdateQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x35\n\x08settings\x18\x02 \x01(\x0b\x32\x19.jobline.v1.QueueSettingsR\x08settings\x12;\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x16\n\x06reason\x18\x04 \x01(\tR\x06reason\">\n\x13UpdateQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"A\n\x11PauseQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason\"=\n\x12PauseQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"B\n\x12ResumeQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason\">\n\x13ResumeQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"Z\n\x11\x44rainQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"M\n\x12\x44rainQueueResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\"\xc2\x01\n\x11\x43leanQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12,\n\x06states\x18\x02 \x03(\x0e\x32\x14.jobline.v1.JobStateR\x06states\x12\x38\n\nolder_than\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationR\tolderThan\x12\x17\n\x07\x64ry_run\x18\x04 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\"M\n\x12\x43leanQueueResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\"\x96\x01\n\x12\x44\x65leteQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12#\n\rconfirm_queue\x18\x02 \x01(\tR\x0c\x63onfirmQueue\x12\x14\n\x05\x66orce\x18\x03 \x01(\x08R\x05\x66orce\x12\x17\n\x07\x64ry_run\x18\x04 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\"N\n\x13\x44\x65leteQueueResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId2\xf9\x04\n\x0cQueueService\x12K\n\nListQueues\x12\x1d.jobline.v1.ListQueuesRequest\x1a\x1e.jobline.v1.ListQueuesResponse\x12\x45\n\x08GetQueue\x12\x1b.jobline.v1.GetQueueRequest\x1a\x1c.jobline.v1.GetQueueResponse\x12N\n\x0bUpdateQueue\x12\x1e.jobline.v1.UpdateQueueRequest\x1a\x1f.jobline.v1.UpdateQueueResponse\x12K\n\nPauseQueue\x12\x1d.jobline.v1.PauseQueueRequest\x1a\x1e.jobline.v1.PauseQueueResponse\x12N\n\x0bResumeQueue\x12\x1e.jobline.v1.ResumeQueueRequest\x1a\x1f.jobline.v1.ResumeQueueResponse\x12K\n\nDrainQueue\x12\x1d.jobline.v1.DrainQueueRequest\x1a\x1e.jobline.v1.DrainQueueResponse\x12K\n\nCleanQueue\x12\x1d.jobline.v1.CleanQueueRequest\x1a\x1e.jobline.v1.CleanQueueResponse\x12N\n\x0b\x44\x65leteQueue\x12\x1e.jobline.v1.DeleteQueueRequest\x1a\x1f.jobline.v1.DeleteQueueResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ejobline/v1/queue_service.proto\x12\njobline.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14jobline/v1/job.proto\x1a\x16jobline/v1/queue.proto\"s\n\x11LimitQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x30\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05until\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"=\n\x12LimitQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"p\n\x11ListQueuesRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\x12\x1f\n\x0bname_prefix\x18\x03 \x01(\tR\nnamePrefix\"g\n\x12ListQueuesResponse\x12)\n\x06queues\x18\x01 \x03(\x0b\x32\x11.jobline.v1.QueueR\x06queues\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\'\n\x0fGetQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\";\n\x10GetQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"\xb6\x01\n\x12UpdateQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x35\n\x08settings\x18\x02 \x01(\x0b\x32\x19.jobline.v1.QueueSettingsR\x08settings\x12;\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x16\n\x06reason\x18\x04 \x01(\tR\x06reason\">\n\x13UpdateQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"A\n\x11PauseQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason\"=\n\x12PauseQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"B\n\x12ResumeQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason\">\n\x13ResumeQueueResponse\x12\'\n\x05queue\x18\x01 \x01(\x0b\x32\x11.jobline.v1.QueueR\x05queue\"Z\n\x11\x44rainQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"M\n\x12\x44rainQueueResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\"\xc2\x01\n\x11\x43leanQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12,\n\x06states\x18\x02 \x03(\x0e\x32\x14.jobline.v1.JobStateR\x06states\x12\x38\n\nolder_than\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationR\tolderThan\x12\x17\n\x07\x64ry_run\x18\x04 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\"M\n\x12\x43leanQueueResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\"\x96\x01\n\x12\x44\x65leteQueueRequest\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12#\n\rconfirm_queue\x18\x02 \x01(\tR\x0c\x63onfirmQueue\x12\x14\n\x05\x66orce\x18\x03 \x01(\x08R\x05\x66orce\x12\x17\n\x07\x64ry_run\x18\x04 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x05 \x01(\tR\x06reason\"N\n\x13\x44\x65leteQueueResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId2\xc6\x05\n\x0cQueueService\x12K\n\nListQueues\x12\x1d.jobline.v1.ListQueuesRequest\x1a\x1e.jobline.v1.ListQueuesResponse\x12\x45\n\x08GetQueue\x12\x1b.jobline.v1.GetQueueRequest\x1a\x1c.jobline.v1.GetQueueResponse\x12N\n\x0bUpdateQueue\x12\x1e.jobline.v1.UpdateQueueRequest\x1a\x1f.jobline.v1.UpdateQueueResponse\x12K\n\nPauseQueue\x12\x1d.jobline.v1.PauseQueueRequest\x1a\x1e.jobline.v1.PauseQueueResponse\x12N\n\x0bResumeQueue\x12\x1e.jobline.v1.ResumeQueueRequest\x1a\x1f.jobline.v1.ResumeQueueResponse\x12K\n\nLimitQueue\x12\x1d.jobline.v1.LimitQueueRequest\x1a\x1e.jobline.v1.LimitQueueResponse\x12K\n\nDrainQueue\x12\x1d.jobline.v1.DrainQueueRequest\x1a\x1e.jobline.v1.DrainQueueResponse\x12K\n\nCleanQueue\x12\x1d.jobline.v1.CleanQueueRequest\x1a\x1e.jobline.v1.CleanQueueResponse\x12N\n\x0b\x44\x65leteQueue\x12\x1e.jobline.v1.DeleteQueueRequest\x1a\x1f.jobline.v1.DeleteQueueResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'jobline.v1.queue_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LISTQUEUESREQUEST']._serialized_start=158
-  _globals['_LISTQUEUESREQUEST']._serialized_end=270
-  _globals['_LISTQUEUESRESPONSE']._serialized_start=272
-  _globals['_LISTQUEUESRESPONSE']._serialized_end=375
-  _globals['_GETQUEUEREQUEST']._serialized_start=377
-  _globals['_GETQUEUEREQUEST']._serialized_end=416
-  _globals['_GETQUEUERESPONSE']._serialized_start=418
-  _globals['_GETQUEUERESPONSE']._serialized_end=477
-  _globals['_UPDATEQUEUEREQUEST']._serialized_start=480
-  _globals['_UPDATEQUEUEREQUEST']._serialized_end=662
-  _globals['_UPDATEQUEUERESPONSE']._serialized_start=664
-  _globals['_UPDATEQUEUERESPONSE']._serialized_end=726
-  _globals['_PAUSEQUEUEREQUEST']._serialized_start=728
-  _globals['_PAUSEQUEUEREQUEST']._serialized_end=793
-  _globals['_PAUSEQUEUERESPONSE']._serialized_start=795
-  _globals['_PAUSEQUEUERESPONSE']._serialized_end=856
-  _globals['_RESUMEQUEUEREQUEST']._serialized_start=858
-  _globals['_RESUMEQUEUEREQUEST']._serialized_end=924
-  _globals['_RESUMEQUEUERESPONSE']._serialized_start=926
-  _globals['_RESUMEQUEUERESPONSE']._serialized_end=988
-  _globals['_DRAINQUEUEREQUEST']._serialized_start=990
-  _globals['_DRAINQUEUEREQUEST']._serialized_end=1080
-  _globals['_DRAINQUEUERESPONSE']._serialized_start=1082
-  _globals['_DRAINQUEUERESPONSE']._serialized_end=1159
-  _globals['_CLEANQUEUEREQUEST']._serialized_start=1162
-  _globals['_CLEANQUEUEREQUEST']._serialized_end=1356
-  _globals['_CLEANQUEUERESPONSE']._serialized_start=1358
-  _globals['_CLEANQUEUERESPONSE']._serialized_end=1435
-  _globals['_DELETEQUEUEREQUEST']._serialized_start=1438
-  _globals['_DELETEQUEUEREQUEST']._serialized_end=1588
-  _globals['_DELETEQUEUERESPONSE']._serialized_start=1590
-  _globals['_DELETEQUEUERESPONSE']._serialized_end=1668
-  _globals['_QUEUESERVICE']._serialized_start=1671
-  _globals['_QUEUESERVICE']._serialized_end=2304
+  _globals['_LIMITQUEUEREQUEST']._serialized_start=191
+  _globals['_LIMITQUEUEREQUEST']._serialized_end=306
+  _globals['_LIMITQUEUERESPONSE']._serialized_start=308
+  _globals['_LIMITQUEUERESPONSE']._serialized_end=369
+  _globals['_LISTQUEUESREQUEST']._serialized_start=371
+  _globals['_LISTQUEUESREQUEST']._serialized_end=483
+  _globals['_LISTQUEUESRESPONSE']._serialized_start=485
+  _globals['_LISTQUEUESRESPONSE']._serialized_end=588
+  _globals['_GETQUEUEREQUEST']._serialized_start=590
+  _globals['_GETQUEUEREQUEST']._serialized_end=629
+  _globals['_GETQUEUERESPONSE']._serialized_start=631
+  _globals['_GETQUEUERESPONSE']._serialized_end=690
+  _globals['_UPDATEQUEUEREQUEST']._serialized_start=693
+  _globals['_UPDATEQUEUEREQUEST']._serialized_end=875
+  _globals['_UPDATEQUEUERESPONSE']._serialized_start=877
+  _globals['_UPDATEQUEUERESPONSE']._serialized_end=939
+  _globals['_PAUSEQUEUEREQUEST']._serialized_start=941
+  _globals['_PAUSEQUEUEREQUEST']._serialized_end=1006
+  _globals['_PAUSEQUEUERESPONSE']._serialized_start=1008
+  _globals['_PAUSEQUEUERESPONSE']._serialized_end=1069
+  _globals['_RESUMEQUEUEREQUEST']._serialized_start=1071
+  _globals['_RESUMEQUEUEREQUEST']._serialized_end=1137
+  _globals['_RESUMEQUEUERESPONSE']._serialized_start=1139
+  _globals['_RESUMEQUEUERESPONSE']._serialized_end=1201
+  _globals['_DRAINQUEUEREQUEST']._serialized_start=1203
+  _globals['_DRAINQUEUEREQUEST']._serialized_end=1293
+  _globals['_DRAINQUEUERESPONSE']._serialized_start=1295
+  _globals['_DRAINQUEUERESPONSE']._serialized_end=1372
+  _globals['_CLEANQUEUEREQUEST']._serialized_start=1375
+  _globals['_CLEANQUEUEREQUEST']._serialized_end=1569
+  _globals['_CLEANQUEUERESPONSE']._serialized_start=1571
+  _globals['_CLEANQUEUERESPONSE']._serialized_end=1648
+  _globals['_DELETEQUEUEREQUEST']._serialized_start=1651
+  _globals['_DELETEQUEUEREQUEST']._serialized_end=1801
+  _globals['_DELETEQUEUERESPONSE']._serialized_start=1803
+  _globals['_DELETEQUEUERESPONSE']._serialized_end=1881
+  _globals['_QUEUESERVICE']._serialized_start=1884
+  _globals['_QUEUESERVICE']._serialized_end=2594
 # @@protoc_insertion_point(module_scope)

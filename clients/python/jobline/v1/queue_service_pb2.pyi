@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from jobline.v1 import job_pb2 as _job_pb2
 from jobline.v1 import queue_pb2 as _queue_pb2
@@ -21,6 +22,64 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class LimitQueueRequest(_message.Message):
+    """Asks to hand out nothing until a time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Required. Its name."""
+    reason: _builtins.str
+    """Optional. Why, ≤ 1,024 characters; the queue shows it."""
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """Optional. Until when, at most 400 days from now; a new time replaces the one before. Unset, or past: the
+        limit is lifted.
+        """
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue", "reason", b"reason", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitQueueRequest: _TypeAlias = LimitQueueRequest  # noqa: Y015
+
+@_typing.final
+class LimitQueueResponse(_message.Message):
+    """The queue after the change."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def queue(self) -> _queue_pb2.Queue:
+        """Output only. The queue."""
+
+    def __init__(
+        self,
+        *,
+        queue: _queue_pb2.Queue | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitQueueResponse: _TypeAlias = LimitQueueResponse  # noqa: Y015
 
 @_typing.final
 class ListQueuesRequest(_message.Message):

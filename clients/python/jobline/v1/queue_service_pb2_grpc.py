@@ -60,6 +60,11 @@ class QueueServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_queue__service__pb2.ResumeQueueRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_queue__service__pb2.ResumeQueueResponse.FromString,
                 _registered_method=True)
+        self.LimitQueue = channel.unary_unary(
+                '/jobline.v1.QueueService/LimitQueue',
+                request_serializer=jobline_dot_v1_dot_queue__service__pb2.LimitQueueRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_queue__service__pb2.LimitQueueResponse.FromString,
+                _registered_method=True)
         self.DrainQueue = channel.unary_unary(
                 '/jobline.v1.QueueService/DrainQueue',
                 request_serializer=jobline_dot_v1_dot_queue__service__pb2.DrainQueueRequest.SerializeToString,
@@ -116,6 +121,13 @@ class QueueServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LimitQueue(self, request, context):
+        """Hands out nothing until a time, such as the end of a 429; then it goes on by itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DrainQueue(self, request, context):
         """Deletes the jobs that wait: READY and SCHEDULED ones. Active ones go on.
         """
@@ -164,6 +176,11 @@ def add_QueueServiceServicer_to_server(servicer, server):
                     servicer.ResumeQueue,
                     request_deserializer=jobline_dot_v1_dot_queue__service__pb2.ResumeQueueRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_queue__service__pb2.ResumeQueueResponse.SerializeToString,
+            ),
+            'LimitQueue': grpc.unary_unary_rpc_method_handler(
+                    servicer.LimitQueue,
+                    request_deserializer=jobline_dot_v1_dot_queue__service__pb2.LimitQueueRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_queue__service__pb2.LimitQueueResponse.SerializeToString,
             ),
             'DrainQueue': grpc.unary_unary_rpc_method_handler(
                     servicer.DrainQueue,
@@ -317,6 +334,33 @@ class QueueService(object):
             '/jobline.v1.QueueService/ResumeQueue',
             jobline_dot_v1_dot_queue__service__pb2.ResumeQueueRequest.SerializeToString,
             jobline_dot_v1_dot_queue__service__pb2.ResumeQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LimitQueue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.QueueService/LimitQueue',
+            jobline_dot_v1_dot_queue__service__pb2.LimitQueueRequest.SerializeToString,
+            jobline_dot_v1_dot_queue__service__pb2.LimitQueueResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,8 @@ class QueueServiceStub:
     """Stops handing out; pushes go on. Pulls wait and end empty."""
     ResumeQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeQueueRequest, _queue_service_pb2.ResumeQueueResponse]
     """Hands out again."""
+    LimitQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.LimitQueueRequest, _queue_service_pb2.LimitQueueResponse]
+    """Hands out nothing until a time, such as the end of a 429; then it goes on by itself."""
     DrainQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.DrainQueueRequest, _queue_service_pb2.DrainQueueResponse]
     """Deletes the jobs that wait: READY and SCHEDULED ones. Active ones go on."""
     CleanQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.CleanQueueRequest, _queue_service_pb2.CleanQueueResponse]
@@ -65,6 +67,8 @@ class QueueServiceAsyncStub(QueueServiceStub):
     """Stops handing out; pushes go on. Pulls wait and end empty."""
     ResumeQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeQueueRequest, _queue_service_pb2.ResumeQueueResponse]  # type: ignore[assignment]
     """Hands out again."""
+    LimitQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.LimitQueueRequest, _queue_service_pb2.LimitQueueResponse]  # type: ignore[assignment]
+    """Hands out nothing until a time, such as the end of a 429; then it goes on by itself."""
     DrainQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.DrainQueueRequest, _queue_service_pb2.DrainQueueResponse]  # type: ignore[assignment]
     """Deletes the jobs that wait: READY and SCHEDULED ones. Active ones go on."""
     CleanQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.CleanQueueRequest, _queue_service_pb2.CleanQueueResponse]  # type: ignore[assignment]
@@ -114,6 +118,14 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.ResumeQueueResponse, _abc.Awaitable[_queue_service_pb2.ResumeQueueResponse]]:
         """Hands out again."""
+
+    @_abc_1.abstractmethod
+    def LimitQueue(
+        self,
+        request: _queue_service_pb2.LimitQueueRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.LimitQueueResponse, _abc.Awaitable[_queue_service_pb2.LimitQueueResponse]]:
+        """Hands out nothing until a time, such as the end of a 429; then it goes on by itself."""
 
     @_abc_1.abstractmethod
     def DrainQueue(

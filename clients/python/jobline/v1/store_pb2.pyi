@@ -637,6 +637,9 @@ class StoredQueue(_message.Message):
     PAUSED_BY_FIELD_NUMBER: _builtins.int
     PAUSE_REASON_FIELD_NUMBER: _builtins.int
     CREATED_MS_FIELD_NUMBER: _builtins.int
+    LIMITED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    LIMITED_BY_FIELD_NUMBER: _builtins.int
+    LIMITED_REASON_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Output only. Its name."""
     number: _builtins.int
@@ -649,6 +652,12 @@ class StoredQueue(_message.Message):
     """Output only. Why."""
     created_ms: _builtins.int
     """Output only. When it came into being."""
+    limited_until_ms: _builtins.int
+    """Output only. Until when nothing is handed out, in milliseconds since 1970; 0: no such limit."""
+    limited_by: _builtins.str
+    """Output only. Who limited it."""
+    limited_reason: _builtins.str
+    """Output only. Why."""
     @_builtins.property
     def settings(self) -> _queue_pb2.QueueSettings:
         """Output only. Its settings."""
@@ -663,10 +672,13 @@ class StoredQueue(_message.Message):
         paused_by: _builtins.str = ...,
         pause_reason: _builtins.str = ...,
         created_ms: _builtins.int = ...,
+        limited_until_ms: _builtins.int = ...,
+        limited_by: _builtins.str = ...,
+        limited_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_ms", b"created_ms", "name", b"name", "number", b"number", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_ms", b"created_ms", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until_ms", b"limited_until_ms", "name", b"name", "number", b"number", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -130,9 +130,13 @@ def drop_members(shard: ShardState, lot: Lot, count: int, payload_bytes: int) ->
 
 
 def count_active(shard: ShardState, queue: Queue, count: int) -> None:
-    """Adds `count`, which may be negative, to the number of ACTIVE jobs."""
+    """Adds `count`, which may be negative, to the number of ACTIVE jobs. A queue whose concurrency
+    gets room is woken.
+    """
     queue.counts[_ACTIVE] += count
     shard.load.active_jobs += count
+    if count < 0 and queue.allowance is not None:
+        shard.wake(queue)
 
 
 def close_gate(shard: ShardState, queue: Queue, key: LaneKey, opens_ms: int = UNTIL_NOTICE) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from jobline_server.engine import effective, limits
+from jobline_server.engine.apply.allowances import take_tokens
 from jobline_server.engine.apply.bookkeeping import (
     count_active,
     mark_job,
@@ -56,6 +57,8 @@ def apply_jobs_leased(shard: ShardState, fact: JobsLeased, _offset: int) -> None
     if holder is None:
         holder = _recovered_holder(shard, fact)
     found, part = shard.jobs.find_many(fact.starts)
+    if shard.queues[fact.queue].allowance is not None:
+        take_tokens(shard, fact, found)
     if all(found):
         _lease_jobs(shard, fact, holder, cast("list[Job]", found), 0, part)
         return

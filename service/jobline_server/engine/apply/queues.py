@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from jobline_server.engine.allowance import TimeLimit
+from jobline_server.engine.apply.allowances import set_allowance
 from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
@@ -13,6 +15,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.queue_entries import (
     QueueChanged,
     QueueDeleted,
+    QueueLimited,
     QueuePaused,
     QueueResumed,
 )
@@ -24,10 +27,13 @@ from jobline_server.engine.values import JobState, RevokeReason
 def apply_queue_changed(shard: ShardState, fact: QueueChanged, _offset: int) -> None:
     """Creates a queue or changes its settings."""
     if fact.created_number:
-        queue = shard.queues[fact.queue] = Queue(fact.queue, fact.created_number, fact.at_ms)
+        queue = Queue(fact.queue, fact.created_number, fact.at_ms)
+        shard.queues[fact.queue] = queue
         queue.born_id = fact.created_number
         shard.use_ids(fact.created_number, 1)
-    shard.queues[fact.queue].settings = fact.settings
+    queue = shard.queues[fact.queue]
+    queue.settings = fact.settings
+    set_allowance(shard, queue)
     shard.changes.queues.to_write.add(fact.queue)
 
 
@@ -46,6 +52,15 @@ def apply_queue_resumed(shard: ShardState, fact: QueueResumed, _offset: int) -> 
     queue.paused = False
     queue.paused_by = queue.pause_reason = ""
     shard.wake(queue)
+    shard.changes.queues.to_write.add(fact.queue)
+
+
+def apply_queue_limited(shard: ShardState, fact: QueueLimited, _offset: int) -> None:
+    """Limits a queue for a time, with the principal and the reason, or lifts that limit."""
+    queue = shard.queues[fact.queue]
+    until_ms = fact.until_ms
+    queue.limited = TimeLimit(until_ms, fact.principal, fact.reason) if until_ms else None
+    set_allowance(shard, queue)
     shard.changes.queues.to_write.add(fact.queue)
 
 
@@ -104,5 +119,6 @@ APPLY: ApplyTable = {
     QueueChanged: apply_queue_changed,
     QueuePaused: apply_queue_paused,
     QueueResumed: apply_queue_resumed,
+    QueueLimited: apply_queue_limited,
     QueueDeleted: apply_queue_deleted,
 }

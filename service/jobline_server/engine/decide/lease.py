@@ -9,6 +9,7 @@ from typing import cast
 
 from jobline_server.engine import effective
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
+from jobline_server.engine.decide.allow import allowed_jobs, ask_again, keep_affordable
 from jobline_server.engine.decide.choose import Choice, LotRun, choose
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
@@ -38,6 +39,11 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     """
     if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
         return Leased()
+    allowance = queue.allowance
+    if allowance is not None:
+        max_jobs = min(max_jobs, allowed_jobs(shard, now, queue, allowance))
+        if not max_jobs:
+            return Leased()
     shard.clocks.advance(now)
     chosen = Choice(
         max_jobs,
@@ -46,24 +52,34 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         payload_bytes_max=payload_bytes_max,
     )
     choose(queue, names, now, shard.committed, chosen)
+    if allowance is not None:
+        keep_affordable(shard, now, queue, allowance, chosen)
     items, first = chosen.items, shard.first_delivery()
     for group in _by_volatility(items):
-        # A job's delivery only grows, within an epoch and from one epoch to the next.
-        deliveries = [job.delivery + 1 if job.delivery >= first else first for job in group]
-        fact = JobsLeased(
-            at_ms=now.wall_ms,
-            queue=queue.name,
-            worker=holder.worker,
-            version=holder.version,
-            session=holder.session_id,
-            lease_ms=lease_ms,
-            starts=[item.id for item in group],
-            counts=[item.count if isinstance(item, LotRun) else 1 for item in group],
-            deliveries=deliveries,
-            holder=holder,
-        )
+        fact = _fact(now, queue, holder, group, lease_ms, first)
         shard.emit(fact, volatile=group[0].volatile)
+    if allowance is not None and items:
+        ask_again(shard, now, queue, allowance)
     return _leased(chosen, first, lease_ms)
+
+
+def _fact(
+    now: Now, queue: Queue, holder: Holder, items: list[Job | LotRun], lease_ms: int, first: int
+) -> JobsLeased:
+    # A job's delivery only grows, within an epoch and from one epoch to the next.
+    deliveries = [job.delivery + 1 if job.delivery >= first else first for job in items]
+    return JobsLeased(
+        at_ms=now.wall_ms,
+        queue=queue.name,
+        worker=holder.worker,
+        version=holder.version,
+        session=holder.session_id,
+        lease_ms=lease_ms,
+        starts=[item.id for item in items],
+        counts=[item.count if isinstance(item, LotRun) else 1 for item in items],
+        deliveries=deliveries,
+        holder=holder,
+    )
 
 
 def _leased(chosen: Choice, first: int, lease_ms: int) -> Leased:

@@ -14,6 +14,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.queue_entries import (
     QueueChanged,
     QueueDeleted,
+    QueueLimited,
     QueuePaused,
     QueueResumed,
 )
@@ -58,6 +59,7 @@ def decide_update_queue(
         changed = {field: getattr(settings, field) for field in sorted(mask)}
         settings = replace(queue.settings, **changed)
     if settings != queue.settings:
+        shard.clocks.advance(now)
         shard.emit(QueueChanged(now.wall_ms, name, settings))
 
 
@@ -71,6 +73,19 @@ def decide_resume_queue(shard: ShardView, now: Now, name: str) -> None:
     """Resumes a queue; does nothing if it is not paused."""
     if existing_queue(shard, name).paused:
         shard.emit(QueueResumed(now.wall_ms, name))
+
+
+def decide_limit_queue(
+    shard: ShardView, now: Now, name: str, until_ms: int, principal: str, reason: str
+) -> None:
+    """Has a queue let nothing out until a wall time, instead of what was said before; a time that
+    has passed lifts the limit.
+    """
+    queue = existing_queue(shard, name)
+    if until_ms <= now.wall_ms:
+        until_ms = 0
+    if until_ms or queue.limited is not None:
+        shard.emit(QueueLimited(now.wall_ms, name, until_ms, principal, reason))
 
 
 def decide_delete_queue(shard: ShardView, now: Now, name: str, *, force: bool) -> int:
@@ -127,7 +142,7 @@ def decide_delete_idle_queues(
             continue
         if any(queue.counts):
             shard.note_use(queue, now.wall_ms)
-        elif queue.is_plain() and queue.touched_ms < before:
+        elif queue.is_plain(now.wall_ms) and queue.touched_ms < before:
             idle.append(queue.name)
     for name in idle:
         shard.emit(QueueDeleted(now.wall_ms, name))

@@ -47,6 +47,11 @@ def _mask(request: queue_service_pb2.UpdateQueueRequest) -> frozenset[str] | Non
     return frozenset(PATHS[path] for path in paths)
 
 
+def limited_until_ms(request: queue_service_pb2.LimitQueueRequest, now_ms: int) -> int:
+    """Returns until when a queue is limited; 0 if no time is set."""
+    return fields.coming_ms(request.until, "until", now_ms) if request.HasField("until") else 0
+
+
 def cleaned_states(request: queue_service_pb2.CleanQueueRequest) -> frozenset[JobState]:
     """Returns the ended states to clean; empty: the runtime's default."""
     states = members(request.states, "states", JobState)
@@ -90,6 +95,12 @@ def fill_queue(message: queue_pb2.Queue, view: QueueView) -> None:
     message.pushed_total = view.pushed_total
     message.completed_total = view.completed_total
     message.failed_total = view.failed_total
+    if view.tokens is not None:
+        message.tokens = view.tokens
+    if view.limited is not None:
+        fill_moment(message.limited_until, view.limited.until_ms)
+        message.limited_by = view.limited.by
+        message.limited_reason = view.limited.reason
 
 
 def _fill_counts(message: queue_pb2.QueueCounts, view: QueueView) -> None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.wire.times import milliseconds_of
@@ -177,6 +178,14 @@ def moment_ms(value: Timestamp, field: str) -> int:
     if not 0 <= value.nanos <= NANOS_MAX:
         raise invalid(field, "nanos must be 0 to 999999999")
     return milliseconds_of(value)
+
+
+def coming_ms(value: Timestamp, field: str, now_ms: int) -> int:
+    """Returns the milliseconds of a timestamp since 1970; refuses one over 400 days ahead."""
+    milliseconds = moment_ms(value, field)
+    if milliseconds > now_ms + limits.DELAY_MS_MAX:
+        raise invalid(field, "must be at most 400 days ahead")
+    return milliseconds
 
 
 def _check_types(value: Duration | Timestamp, field: str) -> None:

@@ -17,6 +17,7 @@ from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import AckLevel, BackoffKind
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.limits import concurrency, rate_limit
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
 Check = Callable[[Any, str], object]
@@ -145,6 +146,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "retention": _retention,
     "delivery": _delivery,
     "tags": check_tags,
+    "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
 }
 
 SETTING_CHECKS: dict[str, Check] = {
@@ -156,4 +158,9 @@ SETTING_CHECKS: dict[str, Check] = {
     "min_ack_level": lambda value, field: fields.enum_member(value, field, AckLevel),
     "max_waiting": lambda value, field: fields.integer(value, field, 1, rpc_limits.MAX_WAITING_MAX),
     "non_retryable_error_types": _error_types,
+    "rate": rate_limit,
+    "concurrency": concurrency,
+    "max_waiting_bytes": lambda value, field: fields.integer(
+        value, field, 1, rpc_limits.MAX_WAITING_BYTES_MAX
+    ),
 }

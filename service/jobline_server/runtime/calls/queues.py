@@ -9,13 +9,14 @@ from itertools import chain, islice
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import (
     decide_delete_queue,
+    decide_limit_queue,
     decide_pause_queue,
     decide_resume_queue,
     decide_update_queue,
     existing_queue,
 )
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.values import JobState, QueueSettings
+from jobline_server.engine.values import JobState, Now, QueueSettings
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
@@ -94,6 +95,14 @@ class Queues:
         decide_resume_queue(slot.shard, self._core.now(), queue)
         return await self._changed(slot, queue)
 
+    async def limit_queue(self, queue: str, until_ms: int, audit: Audit) -> QueueView:
+        """Stops hand-outs until a time; one that has passed lifts the limit."""
+        slot = self._core.slots.of_queue(queue)
+        decide_limit_queue(
+            slot.shard, self._core.now(), queue, until_ms, audit.principal, audit.reason
+        )
+        return await self._changed(slot, queue)
+
     async def _changed(self, slot: ShardSlot, queue: str) -> QueueView:
         self._core.after_decision(slot)
         await self._core.commits.wait(slot)
@@ -160,6 +169,7 @@ class Queues:
         return result
 
     def _view(self, queue: Queue) -> QueueView:
+        now, limited = self._core.now(), queue.limited
         return QueueView(
             name=queue.name,
             shard=self._core.slots.of_queue(queue.name).number,
@@ -175,6 +185,8 @@ class Queues:
             pushed_total=queue.pushed_total,
             completed_total=queue.completed_total,
             failed_total=queue.failed_total,
+            tokens=_tokens(queue, now),
+            limited=limited if limited is not None and limited.until_ms > now.wall_ms else None,
         )
 
     def _unhandled(self, queue: Queue) -> int:
@@ -186,6 +198,11 @@ class Queues:
         if handled is None or not rings.consumers(queue.name):
             return 0
         return queue.counts[JobState.READY] - queue.ready.of_names(handled)
+
+
+def _tokens(queue: Queue, now: Now) -> int | None:
+    bucket = None if queue.allowance is None else queue.allowance.bucket
+    return None if bucket is None else bucket.tokens(now.mono_ms)
 
 
 def _oldest_ready_ms(queue: Queue) -> int:

@@ -15,6 +15,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.queries.explain_limits import limits_of
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
 
@@ -66,6 +67,8 @@ class JobExplainer:
             why = f": {queue.pause_reason}" if queue.pause_reason else ""
             message = f"queue {queue.name} is paused{who}{why}"
             obstacles.append(Obstacle(ObstacleKind.QUEUE_PAUSED, message))
+        if queue.allowance is not None:
+            obstacles += limits_of(queue, queue.allowance, owner, self._core.now())
         consumers = self._core.rings.consumers(queue.name)
         if not consumers:
             message = f"no connected worker takes from queue {queue.name}"

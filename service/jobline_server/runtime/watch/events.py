@@ -193,6 +193,11 @@ def _queue_paused(origin: EventOrigin, fact: queue_entries.QueuePaused) -> Itera
     yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason))
 
 
+def _queue_limited(origin: EventOrigin, fact: queue_entries.QueueLimited) -> Iterator[EventRun]:
+    kind = EventKind.EVENT_KIND_QUEUE_LIMITED
+    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason))
+
+
 def _queue_resumed(origin: EventOrigin, fact: queue_entries.QueueResumed) -> Iterator[EventRun]:
     yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_RESUMED, fact.queue))
 
@@ -222,6 +227,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsDeleted: _aged,
     queue_entries.QueueChanged: _queue_changed,
     queue_entries.QueuePaused: _queue_paused,
+    queue_entries.QueueLimited: _queue_limited,
     queue_entries.QueueResumed: _queue_resumed,
     queue_entries.QueueDeleted: _queue_deleted,
     message_entries.MessagesSent: None,  # what a message causes has events of its own

@@ -6,6 +6,7 @@ from jobline.v1 import entry_pb2
 from jobline_server.engine.queue_entries import (
     QueueChanged,
     QueueDeleted,
+    QueueLimited,
     QueuePaused,
     QueueResumed,
 )
@@ -57,6 +58,20 @@ def queue_resumed(at_ms: int, message: entry_pb2.QueueResumed) -> QueueResumed:
     return QueueResumed(at_ms=at_ms, queue=message.queue)
 
 
+def fill_queue_limited(entry: entry_pb2.Entry, fact: QueueLimited) -> None:
+    """Writes it into an entry."""
+    message = entry.queue_limited
+    message.queue = fact.queue
+    message.until_ms = fact.until_ms
+    message.principal = fact.principal
+    message.reason = fact.reason
+
+
+def queue_limited(at_ms: int, message: entry_pb2.QueueLimited) -> QueueLimited:
+    """Reads it."""
+    return QueueLimited(at_ms, message.queue, message.until_ms, message.principal, message.reason)
+
+
 def fill_queue_deleted(entry: entry_pb2.Entry, fact: QueueDeleted) -> None:
     """Writes it into an entry."""
     entry.queue_deleted.SetInParent()
@@ -72,5 +87,6 @@ FACTS: FactTable = {
     QueueChanged: FactRow("queue_changed", fill_queue_changed, queue_changed, whole),
     QueuePaused: FactRow("queue_paused", fill_queue_paused, queue_paused, whole),
     QueueResumed: FactRow("queue_resumed", fill_queue_resumed, queue_resumed, whole),
+    QueueLimited: FactRow("queue_limited", fill_queue_limited, queue_limited, whole),
     QueueDeleted: FactRow("queue_deleted", fill_queue_deleted, queue_deleted, whole),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobline.v1 import store_pb2
+from jobline_server.engine.allowance import TimeLimit, allowance_of
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.kinds.by_id import by_id
@@ -24,6 +25,10 @@ def encode_queue(queue: Queue) -> bytes:
     message.paused_by = queue.paused_by
     message.pause_reason = queue.pause_reason
     message.created_ms = queue.created_ms
+    if queue.limited is not None:
+        message.limited_until_ms = queue.limited.until_ms
+        message.limited_by = queue.limited.by
+        message.limited_reason = queue.limited.reason
     return message.SerializeToString()
 
 
@@ -35,6 +40,11 @@ def decode_queue(blob: bytes) -> Queue:
     queue.paused = message.paused
     queue.paused_by = message.paused_by
     queue.pause_reason = message.pause_reason
+    if message.limited_until_ms:
+        queue.limited = TimeLimit(
+            message.limited_until_ms, message.limited_by, message.limited_reason
+        )
+    queue.allowance = allowance_of(None, queue.settings, queue.limited, mono_ms=0)
     queue.stored = True
     return queue
 

@@ -14,6 +14,7 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.queue_entries import (
     QueueChanged,
     QueueDeleted,
+    QueueLimited,
     QueuePaused,
     QueueResumed,
 )
@@ -131,6 +132,7 @@ FACTS: dict[str, tuple[Fact, list[Row]]] = {
         QueueChanged(AT, "mail", DEFAULT_SETTINGS),
         [("QUEUE_CHANGED", [], None, None)],
     ),
+    "limited": (QueueLimited(AT, "mail", 9, "root", "429"), [("QUEUE_LIMITED", [], None, None)]),
     "paused": (QueuePaused(AT, "mail", "root", "hot"), [("QUEUE_PAUSED", [], None, None)]),
     "resumed": (QueueResumed(AT, "mail"), [("QUEUE_RESUMED", [], None, None)]),
     "queue deleted": (QueueDeleted(AT, "mail"), [("QUEUE_DELETED", [], None, None)]),

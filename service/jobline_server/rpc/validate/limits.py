@@ -1,0 +1,28 @@
+"""Checks the limits of queues and limiters."""
+
+from __future__ import annotations
+
+from jobline.v1 import queue_pb2
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Refused
+from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.mistyped import check_own_fields
+
+
+def rate_limit(message: queue_pb2.RateLimit, field: str) -> None:
+    """Refuses a rate that is not allowed."""
+    try:
+        check_own_fields(message)
+        fields.integer(message.rate, "rate", 1, limits.RATE_MAX)
+        if message.HasField("period"):
+            shortest, longest = limits.RATE_PERIOD_MS_MIN, limits.RATE_PERIOD_MS_MAX
+            fields.duration_ms(message.period, "period", shortest, longest)
+        if message.HasField("burst"):
+            fields.integer(message.burst, "burst", 1, limits.RATE_MAX)
+    except Refused as refused:
+        raise fields.within(field, refused) from None
+
+
+def concurrency(value: int, field: str) -> None:
+    """Refuses a concurrency that is not allowed."""
+    fields.integer(value, field, 1, limits.CONCURRENCY_MAX)

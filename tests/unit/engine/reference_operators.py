@@ -1,0 +1,72 @@
+"""What operators do to the jobs and queues of the reference model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobline_server.engine.values import EndReason, JobState, LeaseReason, QueueSettings
+from tests.unit.engine.reference_jobs import ModelJob
+from tests.unit.engine.reference_limits import ModelQueue
+from tests.unit.engine.reference_state import WAITING, ReferenceState
+
+S = JobState
+
+
+class Operators(ReferenceState):
+    """Jobs are cancelled, promoted, deleted and retried; queues change and go."""
+
+    def cancel(self, ids: Iterable[int]) -> list[int]:
+        """Cancels what waits and asks for the rest; returns ids that are not live."""
+        skipped = []
+        for job_id in ids:
+            job = self.jobs.get(job_id)
+            if job is not None and job.state in WAITING:
+                self.end(job, S.CANCELLED, EndReason.CANCELLED)
+            elif job is not None and job.state is S.ACTIVE:
+                job.cancel_requested = True
+            else:
+                skipped.append(job_id)
+        return skipped
+
+    def promote(self, ids: Iterable[int]) -> list[int]:
+        """Makes delayed jobs ready, in this order; returns the ids that are not delayed."""
+        skipped = []
+        chosen: list[ModelJob] = []
+        for job_id in ids:
+            job = self.jobs.get(job_id)
+            if job is None or job.state is not S.SCHEDULED:
+                skipped.append(job_id)
+            elif not any(job is other for other in chosen):
+                chosen.append(job)
+        for job in chosen:
+            self.ready(job)
+        return skipped
+
+    def delete(self, ids: Iterable[int]) -> list[int]:
+        """Deletes what waits; returns the ids that do not."""
+        gone = [i for i in ids if i in self.jobs and self.jobs[i].state in WAITING]
+        skipped = [i for i in ids if i not in gone]
+        for job_id in gone:
+            del self.jobs[job_id]
+        return skipped
+
+    def retry(self, job_id: int) -> bool:
+        """An ended job comes back with a clean slate; its counter and its checkpoint stay. A live
+        one is left alone."""
+        job = self.jobs[job_id]
+        if job.state in (*WAITING, S.ACTIVE):
+            return False
+        job.attempts = job.stalls = job.releases = 0
+        job.cancel_requested = False
+        job.result, job.reason, job.why = b"", EndReason.NONE, LeaseReason.RETRY
+        self.queues.setdefault(job.queue, ModelQueue())
+        self.ready(job)
+        return True
+
+    def delete_queue(self, name: str) -> None:
+        """A queue goes with its jobs, live and ended; keys stay for their window."""
+        del self.queues[name]
+        self.jobs = {i: job for i, job in self.jobs.items() if job.queue != name}
+
+    def set_settings(self, name: str, settings: QueueSettings) -> None:
+        self.queues.setdefault(name, ModelQueue()).change(settings, self.mono_ms)

@@ -1,0 +1,62 @@
+"""The jobs of the reference model, and how they move from one state to another."""
+
+from __future__ import annotations
+
+from jobline_server.engine.values import EndReason, JobState, QueueSettings, SettleOutcome
+from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request
+from tests.unit.engine.reference_limits import ModelQueue
+
+S, Out = JobState, SettleOutcome
+WAITING = (S.SCHEDULED, S.READY)
+
+
+class ReferenceState:
+    """All jobs that ever were; `wall_ms` and `mono_ms` are set by the test."""
+
+    def __init__(self, first_delivery: int) -> None:
+        self.first_delivery = first_delivery
+        self.wall_ms = self.mono_ms = 0
+        self.jobs: dict[int, ModelJob] = {}
+        self.queues: dict[str, ModelQueue] = {}
+        self.keys: dict[tuple[str, str], Key] = {}
+        self.requests: dict[tuple[str, bytes], Request] = {}
+        self.producers: dict[tuple[bytes, bool], ModelProducer] = {}
+        self.offset = 1
+        self.committed = 0
+        self._tail = 0
+
+    # Looking.
+
+    def live(self, *states: JobState) -> list[ModelJob]:
+        """Jobs in one of these states, oldest id first."""
+        return [job for _, job in sorted(self.jobs.items()) if job.state in states]
+
+    def active(self, job_id: int, delivery: int) -> ModelJob | SettleOutcome:
+        """The job that this lease is on, or why there is none."""
+        job = self.jobs.get(job_id)
+        if job is None or job.state not in (*WAITING, S.ACTIVE):
+            return Out.NOT_FOUND
+        if job.state is not S.ACTIVE or job.delivery != delivery:
+            return Out.LEASE_LOST
+        return job
+
+    # Moves.
+
+    def ready(self, job: ModelJob, *, again: bool = False) -> None:
+        """At the tail; or again, where it stood when it was handed out."""
+        self._tail += 1
+        job.state, job.place = S.READY, job.place if again else self._tail
+        job.offset = 0 if job.volatile else self.offset
+        job.holder, job.due = None, (0, 0)
+
+    def wait_until(self, job: ModelJob, run_at_ms: int, with_id: int) -> None:
+        job.state, job.holder, job.due = S.SCHEDULED, None, (run_at_ms, with_id)
+
+    def end(self, job: ModelJob, state: JobState, reason: EndReason = EndReason.NONE) -> None:
+        job.state, job.reason = state, reason
+        remove = job.options.retention.remove_on_complete
+        if job.volatile or (state is S.COMPLETED and remove):
+            del self.jobs[job.id]
+
+    def settings(self, name: str) -> QueueSettings:
+        return self.queues[name].settings if name in self.queues else QueueSettings()
