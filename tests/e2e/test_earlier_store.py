@@ -1,10 +1,10 @@
 """A store that an earlier version wrote opens unchanged.
 
-`format_2/store.tar.xz` holds the files of a server that was stopped once, so that there is a
-checkpoint, and killed later, so that there is a journal after it: jobs in lots and with options of
-their own, keys, leases, progress, retries, dead letters, cancelled and released jobs, queues with
-settings, paused and deleted ones. `shown.json` is what that version showed of it after a restart,
-without the ends of leases, which begin anew.
+`store.tar.xz` in `format_2` and `format_3` has the files of a server that was stopped once, so that
+there is a checkpoint, and killed later, so that there is a journal after it: jobs in lots (with
+columns in format 3) and with options of their own, keys, leases, progress, retries, dead letters,
+cancelled and released jobs, queues with settings, paused and deleted ones. `shown.json` is what
+that version showed of it after a restart, without the ends of leases, which begin anew.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from google.protobuf.json_format import MessageToDict
 from grpc import aio
 
@@ -26,7 +27,7 @@ from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import running_server
 
-FOLDER = Path(__file__).parent / "format_2"
+FORMATS = sorted(Path(__file__).parent.glob("format_*"))
 
 
 async def shown_by(data: Path, written_ms: int) -> dict[str, Any]:
@@ -49,14 +50,15 @@ async def shown_by(data: Path, written_ms: int) -> dict[str, Any]:
     }
 
 
-async def test_store_of_an_earlier_version_opens_unchanged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", FORMATS, ids=[path.name for path in FORMATS])
+async def test_store_of_an_earlier_version_opens_unchanged(tmp_path: Path, folder: Path) -> None:
     """Also a second time, from what this version wrote when it stopped."""
-    expected = json.loads((FOLDER / "shown.json").read_text(encoding="utf-8"))
+    expected = json.loads((folder / "shown.json").read_text(encoding="utf-8"))
     written_ms = expected.pop("written_ms")
-    with tarfile.open(FOLDER / "store.tar.xz") as files:
+    with tarfile.open(folder / "store.tar.xz") as files:
         files.extractall(tmp_path, filter="data")
     assert await shown_by(tmp_path, written_ms) == expected
     assert await shown_by(tmp_path, written_ms) == expected
     # From then on that version refuses it: it would leave out what it does not know.
     with closing(sqlite3.connect(tmp_path / "jobline.db")) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)

@@ -30,14 +30,14 @@ def change(directory: Path, *statements: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("PRAGMA user_version = 4", "format 4; this version reads format 3"),
+        ("PRAGMA user_version = 5", "format 5; this version reads format 4"),
         ("PRAGMA user_version = 1", "format 1 cannot be brought on"),
         ("PRAGMA application_id = 7", "something else"),
         ("UPDATE sqlite_schema SET sql = replace(sql, '+ 1', '+ 2')", None),
         ("UPDATE sqlite_schema SET sql = replace(sql, 'NEW.offset', 'offset')", None),
         (
             "UPDATE sqlite_schema SET sql = replace(sql, 'epoch = NEW.epoch', 'epoch = epoch')",
-            "its schema is not the one of format 3",
+            "its schema is not the one of format 4",
         ),
         ("DELETE FROM sqlite_schema WHERE name = 'supersede'", "its schema is not the one"),
     ],

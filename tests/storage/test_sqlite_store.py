@@ -39,7 +39,7 @@ async def test_settings_that_promises_rest_on_are_in_force(make: Make) -> None:
         "temp_store": 2,
         "cell_size_check": 1,
         "application_id": 0x4A424C4E,
-        "user_version": 3,
+        "user_version": 4,
     }
     for pragma, value in wanted.items():
         found = await store._database.run(

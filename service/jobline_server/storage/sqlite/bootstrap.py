@@ -48,7 +48,10 @@ class Format:
 
 
 FORMAT = Format(  # "JBLN"
-    0x4A424C4E, 3, "schema.sql", {1: "upgrade_2.sql", 2: "upgrade_3.sql"}
+    0x4A424C4E,
+    4,
+    "schema.sql",
+    {1: "upgrade_2.sql", 2: "upgrade_3.sql", 3: "upgrade_4.sql"},
 )
 DATABASE_FILE = "jobline.db"
 SHARDS_DEFAULT = 8

@@ -10,7 +10,7 @@
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C4E;
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE store (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
