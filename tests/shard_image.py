@@ -101,6 +101,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         job.lease_reason,
         job.cancel_requested,
         (details.history, details.worker_checkpoint, details.progress, details.progress_message),
+        details.log,
     )
 
 

@@ -105,7 +105,7 @@ class Settings(BaseSettings):
         default=ByteSize(4 * GIB),
         ge=MIB,
         le=1_024 * GIB,
-        description="Payloads in memory, of waiting and active jobs, in bytes, 1 MiB … 1 TiB.",
+        description="Payloads and logs in memory, of live jobs, in bytes, 1 MiB … 1 TiB.",
     )
     max_keys: int = Field(
         default=5_000_000,

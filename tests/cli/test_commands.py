@@ -30,6 +30,17 @@ def test_pushed_job_is_shown_with_all_it_was_given(jobline, queue):
     assert "tenant=acme" in shown
 
 
+def test_log_of_a_job_is_printed_and_followed_to_its_end(jobline, queue):
+    pushed = push(jobline, queue, "{}", "--tag", "eu")
+    work = "import sys, os; print('hello')"
+    jobline("work", queue, "--exit-when-idle", "0.3s", "--", "python", "-c", work)
+    shown = jobline("job", "logs", pushed, "--follow", "--level", "info")
+    assert (shown.code, shown.out) == (Exit.OK, "")
+    assert jobline("job", "logs", pushed, "--level", "loud").code == Exit.USAGE
+    assert jobline("job", "logs", 4711).code == Exit.NOT_FOUND
+    assert "eu" in jobline("job", "get", pushed).out
+
+
 def test_key_makes_a_second_push_a_duplicate(jobline, queue):
     first = push(jobline, queue, "a", "--key", "k")
     again = jobline("push", queue, "a", "--key", "k", "--json").document

@@ -55,6 +55,8 @@ LONG_TEXTS = {
     "jobline.v1.JobError.message": "cut, so that a job can always fail",
     "jobline.v1.JobError.stack": "cut, so that a job can always fail",
     "jobline.v1.JobError.details": "cut, so that a job can always fail",
+    "jobline.v1.LogLines.lines": "cut, so that a lease can always be kept",
+    "jobline.v1.StreamLog.lines": "cut, so that a lease can always be kept",
     "jobline.v1.ExtendItem.message": "cut, so that a lease can always be kept",
 }
 # Longer than any other text may be.

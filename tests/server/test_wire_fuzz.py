@@ -74,6 +74,7 @@ VALID: dict[str, dict[str, Any]] = {
     "JobService/Watch": {"queues": ["fuzz"], "kinds": [1], "resumeToken": "0.0.0.0.0.0.0.0"},
     "JobAdminService/GetJob": {"id": "8796093022209"},
     "JobAdminService/ListJobs": {"filter": {"queue": "fuzz", "states": [3]}, "pageSize": 5},
+    "JobAdminService/GetJobLogs": {"id": "8796093022209", "after": "1", "minLevel": 2},
     "JobAdminService/ExplainJob": {"id": "8796093022209"},
     "QueueService/UpdateQueue": {
         "queue": "fuzz",

@@ -40,48 +40,32 @@ from jobline_server.engine.decide.queues import (
 )
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.holder import Holder
-from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (
-    DEFAULT_OPTIONS,
-    AckLevel,
     FailAction,
     JobError,
-    JobOptions,
     JobState,
     Now,
-    QueueSettings,
-    Retention,
 )
 from tests.pushed_payloads import with_columns
 from tests.pushed_rows import NewJob, rows_of, with_call
 from tests.storage.checkpointing import PAYLOADS
+from tests.storage.recovery_values import (
+    OPTIONS,
+    SETTINGS,
+    delays,
+    levels,
+    lots,
+    new_jobs,
+    options,
+    picks,
+    queues,
+    reported,
+    request_ids,
+    sessions,
+)
 from tests.storage.recovery_world import World
-
-OPTIONS = (
-    DEFAULT_OPTIONS,
-    JobOptions(name="mail"),
-    JobOptions(name="mail", priority=7, max_stalls=0, lease_ms=2_000),
-    JobOptions(name="bulk", priority=-5, max_attempts=1),
-    JobOptions(retention=Retention(remove_on_complete=True)),
-)
-SETTINGS = (
-    QueueSettings(),
-    QueueSettings(max_attempts=2, lease_ms=5_000, rate=RateLimit(5, 1_000, 9), concurrency=6),
-    QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
-)
-queues = st.sampled_from(["alpha", "beta"])
-options = st.sampled_from(OPTIONS)
-delays = st.sampled_from([0, 0, 0, 1_000, 30_000])
-levels = st.sampled_from([None, None, None, AckLevel.BUFFERED, AckLevel.MEMORY])
-picks = st.lists(st.integers(0, 30), min_size=1, max_size=6)
-sessions = st.sampled_from(["", "one", "two"])
-request_ids = st.sampled_from([b"", b"", b"r1", b"r2", b"call", b"call"])
-lots = st.integers(2, 12).map(lambda count: [b"%d" % at * (at + 1) for at in range(count)])
-new_jobs = st.lists(
-    st.tuples(options, st.sampled_from(["", "", "k1", "k2"]), delays), min_size=1, max_size=4
-)
 
 
 class CommandRules(RuleBasedStateMachine):
@@ -236,10 +220,14 @@ class CommandRules(RuleBasedStateMachine):
         items = [ReleaseItem(i, delivery, delay) for i, delivery in self._leases(picked)]
         decide_release(self.shard, self.now, items)
 
-    @rule(picked=picks, checkpoint=st.sampled_from([None, b"half way"]))
-    def extend(self, picked, checkpoint):
+    @rule(
+        picked=picks,
+        checkpoint=st.sampled_from([None, b"half way"]),
+        lines=reported,
+    )
+    def extend(self, picked, checkpoint, lines):
         items = [
-            ExtendItem(i, delivery, None, 50.0 if checkpoint else None, None, checkpoint)
+            ExtendItem(i, delivery, None, 50.0 if checkpoint else None, None, checkpoint, lines)
             for i, delivery in self._leases(picked)
         ]
         decide_extend(self.shard, self.now, items)

@@ -7,7 +7,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jobline_server.engine import blocked_entries, entries, message_entries, queue_entries, values
+from jobline_server.engine import (
+    blocked_entries,
+    entries,
+    message_entries,
+    queue_entries,
+    report_entries,
+    values,
+)
 from tests.pushed_payloads import with_columns
 from tests.storage.call_strategies import calls
 from tests.storage.value_strategies import (
@@ -19,6 +26,7 @@ from tests.storage.value_strategies import (
     id_lists,
     ids,
     job_options,
+    log_lines,
     message_numbers,
     moments,
     optional,
@@ -147,6 +155,14 @@ def jobs_retried(draw: st.DrawFn) -> entries.JobsRetried:
     )
 
 
+@st.composite
+def job_logged(draw: st.DrawFn) -> report_entries.JobLogged:
+    """Lines of one attempt."""
+    attempt = draw(st.integers(1, 1_000))
+    lines = [line._replace(attempt=attempt) for line in draw(st.lists(log_lines, max_size=3))]
+    return report_entries.JobLogged(draw(moments), draw(text), draw(ids), lines, draw(counts))
+
+
 FACTS: dict[type, Any_] = {
     entries.LotPushed: lots_pushed(),
     entries.JobsPushed: jobs_pushed(),
@@ -213,6 +229,7 @@ FACTS: dict[type, Any_] = {
         message=optional(text),
         worker_checkpoint=optional(st.binary(max_size=8)),
     ),
+    report_entries.JobLogged: job_logged(),
     entries.JobsCancelled: st.builds(
         lambda fact, error: replace(fact, error=error),
         with_results(entries.JobsCancelled),

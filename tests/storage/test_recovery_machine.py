@@ -27,7 +27,8 @@ from jobline_server.storage.kinds import lots
 from tests.examples import EXAMPLES
 from tests.shard_image import counting_at, image_of
 from tests.storage.message_rules import MessageRules
-from tests.storage.recovery_commands import OPTIONS, CommandRules, queues, sessions
+from tests.storage.recovery_commands import CommandRules
+from tests.storage.recovery_values import OPTIONS, queues, sessions
 
 # Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import values
+from jobline_server.engine.job_log import JobLog, LogLine
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import JobRules
@@ -109,6 +110,23 @@ attempts = st.builds(
     error=optional(errors),
     version=text,
 )
+log_lines = st.builds(
+    LogLine,
+    written_ms=moments,
+    level=st.sampled_from(values.LogLevel),
+    text=text,
+    attempt=st.integers(1, 1_000),
+)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> JobLog:
+    """A log with some lines, and some that were dropped."""
+    log = JobLog(dropped=draw(st.integers(0, 10**6)))
+    log.add(draw(st.lists(log_lines, max_size=3)))
+    return log
+
+
 records = st.builds(
     JobRecord,
     id=ids,
@@ -132,4 +150,5 @@ records = st.builds(
     error=optional(errors),
     lease_reason=st.sampled_from(values.LeaseReason),
     ties=ties,
+    log=optional(logs()),
 )

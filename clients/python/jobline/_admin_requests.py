@@ -8,8 +8,9 @@ from typing import Any
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from jobline._arguments import message_of
-from jobline._enums import JobState, JobStateName, all_named
+from jobline._enums import JobState, JobStateName, all_named, named
 from jobline._filters import DeadFilter, F, JobFilter, chosen
+from jobline._job_log import LogLevel, LogLevelName
 from jobline._keywords import refuse_unknown
 from jobline._queue_values import QueueSettings, SettingsHow
 from jobline._times import Seconds, to_duration
@@ -69,6 +70,18 @@ def get_job(id_: int) -> job_admin_service_pb2.GetJobRequest:
 def explain_job(id_: int) -> job_admin_service_pb2.ExplainJobRequest:
     """Returns the request for why a job is not running."""
     return message_of(job_admin_service_pb2.ExplainJobRequest, id=id_)
+
+
+def get_job_log(
+    id_: int, after: int, level: LogLevelName
+) -> job_admin_service_pb2.GetJobLogsRequest:
+    """Returns the request for the log of a job."""
+    return message_of(
+        job_admin_service_pb2.GetJobLogsRequest,
+        id=id_,
+        after=after,
+        min_level=job_pb2.LogLevel.ValueType(named(LogLevel, level)),
+    )
 
 
 def get_job_by_key(queue: str, job_key: str) -> job_admin_service_pb2.GetJobRequest:

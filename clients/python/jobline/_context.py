@@ -11,7 +11,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from jobline import _codec as codec
 from jobline import _typed_json as typed_json
-from jobline._enums import LeaseReason
+from jobline._arguments import text_given
+from jobline._enums import LeaseReason, named
+from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
 from jobline._outcomes import Stopped
 from jobline._values import short
@@ -52,6 +54,9 @@ class Reporting(Protocol):
         checkpoint: bytes | None = None,
     ) -> bool:
         """Sends a report of a job; returns False if its lease is lost."""
+
+    def log(self, job: LeasedJob, level: LogLevel, text: str) -> bool:
+        """Sends a line for the log of a job; returns False if its lease is lost."""
 
 
 class Context:
@@ -142,6 +147,15 @@ class Context:
             raise InvalidArgument(f"progress is 0 … 100, not {percent}")
         text = None if message is None else short(message)
         self._reporting.report(self.job, progress=percent, message=text)
+
+    def log(self, text: str, level: LogLevelName = LogLevel.INFO) -> None:
+        """Writes a line to the job's log, which keeps the last 1,000 lines and 1 MiB: see
+        `client.jobs.log` and `jobline job logs`. `level`: "debug", "info", "warning" or "error".
+
+        Returns at once; lines are sent in batches, always before the job's outcome. A line is cut
+        at 16 KiB.
+        """
+        self._reporting.log(self.job, named(LogLevel, level), text_given("text", text))
 
     def save_checkpoint(self, value: Any) -> None:
         """Saves bytes or a JSON value, ≤ 64 KiB, for a later attempt, and for `checkpoint` here.

@@ -49,6 +49,7 @@ class Job:
       it until when, while it is ACTIVE.
     - `progress` (0 … 100) and `progress_message`: what its worker last reported.
     - `checkpoint`: what an attempt left; `result`: what it returned.
+    - `log_lines`: how many lines its log holds; `client.jobs.log` returns them.
     - `error`: the last one; `reason`: why it ended other than well; `history`: the last 20 attempts
       that did not simply complete, oldest first.
     - `cancel_requested`: it is ACTIVE, and its worker was asked to stop.
@@ -81,6 +82,7 @@ class Job:
     history: tuple[Attempt, ...]
     cancel_requested: bool
     stale_from: JobState
+    log_lines: int
 
     @classmethod
     def from_message(cls, message: job_pb2.Job) -> Self:

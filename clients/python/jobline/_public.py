@@ -23,6 +23,7 @@ from jobline._enums import (
 )
 from jobline._filters import DeadFilter, JobFilter
 from jobline._job_end import JobEnd
+from jobline._job_log import JobLog, LogLevel, LogLine
 from jobline._job_type import JobType
 from jobline._job_values import (
     Attempt,
@@ -142,6 +143,7 @@ __all__ = [
     "JobError",
     "JobExpired",
     "JobFilter",
+    "JobLog",
     "JobNotDone",
     "JobNotFound",
     "JobOptions",
@@ -152,6 +154,8 @@ __all__ = [
     "KeysFull",
     "LeaseReason",
     "LeasedJob",
+    "LogLevel",
+    "LogLine",
     "Middleware",
     "Moment",
     "NewJob",

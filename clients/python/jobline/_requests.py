@@ -22,13 +22,14 @@ from jobline._enums import (
     named,
 )
 from jobline._job_end import JobEnd
+from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
 from jobline._server_values import WatchedEvent
 from jobline._times import Seconds, from_timestamp, seconds_of, to_duration
 from jobline._values import Failed, JobError, QueueWeight
 from jobline._watched import watched_events
 from jobline.errors import InvalidArgument, WaitTimeout
-from jobline.v1 import event_pb2
+from jobline.v1 import event_pb2, job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 # A reply, a frame or a page of the server; requests are bounded by the server.
@@ -154,6 +155,8 @@ def extend_item(
     progress: float | None = None,
     message: str | None = None,
     checkpoint: Any = None,
+    log: Iterable[str] = (),
+    level: LogLevelName = LogLevel.INFO,
 ) -> pb.ExtendItem:
     """Returns the item of a lease to extend, with what the worker reports."""
     id_, delivery = lease_of(job)
@@ -165,7 +168,15 @@ def extend_item(
         progress=progress,
         message=message,
         checkpoint=None if checkpoint is None else codec.encode(checkpoint)[0],
+        logs=_log_lines(list_given("log", log), level),
     )
+
+
+def _log_lines(lines: Sequence[str], level: LogLevelName) -> job_pb2.LogLines | None:
+    if not lines:
+        return None
+    number = job_pb2.LogLevel.ValueType(named(LogLevel, level))
+    return message_of(job_pb2.LogLines, lines=lines, levels=[number] * len(lines))
 
 
 def outcomes_of(

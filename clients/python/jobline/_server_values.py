@@ -35,7 +35,8 @@ class ServerStats:
     - `pushed_total`, `completed_total`, `failed_total`, `commits`: since the server started.
     - `commit_time`: mean time of the last commits, fsync included. `loop_lag`: the longest its loop
       stood still in the last minute. None where nothing was measured.
-    - `keys`: idempotency keys that are kept. `waiting_bytes`: payloads that wait.
+    - `keys`: idempotency keys that are kept. `waiting_bytes`: payloads and logs of live
+      jobs.
     - `disk_full`: pushes are refused. `transport`: "grpcio" or "native".
     """
 

@@ -14,6 +14,7 @@ from typing import Any
 from jobline import _codec as codec
 from jobline._context import Context
 from jobline._enums import LeaseReason
+from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
 from jobline._options import JobOptions, options_message
 
@@ -32,6 +33,7 @@ class _Recorder:
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
+        self.logs: list[tuple[LogLevel, str]] = []
 
     def report(
         self,
@@ -45,18 +47,24 @@ class _Recorder:
         self.reports.append(Report(progress, message, checkpoint))
         return True
 
+    def log(self, job: LeasedJob, level: LogLevel, text: str) -> bool:
+        """Records a line; the lease is never lost."""
+        self.logs.append((level, text))
+        return True
+
 
 class RecordedContext(Context):
-    """A context that keeps what its handler reports: `reports`, in order. `cancel(reason)` asks the
-    handler to stop, as a worker would.
+    """A context that keeps what its handler reports, in order: `reports`, and `logs` as (level,
+    text). `cancel(reason)` asks the handler to stop, as a worker would.
     """
 
-    __slots__ = ("reports",)
+    __slots__ = ("logs", "reports")
 
     def __init__(self, job: LeasedJob, state: Any) -> None:
         recorder = _Recorder()
         super().__init__(job, recorder, state)
         self.reports = recorder.reports
+        self.logs = recorder.logs
 
 
 def make_context(  # noqa: PLR0913  # one keyword for each attribute of a context

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from jobline_server.engine import limits
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
@@ -21,6 +22,7 @@ from jobline_server.engine.values import (
     JobOptions,
     JobState,
     LeaseReason,
+    LogLevel,
     PushOutcome,
     ReleaseReason,
     SettleOutcome,
@@ -247,6 +249,14 @@ class ReleaseItem:
     why: ReleaseReason = ReleaseReason.INTERRUPTED
 
 
+class NewLine(NamedTuple):
+    """A line for the log of a job; with `written_ms` 0 it is written now."""
+
+    text: str
+    level: LogLevel = LogLevel.INFO
+    written_ms: int = 0
+
+
 @dataclass(slots=True)
 class ExtendItem:
     """One lease to extend; a field of `None` changes nothing."""
@@ -257,6 +267,7 @@ class ExtendItem:
     progress: float | None = None
     message: str | None = None
     worker_checkpoint: bytes | None = None
+    lines: Sequence[NewLine] = ()
 
 
 @dataclass(slots=True)

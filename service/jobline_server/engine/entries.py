@@ -28,6 +28,7 @@ from jobline_server.engine.queue_entries import (
     QueueResumed,
 )
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.report_entries import JobLogged
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import (
     EndReason,
@@ -260,6 +261,7 @@ Fact = (
     | JobsStalled
     | JobsReleased
     | JobReported
+    | JobLogged
     | JobsCancelled
     | CancelRequested
     | JobsRetried

@@ -108,7 +108,7 @@ def blocks_add_up(shard: Shard) -> str:
 
 
 def bytes_add_up(shard: Shard) -> str:
-    """G19: the payload bytes of every queue match its jobs."""
+    """G19: the payload bytes of every queue, and the bytes of reports, match its jobs."""
     found: Counter[str] = Counter()
     for job in shard.jobs.values():
         found[job.queue.name] += len(job.payload)
@@ -119,6 +119,9 @@ def bytes_add_up(shard: Shard) -> str:
             return f"queue {name} counts {queue.payload_bytes} bytes, holds {found[name]}"
     if found.total() != shard.load.payload_bytes:
         return f"load says {shard.load.payload_bytes} bytes of {found.total()}"
+    reported = sum(job.details.report_bytes() for job in shard.jobs.values())
+    if not reported == shard.report_bytes == shard.load.report_bytes:
+        return f"{shard.report_bytes} bytes of reports are counted, {reported} held"
     return ""
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.ties import NO_TIES
@@ -15,13 +16,18 @@ from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseRea
 class Details:
     """Fields that few jobs use, kept apart so that the others stay small."""
 
-    __slots__ = ("worker_checkpoint", "history", "progress", "progress_message")
+    __slots__ = ("worker_checkpoint", "history", "log", "progress", "progress_message")
 
     def __init__(self) -> None:
         self.history: tuple[Attempt, ...] = ()
         self.worker_checkpoint = b""
         self.progress = 0.0
         self.progress_message = ""
+        self.log: JobLog | None = None
+
+    def report_bytes(self) -> int:
+        """Returns the bytes that count towards those of the server."""
+        return 0 if self.log is None else self.log.bytes
 
 
 NO_DETAILS = Details()
@@ -155,4 +161,5 @@ class Job:
             worker=self.holder.worker if self.holder else "",
             lease_reason=self.lease_reason,
             ties=self.ties,
+            log=self.details.log,
         )

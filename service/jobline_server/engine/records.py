@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import (
     Attempt,
@@ -39,6 +40,11 @@ class JobRecord:
     error: JobError | None = None
     lease_reason: LeaseReason = LeaseReason.FIRST
     ties: Ties = NO_TIES
+    log: JobLog | None = None
+
+    def held_bytes(self) -> int:
+        """Returns the bytes that it takes of the server's while it is live."""
+        return len(self.payload) + (0 if self.log is None else self.log.bytes)
 
     def start_over(self) -> None:
         """Resets attempts, stalls and releases, and clears the result and error."""

@@ -48,7 +48,7 @@ class Room:
         if waiting + self._jobs + count > load.waiting_max:
             message = f"the server has {waiting} of {load.waiting_max} waiting jobs"
             return Refused(RefusalKind.SERVER_FULL, message, retry_after_ms=RETRY_AFTER_MS)
-        held_bytes = load.payload_bytes + load.outgoing_bytes
+        held_bytes = load.held_bytes()
         if held_bytes + self._bytes + payload_bytes > load.waiting_bytes_max:
             message = (
                 f"the server holds {held_bytes} of {load.waiting_bytes_max} payload bytes; "
@@ -85,7 +85,7 @@ def fitting(
     fits: dict[int, None] = {}
     first_refusal: Refused | None = None
     for record in records:
-        refusal = room.refusal(shard.queues.get(record.queue), 1, len(record.payload))
+        refusal = room.refusal(shard.queues.get(record.queue), 1, record.held_bytes())
         if refusal is None:
             fits[record.id] = None
         first_refusal = first_refusal or refusal
@@ -96,7 +96,7 @@ def _all_fit(shard: ShardView, records: Sequence[JobRecord]) -> bool:
     """Returns whether there is room for all, with one check per queue."""
     sizes: dict[str, list[int]] = {}
     for record in records:
-        sizes.setdefault(record.queue, []).append(len(record.payload))
+        sizes.setdefault(record.queue, []).append(record.held_bytes())
     room = Room(shard.load)
     refusals = (
         room.refusal(shard.queues.get(queue), len(of_queue), sum(of_queue))

@@ -46,6 +46,13 @@ class Load:
     calls: int = 0
     outgoing_jobs: int = 0
     outgoing_bytes: int = 0
+    report_bytes: int = 0
+
+    def held_bytes(self) -> int:
+        """Returns the bytes that count towards `waiting_bytes_max`: of payloads, of messages to
+        other shards, and of what workers reported on live jobs.
+        """
+        return self.payload_bytes + self.outgoing_bytes + self.report_bytes
 
 
 @dataclass(slots=True)
@@ -114,6 +121,8 @@ class ShardState:
         self.bundles: IdTable[Bundle] = IdTable()
         self.volatile_producers = ProducerTable(None)
         self.load = load
+        # Of what workers reported on its jobs, such as logs.
+        self.report_bytes = 0
         self.clocks = LeaseClocks()
         self.delayed = Delayed()
         self.gates = GateTimers()
@@ -134,6 +143,11 @@ class ShardState:
             del self.bundles[first_id]
             changes.to_write.discard(first_id)
             changes.to_delete.append(first_id)
+
+    def count_reports(self, report_bytes: int) -> None:
+        """Adds to the bytes of reports, or takes away from them."""
+        self.report_bytes += report_bytes
+        self.load.report_bytes += report_bytes
 
     def wake(self, queue: Queue) -> None:
         """Adds the effect that a queue may have jobs to dispatch."""
@@ -168,6 +182,7 @@ class ShardState:
         load.live_jobs -= sum(queue.live() for queue in self.queues.values())
         load.active_jobs -= sum(queue.counts[JobState.ACTIVE] for queue in self.queues.values())
         load.payload_bytes -= sum(queue.payload_bytes for queue in self.queues.values())
+        load.report_bytes -= self.report_bytes
         load.keys -= len(self.keys.records)
         load.requests -= len(self.requests.records)
         for table in (self.producers, self.volatile_producers):

@@ -128,6 +128,15 @@ class ReleaseReason(IntEnum):
     """It reached no worker; the server itself releases it, without a limit."""
 
 
+class LogLevel(IntEnum):
+    """How much a line of a job's log matters."""
+
+    DEBUG = 1
+    INFO = 2
+    WARNING = 3
+    ERROR = 4
+
+
 class RevokeReason(IntEnum):
     """Why a worker should stop working on a job."""
 

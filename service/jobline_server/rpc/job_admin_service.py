@@ -5,8 +5,10 @@ from __future__ import annotations
 from jobline.v1 import job_admin_service_pb2 as pb
 from jobline.v1 import job_pb2
 from jobline_server.engine import limits
+from jobline_server.engine.values import LogLevel
 from jobline_server.rpc.convert import selection
 from jobline_server.rpc.convert.jobs import fill_job, fill_obstacle, fill_page
+from jobline_server.rpc.convert.logs import log_response
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
@@ -52,6 +54,15 @@ class JobAdminService:
         fill_page(response, views, with_payload=request.include_payloads)
         response.next_page_token = token_of(request, token)
         return response
+
+    async def GetJobLogs(
+        self, request: pb.GetJobLogsRequest, _context: Context
+    ) -> pb.GetJobLogsResponse:
+        """Returns the log of a job."""
+        if not request.id:
+            raise fields.invalid("id", "is required")
+        fields.enum_member(request.min_level, "min_level", LogLevel)
+        return log_response(await self._runtime.jobs.get_job(request.id), request)
 
     async def ExplainJob(
         self, request: pb.ExplainJobRequest, _context: Context

@@ -15,6 +15,7 @@ from jobline_server.rpc.convert import events, settles
 from jobline_server.rpc.convert.event_writer import EventWriter
 from jobline_server.rpc.convert.jobs import wait_response
 from jobline_server.rpc.convert.leases import pull_response
+from jobline_server.rpc.convert.logs import check_line_count
 from jobline_server.rpc.convert.pull import pull_command, pull_to_give_back
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.convert.pushed import push_response
@@ -104,6 +105,8 @@ class JobService:
     ) -> job_service_pb2.ExtendResponse:
         """Extends leases."""
         fields.non_empty(request.items, "items")
+        fields.at_most(request.items, "items", limits.SETTLE_ITEMS_MAX)
+        check_line_count(request.items, (), "items")
         response = job_service_pb2.ExtendResponse()
         exceptions = await self._runtime.settle_calls.extend(settles.extends(request.items))
         settles.fill_exceptions(response, exceptions)

@@ -45,6 +45,8 @@ NAMES_MAX = 1_000
 HANDLERS_MAX = 1_000
 # A worker sends one settle per frame; after its connection broke, all that were not confirmed.
 FRAME_SETTLES_MAX = 1_000
+# Log lines of one frame or call: to read, record and keep one takes some 3 µs of the loop.
+LOG_LINES_MAX = 5_000
 MASK_PATHS_MAX = 100
 FILTER_HEADERS_MAX = 8
 FILTER_QUEUES_MAX = 1_000

@@ -36,6 +36,7 @@ def live_view(job: Job, clock: Clock) -> JobView:
         history=details.history,
         error=last_error(job),
         cancel_requested=job.cancel_requested,
+        log=details.log,
         payload_bytes=len(job.payload),
     )
     if job.holder is not None:
@@ -102,6 +103,7 @@ def ended_view(state: JobState, record: JobRecord, stale_from: JobState | None) 
         reason=record.reason,
         history=record.history,
         stale_from=stale_from,
+        log=record.log,
         payload_bytes=len(record.payload),
     )
 

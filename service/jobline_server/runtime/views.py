@@ -10,6 +10,7 @@ from enum import IntEnum
 from jobline_server.dispatch.frames import Handler, Worker
 from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.values import (
     Attempt,
     EndReason,
@@ -48,6 +49,7 @@ class JobView:
     history: tuple[Attempt, ...] = ()
     cancel_requested: bool = False
     stale_from: JobState | None = None
+    log: JobLog | None = None
     payload_bytes: int = 0
     """Size of the payload, also where a list leaves the payload itself out."""
 

@@ -27,20 +27,13 @@ from jobline import (
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live.either import in_thread
 from tests.client.live.tiny_store import CANCELLED, COMPLETED, DEAD, READY, SCHEDULED
-from tests.client.live.working import working
+from tests.client.live.working import Silent, working
 
 
 def because(outcome, cause):
     """As `raise outcome from cause` leaves it."""
     outcome.__cause__ = cause
     return outcome
-
-
-class Silent:
-    """Nobody listens to the reports of a handler that is called by hand."""
-
-    def report(self, job, **_said):
-        return True
 
 
 SILENT = Silent()

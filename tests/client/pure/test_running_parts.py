@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jobline import CancelReason, Context, InvalidArgument, Retry, Snooze, Stopped
+from jobline import CancelReason, Context, InvalidArgument, LogLevel, Retry, Snooze, Stopped
 from jobline._leased import LeasedJob
 from jobline._worker.isolated import Isolated
 from jobline.v1 import job_pb2
@@ -98,11 +98,32 @@ class Reporting:
         self.said.append((job.id, {key: value for key, value in what.items() if value is not None}))
         return True
 
+    def log(self, job, level, text):
+        self.said.append((job.id, {"level": level, "text": text}))
+        return True
+
 
 def new_context(**job):
     reporting = Reporting()
     leased = LeasedJob(7, 3, "q", job_pb2.JobOptions(name="n", headers={"a": "b"}), b"", **job)
     return Context(leased, reporting, "state"), reporting
+
+
+def test_lines_of_a_log_have_a_level_by_name_or_member():
+    """Anything else is refused where it is written, and not when it is sent."""
+    context, reporting = new_context()
+    context.log("begun")
+    context.log("odd", "warning")
+    context.log("bad", LogLevel.ERROR)
+    assert [(said["level"], said["text"]) for _, said in reporting.said] == [
+        (LogLevel.INFO, "begun"),
+        (LogLevel.WARNING, "odd"),
+        (LogLevel.ERROR, "bad"),
+    ]
+    with pytest.raises(InvalidArgument, match="'loud' is not one of"):
+        context.log("x", "loud")
+    with pytest.raises(InvalidArgument, match="text: must be text"):
+        context.log(5)
 
 
 def test_a_context_tells_what_the_job_is():

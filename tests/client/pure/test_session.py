@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline._enums import ReleaseReason, RevokeReason
+from jobline._job_log import LogLevel
 from jobline._requests import MESSAGE_BYTES_MAX, fail_item
 from jobline._stream.frames import LostLease, release_of_lease
 from tests.client.pure.session_frames import connected, jobs, new_session, opened, revoke, run, said
@@ -153,6 +154,30 @@ def test_reports_are_said_once_and_before_the_settle(session):
     assert (item.progress, item.message, item.checkpoint) == (20.0, "ten", b"half")
     assert not reports.settles
     assert settles.settles[0].fails[0].id == 1
+
+
+def test_lines_of_a_log_go_out_together_and_before_the_settle(session):
+    """Also those of a job that is done: its log is read later."""
+    session.handle_frame(0.0, jobs((1, 5), (2, 5)))
+    assert session.log(1, 5, 1_000, LogLevel.INFO, "one")
+    assert session.log(1, 5, 2_000, LogLevel.ERROR, "two")
+    assert session.log(2, 5, 3_000, LogLevel.DEBUG, "other")
+    session.ack(1, 5)
+    assert not session.log(1, 5, 4_000, LogLevel.INFO, "after its end")
+    logs, settles = session.frames_to_send(0.0)
+    first, second = logs.logs
+    assert (first.id, first.delivery, list(first.lines)) == (1, 5, ["one", "two"])
+    assert (list(first.levels), list(first.at_ms)) == ([2, 4], [1_000, 2_000])
+    assert (second.id, list(second.lines)) == (2, ["other"])
+    assert settles.settles[0].ack_ids == [1]
+
+
+def test_lines_of_a_lost_lease_are_dropped(session):
+    """The server would refuse them."""
+    session.handle_frame(0.0, jobs((1, 5)))
+    session.log(1, 5, 1_000, LogLevel.INFO, "one")
+    session.handle_frame(0.0, revoke(1, 5, RevokeReason.LEASE_LOST))
+    assert not said(session).logs
 
 
 def test_reports_of_a_job_that_is_done_are_not_sent(session):

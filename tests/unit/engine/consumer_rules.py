@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, ReleaseItem
+from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, NewLine, ReleaseItem
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
@@ -172,12 +172,21 @@ class ConsumerRules(RuleBasedStateMachine):
         lease_ms=st.sampled_from([None, 9_300]),
         progress=st.sampled_from([None, None, 50.0]),
         checkpoint=st.sampled_from([None, None, b"half way"]),
+        lines=st.sampled_from(["", "", "a", "bcde"]),
     )
-    def extend(self, picks, lease_ms, progress, checkpoint):
+    def extend(self, picks, lease_ms, progress, checkpoint, lines):
         both = self.both
         both.begin()
         items = [
-            ExtendItem(*both.lease_at(pick), lease_ms, progress, None, checkpoint) for pick in picks
+            ExtendItem(
+                *both.lease_at(pick),
+                lease_ms,
+                progress,
+                None,
+                checkpoint,
+                list(map(NewLine, lines)),
+            )
+            for pick in picks
         ]
         found = decide_extend(both.shard, both.now, items)
         assert sorted(found) == unusual([both.model.extend(item) for item in items])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jobline_server.engine import limits
+from jobline_server.engine.commands import NewLine
 from jobline_server.engine.values import (
     EndReason,
     JobOptions,
@@ -49,12 +52,19 @@ class ModelJob:
     deadline_ms: int = 0
     cancel_requested: bool = False
     checkpoint: bytes = b""
+    log: list[tuple[int, str]] = field(default_factory=list)
+    """The attempt that wrote it, and the text of each line."""
     result: bytes = b""
     reason: EndReason = EndReason.NONE
 
     def bytes(self) -> int:
         """Of its payload, and of what stands beside it as long as it is in its lot."""
         return len(self.payload) + self.beside_bytes
+
+    def write(self, lines: Iterable[NewLine]) -> None:
+        """Its log keeps the last lines."""
+        self.log += [(self.attempts + 1, line.text) for line in lines]
+        self.log = self.log[-limits.LOG_LINES_MAX :]
 
     def lane(self) -> tuple[str, int, str]:
         return self.queue, self.options.priority, self.options.name

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from jobline_server.engine import invariants
+from jobline_server.engine import invariants, limits
 from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.decide import timers
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import Fact, JobsLeased
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
@@ -182,6 +183,7 @@ class SideBySide:
                 assert ending_of(self.kept[job.id]) == (job.state, job.result, job.reason), job
                 record = self.kept[job.id][1]
                 assert (record.options, record.job_key) == (job.options, job.job_key), job
+                assert log_of(record.log) == job.log, job
         self.begin()
         live = self.model.live(*LIVE)
         assert self.shard.load.live_jobs == len(live)
@@ -190,10 +192,14 @@ class SideBySide:
         assert sorted(revoked) == sorted(self.expected_revokes)
         forget_revoked(self.shard)
         self.expected_revokes.clear()
+        assert self.shard.load.report_bytes == sum(
+            len(text) + limits.LOG_LINE_EXTRA_BYTES for job in live for _, text in job.log
+        )
         self._note_reached(live)
 
     def _note_reached(self, live: list[ModelJob]) -> None:
         reached.update(f"{job.state.name} again: {job.why.name}" for job in live)
+        reached["full log"] += any(len(job.log) == limits.LOG_LINES_MAX for job in live)
         for job in live:
             own = bool(job.options.headers)
             reached["job with headers of its own in a lot"] += own and bool(job.beside_bytes)
@@ -217,6 +223,7 @@ class SideBySide:
         budgets = (single.attempts, single.stalls, single.releases, single.delivery)
         assert budgets == (job.attempts, job.stalls, job.releases, job.delivery), job
         assert single.details.worker_checkpoint == job.checkpoint, job
+        assert log_of(single.details.log) == job.log, job
         assert single.cancel_requested == job.cancel_requested, job
         assert single.lease_reason is job.why, job
 
@@ -233,6 +240,11 @@ class SideBySide:
 
     def _image(self, shard: Shard) -> dict[str, object]:
         return counting_at(image_of(shard), self.shard.age.at(self.now))
+
+
+def log_of(log: JobLog | None) -> list[tuple[int, str]]:
+    """The attempt and the text of each line."""
+    return [] if log is None else [(line.attempt, line.text) for line in log.lines]
 
 
 def ending_of(kept: tuple[JobState, JobRecord]) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from jobline._arguments import message_of
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.pages import pages_of
 from jobline._filters import JobConditions, JobFilter, chosen
+from jobline._job_log import JobLog, LogLevelName
 from jobline._job_values import BulkResult, Explanation, Job, JobPage
 from jobline._keywords import spelled_out
 from jobline._reading import read
@@ -44,6 +45,13 @@ class JobApi:
         request = admin_requests.get_job_by_key(queue, job_key)
         response = await self._connection.read(self._stub.GetJob, request)
         return Job.from_message(response.job)
+
+    async def log(self, id_: int, *, after: int = 0, level: LogLevelName = "debug") -> JobLog:
+        """Returns the log of a job, live or ended: lines of this `level` and above, with numbers
+        above `after`. Raises JobNotFound.
+        """
+        request = admin_requests.get_job_log(id_, after, level)
+        return read(JobLog, await self._connection.read(self._stub.GetJobLogs, request))
 
     @spelled_out(JobConditions)
     async def list_page(

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from jobline import _requests as requests
+from jobline._arguments import list_given
 from jobline._blocking.connection import Connection
 from jobline._enums import FailActionName, ReleaseReasonName, SettleOutcome
 from jobline._ids import RequestIds
+from jobline._job_log import LogLevelName
 from jobline._leased import LeasedJob
 from jobline._requests import Lease
 from jobline._times import Seconds, seconds_of
@@ -95,16 +97,25 @@ class Leases:
         progress: float | None = None,
         message: str | None = None,
         checkpoint: Any = None,
+        log: Iterable[str] = (),
+        level: LogLevelName = "info",
     ) -> list[SettleOutcome]:
         """Keeps leases alive, by `lease` (1 s … 12 h) or their own length from now, and reports
         `progress` (0 … 100), a `message`, a `checkpoint` (bytes or JSON, ≤ 64 KiB, on disk before
-        this returns).
+        this returns), and lines of a `log` (≤ 1,000, each cut at 16 KiB) with their `level`.
 
         LEASE_LOST: stop, another worker has the job. CANCELLED: stop, and settle it.
         """
+        lines = list_given("log", log)
         items = [
             requests.extend_item(
-                job, lease=lease, progress=progress, message=message, checkpoint=checkpoint
+                job,
+                lease=lease,
+                progress=progress,
+                message=message,
+                checkpoint=checkpoint,
+                log=lines,
+                level=level,
             )
             for job in jobs
         ]

@@ -13,9 +13,11 @@ from __future__ import annotations
 import math
 
 from jobline._enums import LeaseReason, RevokeReason, known
+from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
 from jobline._stream.frames import Goaway, LostLease, Received, goaway_of, interrupted_release
 from jobline._stream.heartbeat import Heartbeat
+from jobline._stream.log_lines import LogLines
 from jobline._stream.reports import Reports
 from jobline._stream.settles import Settles
 from jobline.v1 import job_service_pb2 as pb
@@ -28,6 +30,7 @@ class Session:
         self._opening = opening
         self._settles = Settles()
         self._reports = Reports()
+        self._log_lines = LogLines()
         self._resent: list[pb.StreamSettle] = []
         self._window = (window, window_bytes)
         self._settled_before: dict[int, int] = {}
@@ -76,6 +79,7 @@ class Session:
         """
         self._settles = Settles()
         self._reports.forget_waiting()
+        self._log_lines.clear()
 
     def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
         """Handles a frame of the server; call `frames_to_send` next."""
@@ -152,6 +156,7 @@ class Session:
     def _lose(self, id_: int, delivery: int, reason: RevokeReason, received: Received) -> None:
         del self.held[id_]
         self._reports.forget(id_)
+        self._log_lines.forget(id_, delivery)
         received.lost.append(LostLease(id_, delivery, reason))
 
     # -------------------------------------------------------------------- from the worker
@@ -193,6 +198,13 @@ class Session:
         self._reports.add(id_, delivery, progress=progress, message=message, checkpoint=checkpoint)
         return True
 
+    def log(self, id_: int, delivery: int, at_ms: int, level: LogLevel, text: str) -> bool:
+        """Adds a line to the log of a job. Returns False if its lease was lost."""
+        if self.held.get(id_) != delivery:
+            return False
+        self._log_lines.add(id_, delivery, at_ms, level, text)
+        return True
+
     def set_window(self, window: int, window_bytes: int) -> None:
         """Sets how much may be unfinished here at any time; 0 jobs pauses."""
         self._window = (window, window_bytes)
@@ -204,7 +216,7 @@ class Session:
     @property
     def may_half_close(self) -> bool:
         """Whether the session is drained and everything settled was sent."""
-        unsent = self._resent or self._reports or self._settles.has_waiting
+        unsent = self._resent or self._reports or self._log_lines or self._settles.has_waiting
         return self._drain_sent and not self.held and not unsent
 
     @property
@@ -255,9 +267,10 @@ class Session:
     def _next_frame(self) -> pb.StreamRequest | None:
         """Returns one frame with as much as it may carry; None if nothing is due."""
         frame = pb.StreamRequest()
-        if self._reports:
+        if self._reports or self._log_lines:
             # In a frame of their own: within one, settles are handled first, and end the lease.
             frame.extends.extend(self._reports.take())
+            frame.logs.extend(self._log_lines.take())
             return frame
         settle = self._resent.pop(0) if self._resent else self._settles.take()
         if settle is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from jobline._enums import SettleOutcome
+from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
 from jobline._stream.frames import Received, interrupted_release
 from jobline._stream.session import Session
@@ -111,6 +112,14 @@ class SharedSession:
             is_held = self._session.report(
                 job.id, job.delivery, progress=progress, message=message, checkpoint=checkpoint
             )
+        self.wakeup.set()
+        return is_held
+
+    def log(self, job: LeasedJob, level: LogLevel, text: str) -> bool:
+        """Adds a line to the log of a job; returns False if its lease is lost."""
+        at_ms = time.time_ns() // 1_000_000
+        with self._lock:
+            is_held = self._session.log(job.id, job.delivery, at_ms, level, text)
         self.wakeup.set()
         return is_held
 

@@ -12,7 +12,7 @@ from jobline._job_values import Attempt, Job, Obstacle
 from jobline._values import JobError
 from jobline.cli.as_json import text_of
 from jobline.cli.durations import show_ago, show_clock, show_moment, show_span
-from jobline.cli.output import Column, pairs, printable, table
+from jobline.cli.output import Column, counted, pairs, printable, table
 from jobline.cli.selection import reason_name, state_name
 
 _PAYLOAD_SHOWN = 60
@@ -54,6 +54,7 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("delivery", str(job.delivery) if job.delivery else ""),
         ("lease until", _when(job.lease_until, now)),
         ("progress", _progress(job)),
+        ("log", f"{counted(job.log_lines, 'line')}: `job logs`" if job.log_lines else ""),
         ("ended", _when(job.ended_at, now)),
         ("content", f"{job.payload_bytes:,} bytes {job.content_type}".rstrip()),
         ("headers", headers),

@@ -15,6 +15,7 @@ from jobline.cli.bulk import Verb, carry_out
 from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.durations import show_moment
 from jobline.cli.exit_codes import Exit, UsageError
+from jobline.cli.job_logs import logs
 from jobline.cli.selection import choose, id_of, job_filter, state_name
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(jobs, name="job", rich_help_panel=JOBS)
     command(jobs, "get")(get)
     command(jobs, "ls")(ls)
+    command(jobs, "logs")(logs)
     command(jobs, "wait")(wait)
     command(jobs, "explain")(explain)
     command(jobs, "cancel")(cancel)

@@ -217,6 +217,11 @@ Interval = Annotated[
         help="How often. Unset: every second, 1s.",
     ),
 ]
+MinLevel = Annotated[
+    str,
+    typer.Option("--level", metavar="LEVEL", help="Only debug, info, warning or error, and above."),
+]
+Follow = Annotated[bool, _flag("--follow", "-f", help="Go on until the job has ended.")]
 OlderThan = Annotated[
     float | None,
     typer.Option(

@@ -141,7 +141,7 @@ class GetStatsResponse(_message.Message):
     transport: _builtins.str
     """Output only. Transport in use: `grpcio` or `native`."""
     waiting_bytes: _builtins.int
-    """Output only. Waiting payloads in bytes."""
+    """Output only. Payloads and logs of live jobs in bytes."""
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it started."""

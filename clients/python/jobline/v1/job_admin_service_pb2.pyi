@@ -300,6 +300,68 @@ class GetJobResponse(_message.Message):
 Global___GetJobResponse: _TypeAlias = GetJobResponse  # noqa: Y015
 
 @_typing.final
+class GetJobLogsRequest(_message.Message):
+    """Asks for the log of a job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    MIN_LEVEL_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Required. Which job."""
+    after: _builtins.int
+    """Optional. Only lines with a higher number: to follow a log, the number of the last line seen."""
+    min_level: _job_pb2.LogLevel.ValueType
+    """Optional. Only lines of this level and above. Unset: all."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        after: _builtins.int = ...,
+        min_level: _job_pb2.LogLevel.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "id", b"id", "min_level", b"min_level"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetJobLogsRequest: _TypeAlias = GetJobLogsRequest  # noqa: Y015
+
+@_typing.final
+class GetJobLogsResponse(_message.Message):
+    """The log of a job: its last lines."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINES_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    dropped: _builtins.int
+    """Output only. How many lines the job wrote before the oldest one that is kept."""
+    state: _job_pb2.JobState.ValueType
+    """Output only. Where the job stands; an ended one writes no more lines until it is retried."""
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.LogLine]:
+        """Output only. The lines, oldest first."""
+
+    def __init__(
+        self,
+        *,
+        lines: _abc.Iterable[_job_pb2.LogLine] | None = ...,
+        dropped: _builtins.int = ...,
+        state: _job_pb2.JobState.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "lines", b"lines", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetJobLogsResponse: _TypeAlias = GetJobLogsResponse  # noqa: Y015
+
+@_typing.final
 class ListJobsRequest(_message.Message):
     """Asks for a page of jobs."""
 

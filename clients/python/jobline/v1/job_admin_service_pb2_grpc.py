@@ -47,6 +47,11 @@ class JobAdminServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.ListJobsRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.ListJobsResponse.FromString,
                 _registered_method=True)
+        self.GetJobLogs = channel.unary_unary(
+                '/jobline.v1.JobAdminService/GetJobLogs',
+                request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.GetJobLogsRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.GetJobLogsResponse.FromString,
+                _registered_method=True)
         self.ExplainJob = channel.unary_unary(
                 '/jobline.v1.JobAdminService/ExplainJob',
                 request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.ExplainJobRequest.SerializeToString,
@@ -89,6 +94,13 @@ class JobAdminServiceServicer(object):
 
     def ListJobs(self, request, context):
         """Lists jobs by id, a page at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetJobLogs(self, request, context):
+        """Gets the log of a job, live or ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,6 +154,11 @@ def add_JobAdminServiceServicer_to_server(servicer, server):
                     servicer.ListJobs,
                     request_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.ListJobsRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_job__admin__service__pb2.ListJobsResponse.SerializeToString,
+            ),
+            'GetJobLogs': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetJobLogs,
+                    request_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.GetJobLogsRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_job__admin__service__pb2.GetJobLogsResponse.SerializeToString,
             ),
             'ExplainJob': grpc.unary_unary_rpc_method_handler(
                     servicer.ExplainJob,
@@ -226,6 +243,33 @@ class JobAdminService(object):
             '/jobline.v1.JobAdminService/ListJobs',
             jobline_dot_v1_dot_job__admin__service__pb2.ListJobsRequest.SerializeToString,
             jobline_dot_v1_dot_job__admin__service__pb2.ListJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetJobLogs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.JobAdminService/GetJobLogs',
+            jobline_dot_v1_dot_job__admin__service__pb2.GetJobLogsRequest.SerializeToString,
+            jobline_dot_v1_dot_job__admin__service__pb2.GetJobLogsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,6 +40,8 @@ class JobAdminServiceStub:
     """Gets one job, live or ended."""
     ListJobs: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.ListJobsRequest, _job_admin_service_pb2.ListJobsResponse]
     """Lists jobs by id, a page at a time."""
+    GetJobLogs: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.GetJobLogsRequest, _job_admin_service_pb2.GetJobLogsResponse]
+    """Gets the log of a job, live or ended."""
     ExplainJob: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.ExplainJobRequest, _job_admin_service_pb2.ExplainJobResponse]
     """Tells why a job is not running."""
     PromoteJobs: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.PromoteJobsRequest, _job_admin_service_pb2.PromoteJobsResponse]
@@ -65,6 +67,8 @@ class JobAdminServiceAsyncStub(JobAdminServiceStub):
     """Gets one job, live or ended."""
     ListJobs: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.ListJobsRequest, _job_admin_service_pb2.ListJobsResponse]  # type: ignore[assignment]
     """Lists jobs by id, a page at a time."""
+    GetJobLogs: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.GetJobLogsRequest, _job_admin_service_pb2.GetJobLogsResponse]  # type: ignore[assignment]
+    """Gets the log of a job, live or ended."""
     ExplainJob: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.ExplainJobRequest, _job_admin_service_pb2.ExplainJobResponse]  # type: ignore[assignment]
     """Tells why a job is not running."""
     PromoteJobs: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.PromoteJobsRequest, _job_admin_service_pb2.PromoteJobsResponse]  # type: ignore[assignment]
@@ -99,6 +103,14 @@ class JobAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_job_admin_service_pb2.ListJobsResponse, _abc.Awaitable[_job_admin_service_pb2.ListJobsResponse]]:
         """Lists jobs by id, a page at a time."""
+
+    @_abc_1.abstractmethod
+    def GetJobLogs(
+        self,
+        request: _job_admin_service_pb2.GetJobLogsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_admin_service_pb2.GetJobLogsResponse, _abc.Awaitable[_job_admin_service_pb2.GetJobLogsResponse]]:
+        """Gets the log of a job, live or ended."""
 
     @_abc_1.abstractmethod
     def ExplainJob(

@@ -249,6 +249,38 @@ END_REASON_QUEUE_DELETED: EndReason.ValueType  # 12
 """Its queue was deleted; only `Wait` says so."""
 Global___EndReason: _TypeAlias = EndReason  # noqa: Y015
 
+class _LogLevel:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _LogLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LogLevel.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LOG_LEVEL_UNSPECIFIED: _LogLevel.ValueType  # 0
+    """Not set: INFO. As a filter: any level."""
+    LOG_LEVEL_DEBUG: _LogLevel.ValueType  # 1
+    """For those who look for a mistake."""
+    LOG_LEVEL_INFO: _LogLevel.ValueType  # 2
+    """What happens."""
+    LOG_LEVEL_WARNING: _LogLevel.ValueType  # 3
+    """What somebody should look at."""
+    LOG_LEVEL_ERROR: _LogLevel.ValueType  # 4
+    """What went wrong."""
+
+class LogLevel(_LogLevel, metaclass=_LogLevelEnumTypeWrapper):
+    """How much a line of a job's log matters."""
+
+LOG_LEVEL_UNSPECIFIED: LogLevel.ValueType  # 0
+"""Not set: INFO. As a filter: any level."""
+LOG_LEVEL_DEBUG: LogLevel.ValueType  # 1
+"""For those who look for a mistake."""
+LOG_LEVEL_INFO: LogLevel.ValueType  # 2
+"""What happens."""
+LOG_LEVEL_WARNING: LogLevel.ValueType  # 3
+"""What somebody should look at."""
+LOG_LEVEL_ERROR: LogLevel.ValueType  # 4
+"""What went wrong."""
+Global___LogLevel: _TypeAlias = LogLevel  # noqa: Y015
+
 class _LeaseReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -722,6 +754,86 @@ class Attempt(_message.Message):
 Global___Attempt: _TypeAlias = Attempt  # noqa: Y015
 
 @_typing.final
+class LogLines(_message.Message):
+    """Lines for the log of a job, as a worker sends them, in columns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINES_FIELD_NUMBER: _builtins.int
+    LEVELS_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required. The lines, 1 … 1,000, each cut at 16 KiB. A job keeps its last 1,000 lines and the last
+        1 MiB, a line counting as its text and 100 bytes.
+        """
+
+    @_builtins.property
+    def levels(self) -> _containers.RepeatedScalarFieldContainer[Global___LogLevel.ValueType]:
+        """Optional. Level of each, or none for INFO."""
+
+    @_builtins.property
+    def at_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Optional. When each was written, in milliseconds since 1970, or none for now."""
+
+    def __init__(
+        self,
+        *,
+        lines: _abc.Iterable[_builtins.str] | None = ...,
+        levels: _abc.Iterable[Global___LogLevel.ValueType] | None = ...,
+        at_ms: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "levels", b"levels", "lines", b"lines"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogLines: _TypeAlias = LogLines  # noqa: Y015
+
+@_typing.final
+class LogLine(_message.Message):
+    """One line of a job's log."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """Output only. Number of the line in this log, from 1; numbers of lines that were dropped are not
+    given again.
+    """
+    level: Global___LogLevel.ValueType
+    """Output only. How much it matters."""
+    text: _builtins.str
+    """Output only. The line."""
+    attempt: _builtins.int
+    """Output only. Number of the attempt that wrote it, from 1."""
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it was written, by the worker's clock."""
+
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+        level: Global___LogLevel.ValueType = ...,
+        text: _builtins.str = ...,
+        attempt: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "level", b"level", "number", b"number", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogLine: _TypeAlias = LogLine  # noqa: Y015
+
+@_typing.final
 class Job(_message.Message):
     """A job as an operator sees it."""
 
@@ -752,6 +864,7 @@ class Job(_message.Message):
     HISTORY_FIELD_NUMBER: _builtins.int
     CANCEL_REQUESTED_FIELD_NUMBER: _builtins.int
     STALE_FROM_FIELD_NUMBER: _builtins.int
+    LOG_LINES_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id, a 53-bit integer; ids of a shard grow with time."""
     queue: _builtins.str
@@ -788,6 +901,8 @@ class Job(_message.Message):
     """Output only. Somebody asked to cancel it, and its worker has not settled it yet."""
     stale_from: Global___JobState.ValueType
     """Output only. State before it became STALE."""
+    log_lines: _builtins.int
+    """Output only. How many lines its log holds; `GetJobLogs` returns them."""
     @_builtins.property
     def options(self) -> Global___JobOptions:
         """Output only. What it was pushed with."""
@@ -844,10 +959,11 @@ class Job(_message.Message):
         history: _abc.Iterable[Global___Attempt] | None = ...,
         cancel_requested: _builtins.bool = ...,
         stale_from: Global___JobState.ValueType = ...,
+        log_lines: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "run_at", b"run_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

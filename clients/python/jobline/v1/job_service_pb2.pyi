@@ -904,6 +904,7 @@ class ExtendItem(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     PHASE_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
+    LOGS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Required. The job."""
     delivery: _builtins.int
@@ -922,6 +923,12 @@ class ExtendItem(_message.Message):
     def lease(self) -> _duration_pb2.Duration:
         """Optional. The new length from now, 1 s … 12 h. Unset: the lease's own length again."""
 
+    @_builtins.property
+    def logs(self) -> _job_pb2.LogLines:
+        """Optional. Lines for the job's log; on disk soon after the reply. A call or a frame has 5,000 lines at
+        most.
+        """
+
     def __init__(
         self,
         *,
@@ -933,10 +940,11 @@ class ExtendItem(_message.Message):
         checkpoint: _builtins.bytes | None = ...,
         phase: _builtins.str = ...,
         partial: _builtins.bytes = ...,
+        logs: _job_pb2.LogLines | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "lease", b"lease", "message", b"message", "progress", b"progress"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "lease", b"lease", "logs", b"logs", "message", b"message", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "delivery", b"delivery", "id", b"id", "lease", b"lease", "message", b"message", "partial", b"partial", "phase", b"phase", "progress", b"progress"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "delivery", b"delivery", "id", b"id", "lease", b"lease", "logs", b"logs", "message", b"message", "partial", b"partial", "phase", b"phase", "progress", b"progress"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__checkpoint: _TypeAlias = _typing.Literal["checkpoint"]  # noqa: Y015
     _WhichOneofArgType__checkpoint: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint"]  # noqa: Y015
@@ -1239,20 +1247,30 @@ Global___StreamSettle: _TypeAlias = StreamSettle  # noqa: Y015
 
 @_typing.final
 class StreamLog(_message.Message):
-    """Log lines of a job. Not served yet: UNIMPLEMENTED."""
+    """Log lines of a job."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
     LINES_FIELD_NUMBER: _builtins.int
+    LEVELS_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Required. The job."""
     delivery: _builtins.int
     """Required. Its lease's counter."""
     @_builtins.property
     def lines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Required. The lines."""
+        """Required. The lines, 1 … 1,000, each cut at 16 KiB; see `LogLines`."""
+
+    @_builtins.property
+    def levels(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.LogLevel.ValueType]:
+        """Optional. Level of each, or none for INFO."""
+
+    @_builtins.property
+    def at_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Optional. When each was written, in milliseconds since 1970, or none for now."""
 
     def __init__(
         self,
@@ -1260,10 +1278,12 @@ class StreamLog(_message.Message):
         id: _builtins.int = ...,
         delivery: _builtins.int = ...,
         lines: _abc.Iterable[_builtins.str] | None = ...,
+        levels: _abc.Iterable[_job_pb2.LogLevel.ValueType] | None = ...,
+        at_ms: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "id", b"id", "lines", b"lines"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "delivery", b"delivery", "id", b"id", "levels", b"levels", "lines", b"lines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1300,7 +1320,9 @@ class StreamRequest(_message.Message):
 
     @_builtins.property
     def logs(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamLog]:
-        """Optional. Log lines. Not served yet: UNIMPLEMENTED."""
+        """Optional. Log lines, 5,000 at most together with those of `extends`. A lease that is lost is revoked,
+        and its lines are dropped.
+        """
 
     @_builtins.property
     def window(self) -> Global___StreamWindow:

@@ -288,6 +288,7 @@ class StoredJob(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     UNIQUE_KEY_FIELD_NUMBER: _builtins.int
     PARENTS_FIELD_NUMBER: _builtins.int
+    LOG_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id."""
     queue: _builtins.str
@@ -358,6 +359,10 @@ class StoredJob(_message.Message):
     def parents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids of the jobs that it depends on."""
 
+    @_builtins.property
+    def log(self) -> Global___StoredLog:
+        """Output only. Its log."""
+
     def __init__(
         self,
         *,
@@ -393,14 +398,61 @@ class StoredJob(_message.Message):
         group: _builtins.str = ...,
         unique_key: _builtins.str = ...,
         parents: _abc.Iterable[_builtins.int] | None = ...,
+        log: Global___StoredLog | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredJob: _TypeAlias = StoredJob  # noqa: Y015
+
+@_typing.final
+class StoredLog(_message.Message):
+    """The log of a job, in columns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXTS_FIELD_NUMBER: _builtins.int
+    LEVELS_FIELD_NUMBER: _builtins.int
+    WRITTEN_MS_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    dropped: _builtins.int
+    """Output only. How many lines before them were dropped."""
+    @_builtins.property
+    def texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. The lines."""
+
+    @_builtins.property
+    def levels(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.LogLevel.ValueType]:
+        """Output only. Level of each."""
+
+    @_builtins.property
+    def written_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When each was written."""
+
+    @_builtins.property
+    def attempts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Number of the attempt that wrote each."""
+
+    def __init__(
+        self,
+        *,
+        texts: _abc.Iterable[_builtins.str] | None = ...,
+        levels: _abc.Iterable[_job_pb2.LogLevel.ValueType] | None = ...,
+        written_ms: _abc.Iterable[_builtins.int] | None = ...,
+        attempts: _abc.Iterable[_builtins.int] | None = ...,
+        dropped: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "dropped", b"dropped", "levels", b"levels", "texts", b"texts", "written_ms", b"written_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredLog: _TypeAlias = StoredLog  # noqa: Y015
 
 @_typing.final
 class StoredBundle(_message.Message):

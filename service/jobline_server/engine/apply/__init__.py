@@ -13,7 +13,16 @@ producers (`Shard.forget_keys`), entries swept from lanes and heaps, and the com
 from __future__ import annotations
 
 from jobline_server.engine import entries
-from jobline_server.engine.apply import blocked, deletes, ends, leases, messages, pushes, queues
+from jobline_server.engine.apply import (
+    blocked,
+    deletes,
+    ends,
+    leases,
+    messages,
+    pushes,
+    queues,
+    reports,
+)
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.state import ShardState
 
@@ -21,6 +30,7 @@ APPLY: ApplyTable = {
     **pushes.APPLY,
     **blocked.APPLY,
     **leases.APPLY,
+    **reports.APPLY,
     **ends.APPLY,
     **deletes.APPLY,
     **queues.APPLY,

@@ -106,6 +106,8 @@ def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
     load.live_jobs -= len(jobs)
     load.payload_bytes -= payload_bytes
     queue.payload_bytes -= payload_bytes
+    if shard.report_bytes:
+        shard.count_reports(-sum([job.details.report_bytes() for job in jobs]))
     shard.changes.jobs.to_write.remove_many(ids, part)
     for job in [job for job in jobs if job.stored]:
         _forget_stored(shard, job)

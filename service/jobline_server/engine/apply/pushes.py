@@ -203,10 +203,12 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         job.job_key = record.job_key
         job.ties = record.ties
         job.lease_reason = LeaseReason.RETRY
-        if record.history or record.worker_checkpoint:
+        if record.history or record.worker_checkpoint or record.log is not None:
             details = job.details = Details()
             details.history = record.history
             details.worker_checkpoint = record.worker_checkpoint
+            details.log = None if record.log is None else record.log.copy()
+            shard.count_reports(details.report_bytes())
         queue.counts[state] -= 1
         retried.setdefault(record.queue, []).append(job)
     for name, jobs in retried.items():

@@ -17,6 +17,7 @@ from jobline_server.engine.commands import (
     NotDone,
     ReleaseItem,
 )
+from jobline_server.engine.decide.logs import log_lines
 from jobline_server.engine.entries import (
     JobDied,
     JobFailed,
@@ -155,8 +156,8 @@ def _emit_released(shard: ShardView, now: Now, batch: dict[int, tuple[_Kind, int
 
 
 def decide_extend(shard: ShardView, now: Now, items: list[ExtendItem]) -> NotDone:
-    """Extends leases, and records progress and checkpoints. Returns the outcomes that are not DONE,
-    by index.
+    """Extends leases, and records progress, checkpoints and log lines. Returns the outcomes that
+    are not DONE, by index.
 
     The end of a lease is bookkeeping, so extending it emits no fact; a report of the worker does.
     """
@@ -183,6 +184,8 @@ def decide_extend(shard: ShardView, now: Now, items: list[ExtendItem]) -> NotDon
                 worker_checkpoint=item.worker_checkpoint,
             )
             shard.emit(fact, volatile=owner.volatile)
+        if item.lines:
+            log_lines(shard, now, item.id, lease, item.lines)
         if isinstance(lease, Job) and lease.cancel_requested:
             exceptions.append((index, _CANCELLED))
     return exceptions

@@ -42,6 +42,8 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
         fill_error(message.error, view.error)
     if view.stale_from is not None:
         message.stale_from = job_pb2.JobState.ValueType(view.stale_from)
+    if view.log is not None:
+        message.log_lines = len(view.log.lines)
     for attempt in view.history:
         fill_attempt(message.history.add(), attempt)
     if with_payload:

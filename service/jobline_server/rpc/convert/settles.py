@@ -16,12 +16,14 @@ from jobline_server.engine.commands import (
     ExtendItem,
     FailItem,
     FailResult,
+    NewLine,
     NotDone,
     Refused,
     ReleaseItem,
 )
 from jobline_server.engine.values import FailAction, JobError, ReleaseReason
 from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.convert.logs import new_lines
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.rpc.validate.options import backoff_ms, lease_ms
@@ -148,7 +150,15 @@ def _extend(item: job_service_pb2.ExtendItem) -> ExtendItem:
         if has("message")
         else None,
         checkpoint,
+        _lines(item.logs) if has("logs") else (),
     )
+
+
+def _lines(message: job_pb2.LogLines) -> list[NewLine]:
+    try:
+        return new_lines(message)
+    except Refused as refused:
+        raise fields.within("logs", refused) from None
 
 
 def _each(items: Sequence[M], field: str, convert: Callable[[M], V]) -> list[V]:

@@ -19,6 +19,7 @@ from jobline_server.engine.commands import Refused
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert import settles
 from jobline_server.rpc.convert.leases import STREAM_WRITER, messages_of
+from jobline_server.rpc.convert.logs import check_line_count, stream_logs
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.list_limits import check_all
 from jobline_server.rpc.validate.mistyped import check_own_fields
@@ -28,13 +29,14 @@ from jobline_server.wire.times import fill_time
 
 def worker_frame(request: job_service_pb2.StreamRequest) -> WorkerFrame:
     """Returns the value of a frame from a worker."""
-    if request.logs:
-        raise fields.not_served("logs")
     _check_counts(request)
+    extends = settles.extends(request.extends, "extends") if request.extends else []
+    if request.logs:
+        extends += stream_logs(request.logs)
     return WorkerFrame(
         open=_open(request.open) if request.HasField("open") else None,
         settles=[_settle(settle, index) for index, settle in enumerate(request.settles)],
-        extends=settles.extends(request.extends, "extends") if request.extends else [],
+        extends=extends,
         window=_window(request.window) if request.HasField("window") else None,
         drain=request.drain,
     )
@@ -43,13 +45,16 @@ def worker_frame(request: job_service_pb2.StreamRequest) -> WorkerFrame:
 def _check_counts(request: job_service_pb2.StreamRequest) -> None:
     """Refuses a frame with too many items, before any of it is converted."""
     fields.at_most(request.settles, "settles", rpc_limits.FRAME_SETTLES_MAX)
-    count = len(request.extends)
+    count = len(request.extends) + len(request.logs)
     for settle in request.settles:
         count += max(len(settle.ack_ids), len(settle.ack_deliveries))
         count += len(settle.acks) + len(settle.fails) + len(settle.releases)
     if count > limits.SETTLE_ITEMS_MAX:
         message = f"at most {limits.SETTLE_ITEMS_MAX} leases in one frame"
         raise fields.too_large("settles" if request.settles else "extends", message)
+    if request.extends or request.logs:
+        field = "logs" if request.logs else "extends"
+        check_line_count(request.extends, request.logs, field)
 
 
 def _settle(message: job_service_pb2.StreamSettle, index: int) -> Settle:

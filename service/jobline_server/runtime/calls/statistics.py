@@ -52,7 +52,7 @@ class Statistics:
             loop_lag_ms=core.heartbeat.lag.longest() * 1_000,
             keys=core.load.keys,
             disk_full=core.commits.disk_full,
-            waiting_bytes=core.load.payload_bytes,
+            waiting_bytes=core.load.held_bytes(),
             shards=[],
         )
         for slot in core.slots:

@@ -9,7 +9,13 @@ from itertools import groupby
 from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine import blocked_entries, entries, message_entries, queue_entries
+from jobline_server.engine import (
+    blocked_entries,
+    entries,
+    message_entries,
+    queue_entries,
+    report_entries,
+)
 from jobline_server.engine.effects import Applied, endings_of
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_blocked import pushed_some_blocked, unblocked
@@ -218,6 +224,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsStalled: _came_back,
     entries.JobsReleased: _came_back,
     entries.JobReported: _reported,
+    report_entries.JobLogged: None,  # lines are read by `GetJobLogs`
     entries.CancelRequested: _cancel_requested,
     entries.JobsCompleted: None,  # as all that ends: `event_endings`
     entries.JobDied: None,

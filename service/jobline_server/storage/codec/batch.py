@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jobline.v1 import entry_pb2
 from jobline_server.engine.entries import Fact, LotPushed
-from jobline_server.storage.codec import blocked, ends, leases, messages, pushes, queues
+from jobline_server.storage.codec import blocked, ends, leases, messages, pushes, queues, reports
 from jobline_server.storage.codec.table import FactTable
 
 
@@ -22,6 +22,7 @@ FACTS: FactTable = {
     **pushes.FACTS,
     **blocked.FACTS,
     **leases.FACTS,
+    **reports.FACTS,
     **ends.FACTS,
     **queues.FACTS,
     **messages.FACTS,

@@ -9,6 +9,7 @@ from jobline_server.engine.job import NO_DETAILS, Job
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import Attempt, EndReason, JobError, LeaseReason
+from jobline_server.storage.codec.reports import fill_log, log_of
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.wire.errors import (
     attempt_from_stored,
@@ -52,6 +53,7 @@ def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
         message.checkpoint = record.worker_checkpoint
     if record.ties is not NO_TIES:
         fill_ties(message, record.ties)
+    fill_log(message, record.log)
     for attempt in record.history:
         fill_stored_attempt(message.history.add(), attempt)
     fill_last_error(message, record.error, record.history)
@@ -83,6 +85,7 @@ def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
         message.progress = details.progress
         message.progress_message = details.progress_message
         message.checkpoint = details.worker_checkpoint
+        fill_log(message, details.log)
         for attempt in details.history:
             fill_stored_attempt(message.history.add(), attempt)
 
@@ -126,6 +129,7 @@ def record_from_stored(message: store_pb2.StoredJob) -> JobRecord:
         error=_last_error(message, history),
         lease_reason=LeaseReason(message.lease_reason),
         ties=ties_of(message),
+        log=log_of(message),
     )
 
 

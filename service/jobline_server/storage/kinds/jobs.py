@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.changes import Bundle
-from jobline_server.engine.job import Details, Job
+from jobline_server.engine.job import NO_DETAILS, Details, Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.tables import are_neighbours, part_of
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import JobState, LeaseReason
 from jobline_server.storage.codec.records import fill_hand_outs, fill_ties, ties_of
+from jobline_server.storage.codec.reports import log_of
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.storage.kinds.bundles import (
     NEIGHBOUR_BITS,
@@ -98,8 +99,15 @@ def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf)
     job.attempts = message.attempts
     job.stalls = message.stalls
     job.releases = message.releases
-    if message.progress or message.progress_message or message.checkpoint or message.history:
+    if (
+        message.progress
+        or message.progress_message
+        or message.checkpoint
+        or message.history
+        or message.HasField("log")
+    ):
         details = job.details = Details()
+        details.log = log_of(message)
         details.progress = message.progress
         details.progress_message = message.progress_message
         details.worker_checkpoint = message.checkpoint
@@ -126,6 +134,8 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
         load.live_jobs += 1
         load.payload_bytes += payload_bytes
         queue.payload_bytes += payload_bytes
+        if job.details is not NO_DETAILS:
+            shard.count_reports(job.details.report_bytes())
         if job.state is _READY:
             ready[queue].append(job)
         elif job.state is _SCHEDULED:

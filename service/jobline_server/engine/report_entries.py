@@ -1,0 +1,18 @@
+"""Entries of what workers report beside progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobline_server.engine.job_log import LogLine
+
+
+@dataclass(slots=True)
+class JobLogged:
+    """A worker wrote to the log of a job, which may have up to `bytes_max` with these lines."""
+
+    at_ms: int
+    queue: str
+    id: int
+    lines: list[LogLine]
+    bytes_max: int

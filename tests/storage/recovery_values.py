@@ -1,0 +1,42 @@
+"""What the rules of the recovery machine choose from."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from jobline_server.engine.commands import NewLine
+from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    AckLevel,
+    JobOptions,
+    LogLevel,
+    QueueSettings,
+    Retention,
+)
+
+OPTIONS = (
+    DEFAULT_OPTIONS,
+    JobOptions(name="mail"),
+    JobOptions(name="mail", priority=7, max_stalls=0, lease_ms=2_000),
+    JobOptions(name="bulk", priority=-5, max_attempts=1),
+    JobOptions(retention=Retention(remove_on_complete=True)),
+)
+SETTINGS = (
+    QueueSettings(),
+    QueueSettings(max_attempts=2, lease_ms=5_000, rate=RateLimit(5, 1_000, 9), concurrency=6),
+    QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
+)
+queues = st.sampled_from(["alpha", "beta"])
+options = st.sampled_from(OPTIONS)
+delays = st.sampled_from([0, 0, 0, 1_000, 30_000])
+levels = st.sampled_from([None, None, None, AckLevel.BUFFERED, AckLevel.MEMORY])
+picks = st.lists(st.integers(0, 30), min_size=1, max_size=6)
+sessions = st.sampled_from(["", "one", "two"])
+request_ids = st.sampled_from([b"", b"", b"r1", b"r2", b"call", b"call"])
+lots = st.integers(2, 12).map(lambda count: [b"%d" % at * (at + 1) for at in range(count)])
+reported = st.sampled_from([(), (NewLine("begun"), NewLine("odd", LogLevel.WARNING))])
+"""Lines for the log of a job."""
+new_jobs = st.lists(
+    st.tuples(options, st.sampled_from(["", "", "k1", "k2"]), delays), min_size=1, max_size=4
+)
