@@ -31,6 +31,7 @@ from jobline_server.engine.decide.admin import (
     decide_retry,
 )
 from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.decide.once import decide_abandon
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import (
     decide_delete_queue,
@@ -51,6 +52,7 @@ from jobline_server.engine.values import (
 from tests.pushed_payloads import with_columns
 from tests.pushed_rows import NewJob, rows_of, with_call
 from tests.storage.checkpointing import PAYLOADS
+from tests.storage.once_watch import OnceWatch
 from tests.storage.recovery_values import (
     OPTIONS,
     SETTINGS,
@@ -77,6 +79,7 @@ class CommandRules(RuleBasedStateMachine):
         self.given: list[tuple[int, int]] = []
         self.ever_given: set[tuple[int, int]] = set()
         self.highest_id, self.numbers = 0, count()
+        self.once = OnceWatch()
 
     @property
     def shard(self) -> Shard:
@@ -174,6 +177,7 @@ class CommandRules(RuleBasedStateMachine):
             assert item is not None
             assert item.offset <= self.shard.committed, "handed out before it was on disk"
             assert (job_id, delivery) not in self.ever_given, "a counter was given twice"
+        self.once.leased(leased, self.shard.next_offset)
         self.ever_given.update(handed)
         self.given = (self.given + handed)[-40:]
 
@@ -213,12 +217,18 @@ class CommandRules(RuleBasedStateMachine):
             FailItem(job_id, delivery, error, then, retry_after_ms)
             for job_id, delivery in self._leases(picked)
         ]
-        decide_fail(self.shard, self.now, items)
+        self.once.failed(items, decide_fail(self.shard, self.now, items))
 
     @rule(picked=picks, delay=delays)
     def release(self, picked, delay):
         items = [ReleaseItem(i, delivery, delay) for i, delivery in self._leases(picked)]
-        decide_release(self.shard, self.now, items)
+        self.once.released(items, decide_release(self.shard, self.now, items))
+
+    @rule(picked=picks)
+    def abandon(self, picked):
+        """A worker says goodbye."""
+        items = [ReleaseItem(i, delivery) for i, delivery in dict.fromkeys(self._leases(picked))]
+        decide_abandon(self.shard, self.now, items)
 
     @rule(
         picked=picks,
@@ -263,6 +273,7 @@ class CommandRules(RuleBasedStateMachine):
     def _change_one(self, state: JobState, record: JobRecord, what: str) -> None:
         change = {"stale": decide_age_out, "delete": decide_delete_ended}.get(what)
         if change is None:
+            self.once.may_run(record.id)
             decide_retry(self.shard, self.now, [(record, state)])
         elif state is not JobState.STALE or what == "delete":
             change(self.shard, self.now, record.queue, state, [(record.id, 1)])

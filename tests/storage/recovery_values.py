@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from jobline_server.engine.commands import NewLine
 from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,
@@ -21,6 +22,7 @@ OPTIONS = (
     JobOptions(name="mail", priority=7, max_stalls=0, lease_ms=2_000),
     JobOptions(name="bulk", priority=-5, max_attempts=1),
     JobOptions(retention=Retention(remove_on_complete=True)),
+    JobOptions(rules=JobRules(delivery_mode=DeliveryMode.ONCE), max_attempts=2),
 )
 SETTINGS = (
     QueueSettings(),

@@ -100,6 +100,7 @@ class RecoveryMachine(CommandRules, MessageRules):
             self.world.cut()
         elif at == "after the commit":
             self.world.commit()
+        self.once.crash(self.shard.committed)
         before = self.world.image
         self.world.crash(ops_kept=ops_kept)
         assert self._counting(image_of(self.shard)) == self._counting(before)

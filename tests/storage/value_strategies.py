@@ -12,7 +12,7 @@ from jobline_server.engine import values
 from jobline_server.engine.job_log import JobLog, LogLine
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.rules import JobRules
+from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.ties import NO_TIES, Ties
 from tests.pushed_payloads import with_columns
@@ -54,6 +54,7 @@ job_rules = st.builds(
     min_worker_version=text,
     limiters=st.lists(text, max_size=3).map(tuple),
     cost=st.integers(1, 10**6),
+    delivery_mode=optional(st.sampled_from(DeliveryMode)),
 )
 job_options = st.builds(
     values.JobOptions,
@@ -95,6 +96,7 @@ settings = st.builds(
     rate=optional(rate_limits),
     concurrency=optional(st.integers(1, 10**6)),
     max_waiting_bytes=optional(st.integers(1, 2**50)),
+    delivery_mode=optional(st.sampled_from(DeliveryMode)),
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)

@@ -14,7 +14,9 @@ from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
 from jobline._arguments import headers_given, refuse_field, tags_given, value_given
+from jobline._enums import known, named
 from jobline._keywords import refuse_unknown
+from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention
 from jobline._times import Seconds, from_duration, to_duration
 from jobline.v1 import job_pb2
@@ -33,6 +35,7 @@ class OptionsHow(TypedDict, total=False):
     retention: Retention | None
     tags: Iterable[str] | None
     cost: int | None
+    delivery: DeliveryModeName | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,7 @@ class JobOptions:
     - `backoff`: the pause before the next attempt.
     - `max_stalls`: how many lost leases are forgiven, 0 … 1,000 (default 3).
     - `retention`: how long the job is kept when it has ended.
+    - `delivery`: "at_least_once" (default), or "once": never again after a hand-out.
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
     - `cost`: tokens that a hand-out takes of its queue's rate, 1 … 1,000,000 (default 1).
     """
@@ -64,6 +68,7 @@ class JobOptions:
     retention: Retention | None = None
     tags: Iterable[str] | None = None
     cost: int | None = None
+    delivery: DeliveryModeName | None = None
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -101,6 +106,7 @@ class JobOptions:
             retention=Retention.from_message(message.retention) if has("retention") else None,
             tags=message.tags or None,
             cost=message.cost if has("cost") else None,
+            delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -214,6 +220,7 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "max_stalls": options.max_stalls,
         "tags": options.tags or (),
         "cost": options.cost,
+        "delivery": named(DeliveryMode, options.delivery) if options.delivery else 0,
     }
     try:
         message = job_pb2.JobOptions(**values)

@@ -37,6 +37,7 @@ from jobline._job_values import (
 )
 from jobline._leased import LeasedJob
 from jobline._new_job import NewJob
+from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
@@ -125,6 +126,7 @@ __all__ = [
     "DeadFilter",
     "DeadStats",
     "DeadlineExceeded",
+    "DeliveryMode",
     "DiskFull",
     "EndReason",
     "Event",

@@ -9,6 +9,7 @@ from typing import Self, TypedDict
 
 from jobline._arguments import message_of
 from jobline._enums import AckLevel, AckLevelName, known, named
+from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention
 from jobline._reading import read
 from jobline._times import Seconds, from_duration, to_duration
@@ -59,6 +60,7 @@ class SettingsHow(TypedDict, total=False):
     rate: RateLimit | None
     concurrency: int | None
     max_waiting_bytes: int | None
+    delivery: DeliveryModeName | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ class QueueSettings:
     - `rate`: how many jobs may start in a time (default: no limit).
     - `concurrency`: how many jobs may be active at once, 1 … 1,000,000 (default: no limit).
     - `max_waiting_bytes`: how many payload bytes it may hold (default: no limit of its own).
+    - `delivery`: "at_least_once" (default), or "once": never again after a hand-out.
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -91,6 +94,7 @@ class QueueSettings:
     rate: RateLimit | None = None
     concurrency: int | None = None
     max_waiting_bytes: int | None = None
+    delivery: DeliveryModeName | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -108,6 +112,7 @@ class QueueSettings:
             rate=RateLimit.from_message(message.rate) if has("rate") else None,
             concurrency=message.concurrency if has("concurrency") else None,
             max_waiting_bytes=message.max_waiting_bytes if has("max_waiting_bytes") else None,
+            delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -126,6 +131,9 @@ class QueueSettings:
             rate=None if self.rate is None else self.rate.to_message(),
             concurrency=self.concurrency,
             max_waiting_bytes=self.max_waiting_bytes,
+            delivery=job_pb2.DeliveryMode.ValueType(
+                named(DeliveryMode, self.delivery) if self.delivery else 0
+            ),
         )
 
 

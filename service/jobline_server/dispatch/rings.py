@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from jobline_server.engine.commands import Leased
 from jobline_server.engine.holder import Holder, InFlight
@@ -37,6 +37,10 @@ class Consumer(Protocol):
     @property
     def in_flight(self) -> InFlight:
         """The jobs it holds unfinished."""
+
+    @property
+    def held_back(self) -> list[Any]:
+        """Hand-outs to it that wait for their commit; whoever keeps them adds and removes them."""
 
     def room(self) -> Room:
         """Returns what it can take now."""

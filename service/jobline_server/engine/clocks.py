@@ -87,6 +87,14 @@ class LeaseClocks:
         else:
             lease.extend(job_id - lease.lot.first_id, until_ms)
 
+    def hold(self, lease: Job | RunLease) -> None:
+        """Keeps a lease that nobody has yet from ending before `begin`."""
+        lease.deadline_ms = self.mono_ms + limits.LEASE_MS_MAX
+
+    def begin(self, lease: Job | RunLease) -> None:
+        """Has a lease that was held begin now; call `arm` with its holder afterwards."""
+        lease.renew(self.mono_ms)
+
     def restart(self, now: Now, leases: Iterable[Job | RunLease]) -> None:
         """Gives every lease its full time again, after recovery."""
         self.advance(now)

@@ -5,7 +5,7 @@ A command that cannot be carried out raises `Refused` and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -16,7 +16,6 @@ from jobline_server.engine.producers import Call
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import (
     AckLevel,
-    EndReason,
     FailAction,
     JobError,
     JobOptions,
@@ -145,7 +144,7 @@ class Pushed:
 @dataclass(frozen=True, slots=True)
 class Pull:
     """Pulls jobs of `queues`, which are (name, weight); waits up to `wait_ms` for the first one.
-    With `lease_ms` None each job has its effective lease time; empty `names` means all.
+    `lease_ms` None: each job has its effective lease time; empty `names`: all.
     """
 
     queues: tuple[tuple[str, int], ...]
@@ -176,6 +175,11 @@ class LeasedJob:
     job_key: str
     ready_ms: int = 0
     group: str = ""
+    is_once: bool = False
+
+    def count(self) -> int:
+        """Returns the number of jobs, which is 1."""
+        return 1
 
 
 @dataclass(slots=True)
@@ -190,22 +194,43 @@ class LeasedRun:
     lease_ms: int
     pushed_ms: int
     ready_ms: int = 0
+    is_once: bool = False
+
+    def count(self) -> int:
+        """Returns the number of jobs."""
+        return len(self.payloads)
 
 
 @dataclass(slots=True)
 class Leased:
     """The jobs and runs leased to one consumer. They were leased in the order runs, then jobs,
     unless `in_order` holds another. `one_by_one` expands runs for a consumer that accepts none.
+    `has_once`: some may be handed out only once; see `decide.once`.
     """
 
     jobs: list[LeasedJob] = field(default_factory=list)
     runs: list[LeasedRun] = field(default_factory=list)
     in_order: list[LeasedJob | LeasedRun] = field(default_factory=list)
     one_by_one: bool = False
+    has_once: bool = False
+
+    @classmethod
+    def of(cls, items: Sequence[LeasedJob | LeasedRun]) -> Leased:
+        """Returns jobs and runs that were leased in this order."""
+        runs = [item for item in items if isinstance(item, LeasedRun)]
+        jobs = [item for item in items if isinstance(item, LeasedJob)]
+        is_runs_first = all(isinstance(item, LeasedRun) for item in items[: len(runs)])
+        return cls(jobs, runs, [] if is_runs_first else list(items))
 
     def items(self) -> Sequence[LeasedJob | LeasedRun]:
         """Returns jobs and runs in the order in which they were leased."""
         return self.in_order or [*self.runs, *self.jobs]
+
+    def mark_once(self, is_once: Callable[[JobOptions], bool]) -> None:
+        """Marks the jobs and runs that may be handed out only once."""
+        for item in self.items():
+            item.is_once = is_once(item.options)
+            self.has_once |= item.is_once
 
     def count(self) -> int:
         """Returns the number of jobs."""
@@ -268,18 +293,6 @@ class ExtendItem:
     message: str | None = None
     worker_checkpoint: bytes | None = None
     lines: Sequence[NewLine] = ()
-
-
-@dataclass(slots=True)
-class Ended:
-    """The end of a job, for callers that wait for it. `state` None: it was deleted before."""
-
-    id: int
-    state: JobState | None
-    ended_ms: int
-    reason: EndReason = EndReason.NONE
-    result: bytes = b""
-    error: JobError | None = None
 
 
 NotDone = list[tuple[int, SettleOutcome]]

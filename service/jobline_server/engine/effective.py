@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from jobline_server.engine import limits
+from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import BackoffKind, JobOptions, JobState, QueueSettings
 
 # Enum attribute access is slow before Python 3.12.
 _EXPONENTIAL = BackoffKind.EXPONENTIAL
+_ONCE = DeliveryMode.ONCE
 _COMPLETED, _DEAD = JobState.COMPLETED, JobState.DEAD
 
 
@@ -17,7 +19,13 @@ def lease_ms(options: JobOptions, settings: QueueSettings) -> int:
 
 def max_attempts(options: JobOptions, settings: QueueSettings) -> int:
     """Returns how many attempts may fail; 0 means unlimited."""
-    return _first(options.max_attempts, settings.max_attempts, limits.MAX_ATTEMPTS_DEFAULT)
+    default = 1 if is_once(options, settings) else limits.MAX_ATTEMPTS_DEFAULT
+    return _first(options.max_attempts, settings.max_attempts, default)
+
+
+def is_once(options: JobOptions, settings: QueueSettings) -> bool:
+    """Returns whether a job may be handed out only once."""
+    return (options.rules.delivery_mode or settings.delivery_mode) is _ONCE
 
 
 def max_stalls(options: JobOptions, settings: QueueSettings) -> int:

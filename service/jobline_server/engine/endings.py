@@ -20,6 +20,18 @@ from jobline_server.engine.values import EndReason, JobError, JobState
 
 
 @dataclass(slots=True)
+class Ended:
+    """The end of a job, for callers that wait for it. `state` None: it was deleted before."""
+
+    id: int
+    state: JobState | None
+    ended_ms: int
+    reason: EndReason = EndReason.NONE
+    result: bytes = b""
+    error: JobError | None = None
+
+
+@dataclass(slots=True)
 class RunsEnded:
     """Members of one lot that ended in the same way, as runs of ids. `delivery`, `worker` and
     `leased_ms` are those of their lease, 0 and "" if they were never leased. `before` is the state

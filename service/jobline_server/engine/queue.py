@@ -51,6 +51,7 @@ class Queue:
         "born_id",
         "deleting",
         "gates",
+        "needing",
         "ready",
         "_lanes",
         "_order",
@@ -70,8 +71,7 @@ class Queue:
         self.number = number
         self.settings: QueueSettings = DEFAULT_SETTINGS
         self.paused = False
-        self.paused_by = ""
-        self.pause_reason = ""
+        self.paused_by = self.pause_reason = ""
         self.created_ms = created_ms
         self.limited: TimeLimit | None = None
         self.allowance: Allowance | None = None
@@ -79,6 +79,8 @@ class Queue:
         self.born_id = 0
         self.deleting = False
         self.gates = Gates()
+        # The number of lanes with needs in the ranks.
+        self.needing = 0
         self.ready = ReadyCounts()
         # The lanes with READY jobs or a closed gate.
         self._lanes: dict[LaneKey, Lane] = {}
@@ -89,10 +91,8 @@ class Queue:
         self._order_of: dict[str, list[int]] = {}
         # By the number of the state.
         self.counts = [0] * (max(JobState) + 1)
-        self.payload_bytes = 0
-        self.pushed_total = 0
-        self.completed_total = 0
-        self.failed_total = 0
+        self.payload_bytes = self.pushed_total = 0
+        self.completed_total = self.failed_total = 0
         self.touched_ms = created_ms
         self.stored = False
 
@@ -221,12 +221,14 @@ class Queue:
         if name not in rank:
             insort(self._order_of.setdefault(name, []), -priority)
         rank.add(lane)
+        self.needing += lane.needs is not None
 
     def _leave_rank(self, lane: Lane) -> None:
         """Removes a lane from its rank."""
         priority, name = lane.priority, lane.name
         rank = self._ranks[priority]
         rank.remove(lane)
+        self.needing -= lane.needs is not None
         if name not in rank:
             order = self._order_of[name]
             _remove(order, -priority)

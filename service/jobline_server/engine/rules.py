@@ -7,7 +7,15 @@ and pay nothing for them: a verb compares `options.rules is NO_RULES` and is don
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
+
+
+class DeliveryMode(IntEnum):
+    """How often a job may be handed out."""
+
+    AT_LEAST_ONCE = 1
+    ONCE = 2
 
 
 class Needs(NamedTuple):
@@ -17,6 +25,7 @@ class Needs(NamedTuple):
 
     min_worker_version: str = ""
     limiters: tuple[str, ...] = ()
+    is_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +39,14 @@ class JobRules:
     min_worker_version: str = ""
     limiters: tuple[str, ...] = ()
     cost: int = 1
+    delivery_mode: DeliveryMode | None = None
 
     @property
     def needs(self) -> Needs | None:
         """The needs of a lease; None if there are none."""
-        if self.min_worker_version or self.limiters:
-            return Needs(self.min_worker_version, self.limiters)
+        is_once = self.delivery_mode is DeliveryMode.ONCE
+        if self.min_worker_version or self.limiters or is_once:
+            return Needs(self.min_worker_version, self.limiters, is_once)
         return None
 
 

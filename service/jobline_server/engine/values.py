@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jobline_server.engine import limits
 from jobline_server.engine.rates import RateLimit
-from jobline_server.engine.rules import NO_RULES, JobRules
+from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
 
 
 class JobState(IntEnum):
@@ -216,6 +216,7 @@ class QueueSettings:
     rate: RateLimit | None = None
     concurrency: int | None = None
     max_waiting_bytes: int | None = None
+    delivery_mode: DeliveryMode | None = None
 
 
 DEFAULT_SETTINGS = QueueSettings()

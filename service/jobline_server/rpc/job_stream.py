@@ -14,7 +14,6 @@ half-close the leases are released, but a worker whose connection broke keeps th
 from __future__ import annotations
 
 import asyncio
-from itertools import chain
 from typing import Any
 
 from jobline.v1 import job_service_pb2
@@ -84,10 +83,15 @@ async def _write(frames: Frames, stream: WorkerStream) -> None:
                     # The transport may take a message without waiting.
                     await _let_others_run()
         finally:
-            # A message whose write fails or is cancelled was not taken by the transport.
+            # A message whose write fails or is cancelled was not taken by the transport, as far as
+            # can be known here; those behind it were not written at all.
             if unsent is not None:
-                left = map(job_service_pb2.StreamResponse.FromString, chain([unsent], messages))
-                stream.handle_unsent(leases_in(left))
+                stream.handle_unsent(leases_in(map(_parsed, messages)))
+                stream.handle_doubtful(leases_in([_parsed(unsent)]))
+
+
+def _parsed(message: bytes) -> job_service_pb2.StreamResponse:
+    return job_service_pb2.StreamResponse.FromString(message)
 
 
 class _Reader:

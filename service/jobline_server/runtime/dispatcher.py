@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from jobline_server.dispatch.rings import Consumer, Room, shares
 from jobline_server.engine import limits
 from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.decide.once import take_once
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.held_back import HeldBack
 from jobline_server.runtime.slots import ShardSlot
 
 # Enum attribute access is slow before Python 3.12.
@@ -39,6 +41,7 @@ class Dispatcher:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self.held_back = HeldBack(core)
         self._used = 0
         self._renews = False
         self._late: dict[ShardSlot, None] = {}
@@ -150,7 +153,11 @@ class Dispatcher:
             self._use(HAND_OUT_ITEMS + len(leased.runs) + len(leased.jobs))
             self._core.durations.waited(queue.name, leased, now.wall_ms)
             shard.clocks.arm(holder)
-            consumer.take(leased)
+            if leased.has_once:
+                once, leased = take_once(leased)
+                self.held_back.hold(slot, consumer, once)
+            if leased.jobs or leased.runs:
+                consumer.take(leased)
             self._core.leased(slot)
         return count
 

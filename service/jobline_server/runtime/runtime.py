@@ -125,6 +125,8 @@ class Runtime:
     def _listen(self) -> None:
         """Has the parts notified of commits: first those that keep what happened."""
         core = self.core
+        # Before the revokes: a worker that is to stop with a job has it.
+        core.listen("commit_held_back", self.dispatcher.held_back.on_committed)
         core.listen("commit_ended_jobs", self.ended.writer.on_committed, Wants.ENDINGS)
         core.listen("commit_outcomes", self.outcomes.on_committed, Wants.ENDINGS)
         core.listen("commit_waits", self.waits.on_committed)
@@ -139,6 +141,7 @@ class Runtime:
         core = self.core
         core.listen_closed("closed_waits", self.waits.on_closed)
         core.listen_closed("closed_watchers", self.feed.on_closed)
+        core.listen_closed("closed_held_back", self.dispatcher.held_back.on_closed)
         core.listen_closed("closed_streams", self.streams.on_closed)
         core.listen_closed("closed_pulls", self.pulls.on_closed)
 

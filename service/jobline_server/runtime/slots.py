@@ -11,6 +11,7 @@ anything, or knows what a fact means.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -57,6 +58,7 @@ class ShardSlot:
     __slots__ = (
         "committing",
         "health",
+        "held_back",
         "is_closed",
         "number",
         "position",
@@ -75,6 +77,8 @@ class ShardSlot:
         """Answers that the next commit allows."""
         self.committing: list[Answer] | None = None
         """Answers that the commit under way allows; None if it has nothing of this shard."""
+        self.held_back: deque[Any] = deque()
+        """Hand-outs that wait for a commit (`held_back.HandOut`), in order."""
         self.woken: dict[Queue, None] = {}
         """Queues to look at when jobs are dispatched next, in this order."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline.v1 import job_pb2
-from jobline_server.engine.rules import NO_RULES, JobRules
+from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
 
 
 def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
@@ -13,6 +13,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         min_worker_version=message.min_worker_version,
         limiters=tuple(message.limiters),
         cost=message.cost if message.HasField("cost") else 1,
+        delivery_mode=DeliveryMode(message.delivery) if message.delivery else None,
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -24,3 +25,5 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
     message.limiters.extend(rules.limiters)
     if rules.cost != 1:
         message.cost = rules.cost
+    if rules.delivery_mode is not None:
+        message.delivery = job_pb2.DeliveryMode.ValueType(rules.delivery_mode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobline.v1 import job_pb2, queue_pb2
+from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import NO_BACKOFF, NO_RETENTION, AckLevel, QueueSettings
 from jobline_server.wire.options import (
     backoff_from_message,
@@ -29,6 +30,7 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         rate=rate_from_message(message.rate) if has("rate") else None,
         concurrency=message.concurrency if has("concurrency") else None,
         max_waiting_bytes=message.max_waiting_bytes if has("max_waiting_bytes") else None,
+        delivery_mode=DeliveryMode(message.delivery) if message.delivery else None,
     )
 
 
@@ -51,6 +53,8 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     if settings.max_waiting is not None:
         message.max_waiting = settings.max_waiting
     message.non_retryable_error_types.extend(settings.non_retryable_error_types)
+    if settings.delivery_mode is not None:
+        message.delivery = job_pb2.DeliveryMode.ValueType(settings.delivery_mode)
     _fill_limits(message, settings)
 
 

@@ -48,6 +48,7 @@ def test_options_become_the_message_of_the_protocol():
         retention=Retention(remove_on_complete=True, age=60, count=5),
         tags=["b", "a", "b"],
         cost=7,
+        delivery="once",
     )
     message = options_message(options)
     assert (message.name, message.content_type, dict(message.headers)) == ("n", "c", {"a": "b"})
@@ -58,6 +59,7 @@ def test_options_become_the_message_of_the_protocol():
     assert (message.retention.remove_on_complete, message.retention.age.seconds) == (True, 60)
     assert not message.retention.HasField("remove_on_fail")
     assert list(message.tags) == ["a", "b"]
+    assert message.delivery == job_pb2.DELIVERY_MODE_ONCE
     assert not options_message(JobOptions()).ListFields()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ class FakeConsumer:
     asked: int = 0
     payload_bytes_max: int = 1_000
     lease_ms: int = 0
+    held_back: list[Any] = field(default_factory=list)
 
     def room(self) -> tuple[int, int]:
         self.asked += 1

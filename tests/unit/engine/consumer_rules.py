@@ -8,15 +8,18 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, NewLine, ReleaseItem
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.decide.once import decide_abandon
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.values import (
     FailAction,
     JobError,
     JobState,
     ReleaseReason,
+    RevokeReason,
     SettleOutcome,
 )
 from tests.pushed_payloads import options_of
+from tests.unit.engine import reference_once
 from tests.unit.engine.histories import DELAYS, PICKS, QUEUE, WORKER
 from tests.unit.engine.side_by_side import SideBySide
 
@@ -165,6 +168,22 @@ class ConsumerRules(RuleBasedStateMachine):
         ]
         found = decide_release(both.shard, both.now, items)
         assert sorted(found) == unusual(both.model.release(items))
+
+    @precondition(held)
+    @rule(picks=PICKS)
+    def abandon(self, picks):
+        """A worker says goodbye and has jobs in hand."""
+        both = self.both
+        both.begin()
+        why = ReleaseReason.INTERRUPTED
+        leases = dict.fromkeys(both.lease_at(pick) for pick in picks)
+        items = [ReleaseItem(*lease, why=why) for lease in leases]
+        active = both.model.live(JobState.ACTIVE)
+        workers = {job.id: job.holder.worker for job in active if job.holder is not None}
+        decide_abandon(both.shard, both.now, items)
+        for job in reference_once.abandon(both.model, items):
+            lost = (workers[job.id], job.id, job.delivery, RevokeReason.LEASE_LOST)
+            both.expected_revokes.append(lost)
 
     @precondition(held)
     @rule(

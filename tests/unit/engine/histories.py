@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from jobline_server.engine.rates import RateLimit
-from jobline_server.engine.rules import JobRules
+from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.values import (
     AckLevel,
     Backoff,
@@ -16,6 +16,7 @@ from jobline_server.engine.values import (
 from tests.pushed_payloads import with_columns
 
 BACKOFF = Backoff(base_ms=2_000, max_delay_ms=3_000, jitter=0.0)
+ONCE = JobRules(delivery_mode=DeliveryMode.ONCE)
 OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, priority=1),
@@ -28,6 +29,8 @@ OPTIONS = [
         retention=Retention(remove_on_complete=True),
     ),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(cost=2)),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=ONCE),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, priority=1, max_attempts=2, rules=ONCE),
 ]
 SETTINGS = [
     QueueSettings(),
@@ -36,6 +39,7 @@ SETTINGS = [
     QueueSettings(rate=RateLimit(1, 2_000), concurrency=3, max_waiting_bytes=30),
     QueueSettings(concurrency=2),
     QueueSettings(max_stalls=0, non_retryable_error_types=("Fatal",)),
+    QueueSettings(delivery_mode=DeliveryMode.ONCE),
 ]
 KIND = st.integers(0, len(OPTIONS) - 1)
 QUEUE = st.sampled_from(["a", "b"])

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import NewLine
+from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import (
     EndReason,
     JobOptions,
     JobState,
     LeaseReason,
     PushOutcome,
+    QueueSettings,
 )
 
 
@@ -66,8 +68,8 @@ class ModelJob:
         self.log += [(self.attempts + 1, line.text) for line in lines]
         self.log = self.log[-limits.LOG_LINES_MAX :]
 
-    def lane(self) -> tuple[str, int, str]:
-        return self.queue, self.options.priority, self.options.name
+    def lane(self) -> tuple[object, ...]:
+        return self.queue, self.options.priority, self.options.name, self.options.rules.needs
 
     def ends_ms(self) -> int:
         """When its lease ends if nothing more is heard."""
@@ -109,6 +111,11 @@ class ModelProducer:
     last_seen_ms: int = 0
     below: int = 0
     calls: dict[int, Request] = field(default_factory=dict)
+
+
+def is_once(job: ModelJob, settings: QueueSettings) -> bool:
+    """Whether it runs at most once."""
+    return (job.options.rules.delivery_mode or settings.delivery_mode) is DeliveryMode.ONCE
 
 
 def first(*values: int | None) -> int:

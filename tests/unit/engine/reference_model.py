@@ -24,6 +24,7 @@ from tests.unit.engine.reference_jobs import (
     ModelJob,
     backoff_ms,
     first,
+    is_once,
 )
 from tests.unit.engine.reference_operators import Operators
 
@@ -46,7 +47,7 @@ class ReferenceModel(Operators):
     ) -> list[ModelJob]:
         """Jobs in the order of their hand-out: the highest priority, then what was ready first."""
         taken: list[ModelJob] = []
-        held_up: set[tuple[str, int, str]] = set()
+        held_up: set[object] = set()
         is_idle = not any(job.holder is holder for job in self.live(S.ACTIVE))
         queue = self.queues[name]
         active = sum(job.queue == name for job in self.live(S.ACTIVE))
@@ -94,7 +95,9 @@ class ReferenceModel(Operators):
         settings = self.settings(job.queue)
         job.attempts += 1
         job.why = LeaseReason.RETRY
-        most = first(job.options.max_attempts, settings.max_attempts, 3)
+        most = first(
+            job.options.max_attempts, settings.max_attempts, 1 if is_once(job, settings) else 3
+        )
         final = item.then is FailAction.DEAD
         if final or item.error.type in settings.non_retryable_error_types:
             self.end(job, S.DEAD, EndReason.EXPLICIT_FAIL)
@@ -171,6 +174,8 @@ class ReferenceModel(Operators):
         most = first(job.options.max_stalls, self.settings(job.queue).max_stalls, 3)
         if job.cancel_requested:
             self.end(job, S.CANCELLED, EndReason.CANCELLED)
+        elif is_once(job, self.settings(job.queue)):
+            self.end(job, S.DEAD, EndReason.INTERRUPTED)
         elif job.stalls > most:
             self.end(job, S.DEAD, lost)
         else:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.engine.commands import Ended, FailItem
+from jobline_server.engine.commands import FailItem
+from jobline_server.engine.endings import Ended
 from jobline_server.engine.values import AckLevel, FailAction, JobError, JobState
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime

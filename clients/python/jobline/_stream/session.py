@@ -181,6 +181,12 @@ class Session:
         self._settles.add(item)
         return True
 
+    def leave(self, id_: int, delivery: int) -> None:
+        """Drops a lease without a settle: the server ends it when the stream has ended."""
+        if self.held.get(id_) == delivery:
+            del self.held[id_]
+            self._reports.forget(id_)
+
     def report(
         self,
         id_: int,

@@ -46,7 +46,7 @@ class Execution:
         """Starts a job; returns None if its lease was lost or settled while it waited."""
         context = Context(job, self.session, self.state)
         self.running[job.id, job.delivery] = context
-        if self.session.holds(job):
+        if self.session.begin(job):
             return context
         self.end(context)
         return None
@@ -55,6 +55,7 @@ class Execution:
         """Ends a job: its outcome was handed over, or its handler was given up."""
         job = context.job
         self.running.pop((job.id, job.delivery), None)
+        self.session.begun.discard((job.id, job.delivery))
 
     def start_batch(self, route: Route, jobs: list[LeasedJob]) -> list[BatchItem[Any]]:
         """Starts a batch; returns the items that are still leased and can be read."""

@@ -17,6 +17,7 @@ from jobline._values import JobError
 from jobline._worker.log import attempt_failed, attempt_given_up
 from jobline._worker.shared_session import SharedSession
 from jobline.errors import CodecError
+from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 logger = logging.getLogger("jobline.worker")
@@ -26,6 +27,7 @@ logger = logging.getLogger("jobline.worker")
 UNHANDLED_DELAY = 5.0
 # The server refuses a larger one, and with it the stream.
 RESULT_BYTES_MAX = 1 << 20
+STOPPED = JobError("Interrupted", "the worker stopped while the job ran")
 
 
 def settle_value(session: SharedSession, context: Context, value: Any) -> None:
@@ -92,9 +94,17 @@ def settle_stopped(session: SharedSession, context: Context) -> None:
     """Settles a job whose handler ended because it was asked to."""
     if context.cancel_reason is CancelReason.CANCELLED:
         session.settle(cancelled_fail(context.job))
+    elif context.cancel_reason is CancelReason.STOPPING and is_once(context.job):
+        # It has begun: whether it may run again is a matter of its attempts.
+        session.settle(fail_item(context.job, STOPPED))
     elif context.cancel_reason is CancelReason.STOPPING:
         session.settle(release_item(context.job, delay=None, why=ReleaseReason.INTERRUPTED))
     # Otherwise another worker has the lease: there is nothing to settle.
+
+
+def is_once(job: LeasedJob) -> bool:
+    """Returns whether a job may run only once."""
+    return job.options_message.delivery == job_pb2.DELIVERY_MODE_ONCE
 
 
 def cancelled_fail(job: LeasedJob | tuple[int, int]) -> pb.FailItem:

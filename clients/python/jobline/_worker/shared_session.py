@@ -22,10 +22,13 @@ from jobline._stream.session import Session
 from jobline._stream.settles import SettleKind, SettleReport
 from jobline._worker.log import job_died
 from jobline._worker.window import Window
+from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 # Seconds between measurements of a window that moves.
 MEASURE_EVERY = 0.1
+
+_ONCE = job_pb2.DELIVERY_MODE_ONCE
 
 _Item = pb.FailItem | pb.ReleaseItem
 
@@ -74,10 +77,23 @@ class SharedSession:
         self._acks: deque[tuple[int, int, bytes | None]] = deque()
         self._items: deque[_Item] = deque()
         self._finished = 0
+        self.begun: set[tuple[int, int]] = set()
+        """Jobs that may run only once and whose handlers have begun, as (id, delivery)."""
         self.counts = Counts()
         self.wakeup = Wakeup()
 
     # ------------------------------------------------------------------ from runners
+
+    def begin(self, job: LeasedJob) -> bool:
+        """Returns whether the lease of a job is held, just before its handler begins."""
+        if job.options_message.delivery != _ONCE:
+            return self.holds(job)
+        with self._lock:
+            # Or it might be released at the moment when it begins.
+            is_held = self.holds(job)
+            if is_held:
+                self.begun.add((job.id, job.delivery))
+        return is_held
 
     def holds(self, job: LeasedJob) -> bool:
         """Returns whether the lease of a job is held and not settled."""
@@ -230,10 +246,15 @@ class SharedSession:
         self.wakeup.set()
 
     def release_held(self, keep: Container[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-        """Releases all held leases except those to `keep`, and returns them."""
+        """Releases all held leases except those to `keep`, and returns them. Jobs that may run only
+        once and have begun are not released, but left to the server, which ends them.
+        """
         with self._lock:
             self._take_outcomes()
-            leases = [lease for lease in self._session.held.items() if lease not in keep]
+            held = [lease for lease in self._session.held.items() if lease not in keep]
+            for lease in self.begun.intersection(held):
+                self._session.leave(*lease)
+            leases = [lease for lease in held if lease not in self.begun]
             for id_, delivery in leases:
                 self._session.settle(interrupted_release(id_, delivery))
             self.counts.released += len(leases)

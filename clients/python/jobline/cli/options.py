@@ -170,6 +170,7 @@ ContentType = Annotated[
         help="Unset: application/json for JSON objects and lists.",
     ),
 ]
+Once = Annotated[bool, _flag("--once", help="Never hand it out again, whatever happens to it.")]
 Level = Annotated[
     str,
     typer.Option(

@@ -61,6 +61,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     tag: option.Tags = None,
     content_type: option.ContentType = None,
     level: option.Level = "",
+    once: option.Once = False,
 ) -> None:
     """Push jobs to a queue.
 
@@ -76,6 +77,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
         "headers": _headers(header or []) or None,
         "tags": tag,
         "content_type": content_type,
+        "delivery": "once" if once else None,
     }
     wish = _Wish(queue, JobOptions(**given), delay, _moment(at), _level(level))
     _check(wish, lines=lines, count=count, wait=wait, key=key)

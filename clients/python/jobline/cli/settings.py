@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from jobline._enums import AckLevel, BackoffKind, named
+from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._queue_values import QueueSettings, RateLimit, SettingsHow
 from jobline._times import parse_span, seconds_of
@@ -82,6 +83,10 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "max_waiting_bytes": (_whole, "how many payload bytes it may hold"),
     "rate": (_rate, "how many jobs may start: 100/1m, or 100/1m/20 for up to 20 at once"),
     "concurrency": (_whole, "how many jobs may be active at once"),
+    "delivery": (
+        partial(named, DeliveryMode),
+        "at_least_once, or once: never again after a hand-out",
+    ),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
 }
 

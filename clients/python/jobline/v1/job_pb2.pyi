@@ -136,7 +136,10 @@ class _DeliveryModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Delivery
     DELIVERY_MODE_AT_LEAST_ONCE: _DeliveryMode.ValueType  # 1
     """Again after a lost lease."""
     DELIVERY_MODE_ONCE: _DeliveryMode.ValueType  # 2
-    """Never again after a hand-out. Not served yet: UNIMPLEMENTED."""
+    """At most once: the lease is on disk before the job is handed out. If the lease is lost, the worker or the
+    server gone, the job is DEAD with the reason INTERRUPTED. It goes out again only where its worker says
+    that this is safe, by a fail with attempts left or a release, or where an operator retries it.
+    """
 
 class DeliveryMode(_DeliveryMode, metaclass=_DeliveryModeEnumTypeWrapper):
     """How often a job may be handed out."""
@@ -146,7 +149,10 @@ DELIVERY_MODE_UNSPECIFIED: DeliveryMode.ValueType  # 0
 DELIVERY_MODE_AT_LEAST_ONCE: DeliveryMode.ValueType  # 1
 """Again after a lost lease."""
 DELIVERY_MODE_ONCE: DeliveryMode.ValueType  # 2
-"""Never again after a hand-out. Not served yet: UNIMPLEMENTED."""
+"""At most once: the lease is on disk before the job is handed out. If the lease is lost, the worker or the
+server gone, the job is DEAD with the reason INTERRUPTED. It goes out again only where its worker says
+that this is safe, by a fail with attempts left or a release, or where an operator retries it.
+"""
 Global___DeliveryMode: _TypeAlias = DeliveryMode  # noqa: Y015
 
 class _AttemptOutcome:
@@ -206,7 +212,7 @@ class _EndReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EndReason.V
     END_REASON_WORKER_LOST: _EndReason.ValueType  # 6
     """The worker was lost more often than `max_stalls`."""
     END_REASON_INTERRUPTED: _EndReason.ValueType  # 7
-    """A once-only job was interrupted."""
+    """A job with `delivery` ONCE lost its lease: it may have run, and does not run again."""
     END_REASON_DEPENDENCY_FAILED: _EndReason.ValueType  # 8
     """A job it depends on did not complete."""
     END_REASON_EXPIRED: _EndReason.ValueType  # 9
@@ -236,7 +242,7 @@ END_REASON_STALLED: EndReason.ValueType  # 5
 END_REASON_WORKER_LOST: EndReason.ValueType  # 6
 """The worker was lost more often than `max_stalls`."""
 END_REASON_INTERRUPTED: EndReason.ValueType  # 7
-"""A once-only job was interrupted."""
+"""A job with `delivery` ONCE lost its lease: it may have run, and does not run again."""
 END_REASON_DEPENDENCY_FAILED: EndReason.ValueType  # 8
 """A job it depends on did not complete."""
 END_REASON_EXPIRED: EndReason.ValueType  # 9
@@ -482,14 +488,14 @@ class JobOptions(_message.Message):
     """Optional. Higher goes first, any 32-bit integer. Unset: 0."""
     max_attempts: _builtins.int
     """Optional. How many attempts may fail before the job is dead, 1 … 1,000; 0 means unlimited.
-    Unset: 3.
+    Unset: 3; 1 for a job with `delivery` ONCE.
     """
     max_stalls: _builtins.int
     """Optional. How many lost leases are forgiven, 0 … 1,000; one more and the job is dead. Unset: 3."""
     lifo: _builtins.bool
     """Optional. Put at the front of its lane. Not served yet: UNIMPLEMENTED."""
     delivery: Global___DeliveryMode.ValueType
-    """Optional. How often it may be handed out. ONCE is not served yet: UNIMPLEMENTED."""
+    """Optional. How often it may be handed out. Unset: AT_LEAST_ONCE."""
     unique_key: _builtins.str
     """Optional. One unfinished job a key. Not served yet: UNIMPLEMENTED."""
     group: _builtins.str
@@ -1008,7 +1014,9 @@ class LeasedJob(_message.Message):
     """Output only. Its idempotency key, if it has one."""
     @_builtins.property
     def options(self) -> Global___JobOptions:
-        """Output only. What it was pushed with: name, headers, content type and the rest."""
+        """Output only. What it was pushed with: name, headers, content type and the rest. `delivery` is ONCE also
+        where only the queue says so.
+        """
 
     @_builtins.property
     def pushed_at(self) -> _timestamp_pb2.Timestamp:
@@ -1098,7 +1106,7 @@ class LeasedRun(_message.Message):
 
     @_builtins.property
     def options(self) -> Global___JobOptions:
-        """Output only. What they were pushed with."""
+        """Output only. What they were pushed with. `delivery` is ONCE also where only the queue says so."""
 
     @_builtins.property
     def pushed_at(self) -> _timestamp_pb2.Timestamp:

@@ -72,8 +72,11 @@ class QueueSettings(_message.Message):
     RATE_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     MAX_WAITING_BYTES_FIELD_NUMBER: _builtins.int
+    DELIVERY_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
-    """Optional. Attempts before a job is dead, 1 … 1,000; 0 means unlimited. Unset: 3."""
+    """Optional. Attempts before a job is dead, 1 … 1,000; 0 means unlimited. Unset: 3; 1 for a job with
+    `delivery` ONCE.
+    """
     max_stalls: _builtins.int
     """Optional. Lost leases that are forgiven, 0 … 1,000. Unset: 3."""
     min_ack_level: _job_pb2.AckLevel.ValueType
@@ -88,6 +91,8 @@ class QueueSettings(_message.Message):
     """Optional. How many payload bytes may wait or be active, 1 … 2^50. A push over it is refused with
     QUEUE_FULL. Unset: no limit of its own.
     """
+    delivery: _job_pb2.DeliveryMode.ValueType
+    """Optional. How often a job may be handed out. Unset: AT_LEAST_ONCE."""
     @_builtins.property
     def lease(self) -> _duration_pb2.Duration:
         """Optional. How long a worker may stay silent, 1 s … 12 h. Unset: 30 s."""
@@ -124,10 +129,11 @@ class QueueSettings(_message.Message):
         rate: Global___RateLimit | None = ...,
         concurrency: _builtins.int | None = ...,
         max_waiting_bytes: _builtins.int | None = ...,
+        delivery: _job_pb2.DeliveryMode.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "delivery", b"delivery", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015

@@ -38,6 +38,7 @@ from jobline_server.engine.values import (
     RevokeReason,
 )
 
+LOST_LEASE = (EndReason.STALLED, EndReason.WORKER_LOST, EndReason.INTERRUPTED)
 NO_RESULTS: Mapping[int, bytes] = MappingProxyType({})
 
 
@@ -212,7 +213,7 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
     """Ends an active job as DEAD: after an error, which uses up an attempt, or a lost lease."""
     job = single(shard, fact.id)
     live(job.state, Move.DIED, job.id)
-    stalled = fact.reason in (EndReason.STALLED, EndReason.WORKER_LOST)
+    stalled = fact.reason in LOST_LEASE
     outcome = AttemptOutcome.STALLED if stalled else AttemptOutcome.FAILED
     note_attempt(job, fact.at_ms, outcome, fact.error)
     if stalled:

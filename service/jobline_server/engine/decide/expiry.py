@@ -85,8 +85,9 @@ def _expire_slice(shard: ShardView, now: Now, lookups: list[LeaseLookup]) -> boo
 
 
 def _lose_leases(shard: ShardView, now: Now, lost: list[_LostLease]) -> None:
-    """Ends leases: each job uses up a stall and becomes READY, SCHEDULED, CANCELLED or DEAD. A job
-    that is cancelled stalls first, so that its history shows the lost lease.
+    """Ends leases: each job uses up a stall and becomes READY, SCHEDULED, CANCELLED or DEAD; one
+    that may be handed out only once is DEAD. A job that is cancelled stalls first, so that its
+    history shows the lost lease.
     """
     stalled: list[tuple[_LostLease, int]] = []
     cancelled: tuple[list[int], list[int]] = ([], [])
@@ -97,6 +98,9 @@ def _lose_leases(shard: ShardView, now: Now, lost: list[_LostLease]) -> None:
         if isinstance(lease, Job) and lease.cancel_requested:
             stalled.append((lost_lease, 0))
             cancelled[owner.volatile].append(job_id)
+        elif effective.is_once(owner.options, owner.queue.settings):
+            died = JobDied(now.wall_ms, job_id, EndReason.INTERRUPTED, None)
+            shard.emit(died, volatile=owner.volatile)
         elif stalls > effective.max_stalls(owner.options, owner.queue.settings):
             died = JobDied(now.wall_ms, job_id, lost_lease.reason, None)
             shard.emit(died, volatile=owner.volatile)

@@ -15,8 +15,11 @@ from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import JobState, LeaseReason, Now
 from jobline_server.engine.view import ShardView
+
+_ONCE = DeliveryMode.ONCE
 
 
 def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of its own
@@ -51,6 +54,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         is_idle=not holder.in_flight.jobs,
         payload_bytes_max=payload_bytes_max,
     )
+    may_have_once = bool(queue.needing) or queue.settings.delivery_mode is _ONCE
     choose(queue, names, now, shard.committed, chosen)
     if allowance is not None:
         keep_affordable(shard, now, queue, allowance, chosen)
@@ -60,7 +64,10 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         shard.emit(fact, volatile=group[0].volatile)
     if allowance is not None and items:
         ask_again(shard, now, queue, allowance)
-    return _leased(chosen, first, lease_ms)
+    leased = _leased(chosen, first, lease_ms)
+    if may_have_once:
+        leased.mark_once(lambda options: effective.is_once(options, queue.settings))
+    return leased
 
 
 def _fact(

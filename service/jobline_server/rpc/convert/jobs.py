@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2, job_service_pb2
-from jobline_server.engine.commands import Ended
+from jobline_server.engine.endings import Ended
 from jobline_server.runtime.views import DeadCount, JobView, Obstacle
 from jobline_server.wire.errors import fill_attempt, fill_error
 from jobline_server.wire.options import shared_message

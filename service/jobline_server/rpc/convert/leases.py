@@ -216,9 +216,18 @@ def _shared_bytes(job: LeasedJob) -> bytes:
         reason=job_pb2.LeaseReason.ValueType(job.reason or LeaseReason.FIRST),
         lease_ms=job.lease_ms,
     )
-    if job.options is not DEFAULT_OPTIONS:
-        message.options.CopyFrom(shared_message(job.options))
+    _fill_options(message, job)
     return message.SerializeToString()
+
+
+def _fill_options(
+    message: job_pb2.LeasedJob | job_pb2.LeasedRun, item: LeasedJob | LeasedRun
+) -> None:
+    """Writes the options; a worker is told of ONCE also where the queue says so."""
+    if item.options is not DEFAULT_OPTIONS:
+        message.options.CopyFrom(shared_message(item.options))
+    if item.is_once:
+        message.options.delivery = job_pb2.DELIVERY_MODE_ONCE
 
 
 def _bytes_shared_by(run: LeasedRun) -> bytes:
@@ -230,8 +239,7 @@ def _bytes_shared_by(run: LeasedRun) -> bytes:
         reason=job_pb2.LEASE_REASON_FIRST,
         lease_ms=run.lease_ms,
     )
-    if run.options is not DEFAULT_OPTIONS:
-        message.options.CopyFrom(shared_message(run.options))
+    _fill_options(message, run)
     fill_time(message.pushed_at, run.pushed_ms)
     return message.SerializeToString()
 
@@ -239,8 +247,7 @@ def _bytes_shared_by(run: LeasedRun) -> bytes:
 def _run_bodies(run: LeasedRun) -> Iterator[bytes]:
     """Yields serialised runs: each a message without payloads, then its part of the payloads."""
     message = job_pb2.LeasedRun(delivery=run.delivery, queue=run.queue, lease_ms=run.lease_ms)
-    if run.options is not DEFAULT_OPTIONS:
-        message.options.CopyFrom(shared_message(run.options))
+    _fill_options(message, run)
     fill_time(message.pushed_at, run.pushed_ms)
     payloads, start, left = run.payloads, 0, len(run.payloads)
     while left:

@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from jobline.v1 import job_pb2, queue_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import AckLevel, BackoffKind
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
@@ -91,10 +92,7 @@ def _max_stalls(value: int, field: str) -> None:
 
 
 def _delivery(value: int, field: str) -> None:
-    if value == job_pb2.DELIVERY_MODE_ONCE:
-        raise fields.not_served(field, "ONCE is not served yet")
-    if value != job_pb2.DELIVERY_MODE_AT_LEAST_ONCE:
-        raise fields.invalid(field, "is not a known value")
+    fields.enum_member(value, field, DeliveryMode)
 
 
 def _backoff(value: job_pb2.Backoff, field: str) -> None:
@@ -163,4 +161,5 @@ SETTING_CHECKS: dict[str, Check] = {
     "max_waiting_bytes": lambda value, field: fields.integer(
         value, field, 1, rpc_limits.MAX_WAITING_BYTES_MAX
     ),
+    "delivery": _delivery,
 }

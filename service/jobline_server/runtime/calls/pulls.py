@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun, Pull, Refused
+from jobline_server.engine.commands import Leased, LeasedJob, Pull, Refused
 from jobline_server.engine.decide.lease import leased_job
+from jobline_server.engine.decide.once import is_once
 from jobline_server.engine.decide.settle import held
 from jobline_server.engine.holder import Holder, InFlight
 from jobline_server.engine.job import Job
@@ -23,6 +24,7 @@ from jobline_server.runtime.calls.pull_dedup import PullDedup, PullKey, Run, lea
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.held_back import HandOut, parts_of
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.waiting import is_set_by
 
@@ -38,6 +40,7 @@ class LongPoll:
         self.lease_ms = pull.lease_ms or 0
         self.payload_bytes_max = pull.message_bytes_max - limits.JOB_EXTRA_BYTES
         self.leased: list[Leased] = []
+        self.held_back: list[HandOut] = []
         self.arrived = asyncio.Event()
         self._max_jobs = pull.max_jobs
         self._worker = pull.worker
@@ -129,10 +132,13 @@ class PullCalls:
 
     def untaken(self, pull: Pull, leased: Leased) -> None:
         """Releases the jobs of a reply that reached nobody, unless a repeat of the call has
-        them.
+        them. Those that may be handed out only once may have arrived: they are for a repeat.
         """
-        if not pull.request_id or self._replies.lose(PullKey.of(pull)):
-            self._returns.start(leases_of(runs_of(leased)))
+        leases = leases_of(runs_of(leased))
+        if any(item.is_once for item in leased.items()):
+            self._returns.release_doubtful(leases)
+        elif not pull.request_id or self._replies.lose(PullKey.of(pull)):
+            self._returns.start(leases)
 
     def give_back_rest(self, leases: Iterable[tuple[int, int]]) -> None:
         """Releases jobs, as (id, delivery), that did not fit into the reply."""
@@ -148,22 +154,26 @@ class PullCalls:
     async def _lease(self, poll: LongPoll, until: float) -> Leased:
         try:
             await self._wait_for_jobs(poll, until)
+            await self._wait_for_commits(poll)
         except asyncio.CancelledError:
             poll.is_given_up = True
             raise
         finally:
             leased = together(poll.leased)
             if poll.is_given_up:
-                self._returns.start(leases_of(runs_of(leased)))
+                never_taken = [*poll.leased, *parts_of(poll.held_back)]
+                poll.held_back.clear()
+                self._returns.start(leases_of(runs_of(together(never_taken))))
         return Leased() if poll.is_given_up else leased
 
     async def _wait_for_jobs(self, poll: LongPoll, until: float) -> None:
         has_time = until > asyncio.get_running_loop().time()
         for _ in self._dispatcher.serve_slices(poll):
             await asyncio.sleep(0)
-        if poll.leased or not has_time or self._core.draining:
+        has_jobs = bool(poll.leased or poll.held_back)
+        if has_jobs or not has_time or self._core.draining:
             poll.end()
-            if not poll.leased:
+            if not has_jobs:
                 self._core.slots.check_any_queue(poll.queues)
             return
         self._core.slots.check_any_queue(poll.queues)
@@ -175,6 +185,20 @@ class PullCalls:
             self._dispatcher.leave(poll)
         if poll.refusal is not None:
             raise poll.refusal
+
+    async def _wait_for_commits(self, poll: LongPoll) -> None:
+        """Waits until the poll has the jobs that are held back for it, or gave up. Raises `Refused`
+        if they are lost and it has no others.
+        """
+        while poll.held_back and not poll.is_given_up:
+            slot = poll.held_back[0].slot
+            try:
+                await self._core.commits.wait(slot)
+                self._dispatcher.held_back.deliver(slot)
+            except Refused:
+                poll.held_back.clear()
+                if not poll.leased:
+                    raise
 
     def on_closed(self, _slot: ShardSlot) -> None:
         """A shard was lost: refuses pulls that wait and have no queue that is here any more."""
@@ -196,16 +220,15 @@ class PullCalls:
                 jobs.append(leased_job(lease))
             elif isinstance(lease, RunLease):
                 jobs.append(leased_member(lease, job_id))
+            else:
+                continue
+            jobs[-1].is_once = is_once(lease)
         return Leased(jobs=jobs)
 
 
 def together(parts: Sequence[Leased]) -> Leased:
     """Returns several parts of a reply as one, in order."""
-    items = [item for part in parts for item in part.items()]
-    runs = [item for item in items if isinstance(item, LeasedRun)]
-    jobs = [item for item in items if isinstance(item, LeasedJob)]
-    is_runs_first = all(isinstance(item, LeasedRun) for item in items[: len(runs)])
-    return Leased(jobs, runs, [] if is_runs_first else items)
+    return Leased.of([item for part in parts for item in part.items()])
 
 
 def leased_member(lease: RunLease, job_id: int) -> LeasedJob:

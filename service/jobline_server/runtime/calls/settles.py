@@ -17,6 +17,7 @@ from jobline_server.engine.commands import (
     ReleaseItem,
 )
 from jobline_server.engine.decide.ack import are_in_order, decide_ack
+from jobline_server.engine.decide.once import decide_abandon, not_once
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.shard import Shard
@@ -128,6 +129,17 @@ class Settles:
     def release(self, items: Sequence[ReleaseItem]) -> NotDone:
         """Releases jobs."""
         return self._settle(items, decide_release)
+
+    def abandon(self, items: Sequence[ReleaseItem]) -> None:
+        """Takes back jobs of a worker that is gone for good."""
+        self._settle(items, decide_abandon)
+
+    def not_once(self, items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
+        """Returns the items of jobs that may be handed out again."""
+        found: list[ReleaseItem] = []
+        for slot, indexes in self._core.slots.owners_of(item.id for item in items).here.items():
+            found += not_once(slot.shard, [items[index] for index in indexes])
+        return found
 
     def extend(self, items: Sequence[ExtendItem]) -> NotDone:
         """Extends leases and takes reports."""

@@ -20,7 +20,7 @@ from jobline_server.engine.commands import (
 )
 from jobline_server.engine.holder import Holder, InFlight
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import ReleaseReason, RevokeReason, SettleOutcome
+from jobline_server.engine.values import RevokeReason, SettleOutcome
 from jobline_server.runtime.calls.confirms import Confirms
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.calls.returns import Returns
@@ -28,6 +28,7 @@ from jobline_server.runtime.calls.settles import ITEMS_AT_ONCE
 from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.held_back import HandOut, parts_of
 from jobline_server.runtime.waiting import is_set_within
 
 # What a worker may leave unread of what its frames are answered: confirms, outcomes and revokes,
@@ -63,6 +64,7 @@ class WorkerStream:
         self._left = left
         self._wake = asyncio.Event()
         self._wake.set()
+        self.held_back: list[HandOut] = []
         self._ended = False
         self._taken = False
         self._has_room = asyncio.Event()
@@ -254,8 +256,12 @@ class WorkerStream:
         await is_set_within(self._wake, max(milliseconds, 1) / 1_000)
 
     def handle_unsent(self, leases: Iterable[tuple[int, int]]) -> None:
-        """Releases jobs, as (id, delivery), of a frame that could not be written."""
+        """Releases jobs, as (id, delivery), of messages that were never written."""
         self._returns.start(leases)
+
+    def handle_doubtful(self, leases: Iterable[tuple[int, int]]) -> None:
+        """Releases jobs, as (id, delivery), that may have been written, but not those with ONCE."""
+        self._returns.release_doubtful(leases)
 
     def end(self) -> None:
         """Ends the stream."""
@@ -281,12 +287,13 @@ class WorkerStream:
         self._left(self)
         # Nobody has what was not sent, and nobody comes back for anything after a goodbye: it goes
         # on at once, and that costs it nothing.
-        self.handle_unsent(
-            lease for leased in self.session.take_unsent() for lease in leases_of(runs_of(leased))
-        )
+        never_sent = [*self.session.take_unsent(), *parts_of(self.held_back)]
+        self.held_back.clear()
+        unsent = [run for leased in never_sent for run in runs_of(leased)]
+        self.handle_unsent(leases_of(unsent))
         now = self._core.now()
         for number, holder in self.holders.items():
             if goodbye:
-                self._returns.start(holder.held(), ReleaseReason.INTERRUPTED)
+                self._returns.abandon(holder.held(), but=leases_of(unsent))
             shard = self._core.slots[number].shard
             shard.clocks.disconnect(now, holder, grace_ms=self._grace_ms)

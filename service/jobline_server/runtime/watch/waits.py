@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Ended, Refused
+from jobline_server.engine.commands import Refused
 from jobline_server.engine.effects import Applied
-from jobline_server.engine.endings import JobsEnded, QueueGone, RunsEnded
+from jobline_server.engine.endings import Ended, JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.entries import JobsDeleted
 from jobline_server.engine.values import KEPT_STATES, EndReason, JobState
 from jobline_server.runtime.commits.batches import CommittedBatch

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from jobline_server.engine.commands import Ended, Push
+from jobline_server.engine.commands import Push
+from jobline_server.engine.endings import Ended
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, EndReason
 from jobline_server.runtime.runtime import Runtime

@@ -1,0 +1,17 @@
+"""The protocol's enums of job options as Python's, with the numbers of the wire."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Literal
+
+
+class DeliveryMode(IntEnum):
+    """How often a job may be handed out."""
+
+    AT_LEAST_ONCE = 1
+    ONCE = 2
+
+
+DeliveryModeName = DeliveryMode | Literal["at_least_once", "once"]
+"""How often a job may be handed out, or its name."""
