@@ -23,6 +23,8 @@ OPTIONS = (
     JobOptions(name="bulk", priority=-5, max_attempts=1),
     JobOptions(retention=Retention(remove_on_complete=True)),
     JobOptions(rules=JobRules(delivery_mode=DeliveryMode.ONCE), max_attempts=2),
+    JobOptions(rules=JobRules(slots=3)),
+    JobOptions(rules=JobRules(slots=3)),
 )
 SETTINGS = (
     QueueSettings(),

@@ -55,6 +55,7 @@ job_rules = st.builds(
     limiters=st.lists(text, max_size=3).map(tuple),
     cost=st.integers(1, 10**6),
     delivery_mode=optional(st.sampled_from(DeliveryMode)),
+    slots=optional(st.integers(1, 1_000)),
 )
 job_options = st.builds(
     values.JobOptions,

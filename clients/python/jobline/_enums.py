@@ -142,6 +142,8 @@ class ObstacleKind(IntEnum):
     NOT_DURABLE = 8
     WORKERS_BUSY = 9
     TOO_LARGE = 10
+    WORKER_VERSION = 20
+    SLOTS = 21
     RATE_LIMITED = 33
     CONCURRENCY_LIMITED = 34
     LIMITED_FOR_A_TIME = 35

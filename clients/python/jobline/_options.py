@@ -36,6 +36,8 @@ class OptionsHow(TypedDict, total=False):
     tags: Iterable[str] | None
     cost: int | None
     delivery: DeliveryModeName | None
+    min_worker_version: str | None
+    slots: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,9 @@ class JobOptions:
     - `max_stalls`: how many lost leases are forgiven, 0 … 1,000 (default 3).
     - `retention`: how long the job is kept when it has ended.
     - `delivery`: "at_least_once" (default), or "once": never again after a hand-out.
+    - `min_worker_version`: only for workers with this `version` or a newer one; 1.10 is newer than
+      1.9.
+    - `slots`: how many places of its worker's window it takes, 1 … 1,000 (default 1).
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
     - `cost`: tokens that a hand-out takes of its queue's rate, 1 … 1,000,000 (default 1).
     """
@@ -69,6 +74,8 @@ class JobOptions:
     tags: Iterable[str] | None = None
     cost: int | None = None
     delivery: DeliveryModeName | None = None
+    min_worker_version: str | None = None
+    slots: int | None = None
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -107,6 +114,8 @@ class JobOptions:
             tags=message.tags or None,
             cost=message.cost if has("cost") else None,
             delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
+            min_worker_version=message.min_worker_version or None,
+            slots=message.slots if has("slots") else None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -220,6 +229,8 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "max_stalls": options.max_stalls,
         "tags": options.tags or (),
         "cost": options.cost,
+        "min_worker_version": options.min_worker_version or "",
+        "slots": options.slots,
         "delivery": named(DeliveryMode, options.delivery) if options.delivery else 0,
     }
     try:

@@ -20,7 +20,7 @@ from jobline_server.engine.holder import Holder, InFlight
 from jobline_server.engine.shard import Shard
 
 Room = tuple[int, int]
-"""How many jobs, and payload bytes, a consumer can take."""
+"""How many places for jobs, and payload bytes, a consumer has free."""
 
 
 class Consumer(Protocol):
@@ -37,6 +37,10 @@ class Consumer(Protocol):
     @property
     def in_flight(self) -> InFlight:
         """The jobs it holds unfinished."""
+
+    @property
+    def version(self) -> str:
+        """The version of the worker; "" if it has none."""
 
     @property
     def held_back(self) -> list[Any]:

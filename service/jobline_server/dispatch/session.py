@@ -164,12 +164,13 @@ class Session:
     # What follows.
 
     def room(self) -> tuple[int, int]:
-        """Returns how many jobs and payload bytes may be handed out now; an empty window always
+        """Returns how many places for jobs, and payload bytes, are free now; an empty window always
         takes one job.
         """
         if self.phase is not Phase.OPEN or self._is_missed or self.is_resuming:
             return 0, 0
-        window, jobs, payload_bytes = self.window, self.in_flight.jobs, self.in_flight.payload_bytes
+        window, in_flight = self.window, self.in_flight
+        jobs, payload_bytes = in_flight.jobs + in_flight.extra_slots, in_flight.payload_bytes
         if self._is_behind():
             jobs = max(jobs, self._unread.jobs)
             payload_bytes = max(payload_bytes, self._unread.payload_bytes)

@@ -26,19 +26,24 @@ class Lease(Protocol):
     def open_totals(self) -> tuple[int, int]:
         """Returns the number of jobs that are still leased, and their payload bytes."""
 
+    @property
+    def slots(self) -> int:
+        """How many places of a window each of its jobs takes."""
+
     def open_ids(self) -> list[int]:
         """Returns the ids that are still leased."""
 
 
 class InFlight:
-    """The jobs that one consumer holds on all shards, which its window limits. `freed`, if set, is
-    called once, at the next settle.
+    """The jobs that one consumer holds on all shards, which its window limits. `extra_slots` are
+    the places that they take beyond one each. `freed`, if set, is called once, at the next settle.
     """
 
-    __slots__ = ("freed", "jobs", "payload_bytes")
+    __slots__ = ("extra_slots", "freed", "jobs", "payload_bytes")
 
     def __init__(self) -> None:
         self.jobs = 0
+        self.extra_slots = 0
         self.payload_bytes = 0
         self.freed: Callable[[], None] | None = None
 
@@ -91,6 +96,7 @@ class Holder:
         """Adds a lease."""
         self.leases[first_id] = lease
         self.in_flight.jobs += jobs
+        self.in_flight.extra_slots += jobs * (lease.slots - 1)
         self.in_flight.payload_bytes += payload_bytes
         self.lease_ms_min = min(self.lease_ms_min, lease.lease_ms)
 
@@ -101,6 +107,12 @@ class Holder:
     def settle(self, jobs: int, payload_bytes: int) -> None:
         """Frees the room that settled jobs took in the window."""
         self.in_flight.settle(jobs, payload_bytes)
+
+    def free_slots(self, lease: Lease, jobs: int) -> None:
+        """Frees the places beyond one that settled jobs of a lease took; call it before `settle`,
+        if any job in flight takes more than one.
+        """
+        self.in_flight.extra_slots -= jobs * (lease.slots - 1)
 
     def deadline_of(self, lease: Lease) -> int:
         """Returns a time before which no job of this lease expires even if the worker sends nothing
@@ -129,6 +141,7 @@ class Holder:
         for lease in self.leases.values():
             jobs, payload_bytes = lease.open_totals()
             in_flight.jobs += jobs
+            in_flight.extra_slots += jobs * (lease.slots - 1)
             in_flight.payload_bytes += payload_bytes
 
     def held(self) -> Iterator[tuple[int, int]]:

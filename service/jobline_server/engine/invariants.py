@@ -189,6 +189,9 @@ def in_flight_covers_leases(shard: Shard) -> str:
     for holder in shard.clocks.holders.values():
         held = [lease.open_totals() for lease in holder.leases.values()]
         jobs, payload_bytes = sum(count for count, _ in held), sum(size for _, size in held)
+        slots = sum(lease.open_totals()[0] * (lease.slots - 1) for lease in holder.leases.values())
+        if slots > holder.in_flight.extra_slots:
+            return f"session {holder.session_id} does not count {slots} slots that it holds"
         if jobs > holder.in_flight.jobs:
             return (
                 f"session {holder.session_id} holds {jobs} jobs and counts {holder.in_flight.jobs}"

@@ -131,6 +131,11 @@ class Job:
         """Returns the totals of a lease of one: 1 job and its payload bytes."""
         return 1, len(self.payload)
 
+    @property
+    def slots(self) -> int:
+        """Returns how many places of a window it takes."""
+        return self.options.rules.slots or 1
+
     def open_ids(self) -> list[int]:
         """Returns the ids of a lease of one."""
         return [self.id]

@@ -38,6 +38,8 @@ MAX_ATTEMPTS_MAX = 1_000
 MAX_STALLS_DEFAULT = 3
 MAX_STALLS_MAX = 1_000
 RELEASES_MAX = 1_000
+# Places of a worker's window that one job may take: as many as the largest machines have cores.
+SLOTS_MAX = 1_000
 HISTORY_MAX = 20
 
 # Backoff.

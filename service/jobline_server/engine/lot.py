@@ -41,6 +41,7 @@ class RunLease:
         "lot",
         "remaining",
         "settled",
+        "slots",
         "start",
     )
 
@@ -48,11 +49,10 @@ class RunLease:
         self, lot: Lot, start: int, count: int, *, delivery: int, holder: Holder, lease_ms: int
     ) -> None:
         self.lot = lot
-        self.start = start
-        self.count = count
-        self.delivery = delivery
-        self.holder = holder
+        self.start, self.count = start, count
+        self.delivery, self.holder = delivery, holder
         self.lease_ms = lease_ms
+        self.slots = lot.options.rules.slots or 1
         self.leased_ms = self.deadline_ms = 0
         self.later: dict[int, int] = {}
         self.settled: bytearray | None = None

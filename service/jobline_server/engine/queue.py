@@ -72,7 +72,7 @@ class Queue:
         self.settings: QueueSettings = DEFAULT_SETTINGS
         self.paused = False
         self.paused_by = self.pause_reason = ""
-        self.created_ms = created_ms
+        self.created_ms = self.touched_ms = created_ms
         self.limited: TimeLimit | None = None
         self.allowance: Allowance | None = None
         self.blocks = IdBlocks()
@@ -91,9 +91,7 @@ class Queue:
         self._order_of: dict[str, list[int]] = {}
         # By the number of the state.
         self.counts = [0] * (max(JobState) + 1)
-        self.payload_bytes = self.pushed_total = 0
-        self.completed_total = self.failed_total = 0
-        self.touched_ms = created_ms
+        self.payload_bytes = self.pushed_total = self.completed_total = self.failed_total = 0
         self.stored = False
 
     def lane_of(self, item: LaneItem) -> Lane:
@@ -245,12 +243,14 @@ class Queue:
         for negative in self._order_for(names):
             yield self._ranks[-negative].lanes(names, size)
 
-    def fronts(self, names: Names, size: int | None) -> Iterator[list[Lane | LaneHeads]]:
-        """Yields the same lanes for a lease, with one `LaneHeads` in place of many lanes of one
-        size.
+    def fronts(
+        self, names: Names, size: int | None, version: str | None = None
+    ) -> Iterator[list[Lane | LaneHeads]]:
+        """Yields the same lanes for a lease of a worker of this version (None: any), with one
+        `LaneHeads` in place of many lanes of one size.
         """
         for negative in self._order_for(names):
-            yield self._ranks[-negative].fronts(names, size)
+            yield self._ranks[-negative].fronts(names, size, version)
 
     def lanes_up_to(self, item: LaneItem, names: Names) -> Iterator[Lane]:
         """Yields the open lanes of an item's priority that may have items before it."""

@@ -11,6 +11,7 @@ from typing import TypeVar
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import Lane
 from jobline_server.engine.rules import Needs
+from jobline_server.engine.versions import is_new_enough
 
 # Up to this number of lanes are merged without a heap.
 LANES_MERGED_MAX = 64
@@ -31,12 +32,14 @@ class SizeLanes:
     as well.
     """
 
-    __slots__ = ("_count", "_needing", "_plain")
+    __slots__ = ("_count", "_needing", "_plain", "versioned")
 
     def __init__(self) -> None:
         self._plain: dict[str, Lane] = {}
         self._needing: dict[str, dict[Needs, Lane]] = {}
         self._count = 0
+        # The number of lanes for workers of some version.
+        self.versioned = 0
 
     def __len__(self) -> int:
         return self._count
@@ -51,6 +54,7 @@ class SizeLanes:
             self._plain[lane.name] = lane
         else:
             self._needing.setdefault(lane.name, {})[lane.needs] = lane
+            self.versioned += bool(lane.needs.min_worker_version)
 
     def remove(self, lane: Lane) -> None:
         """Removes a lane."""
@@ -58,6 +62,7 @@ class SizeLanes:
         if lane.needs is None:
             del self._plain[lane.name]
             return
+        self.versioned -= bool(lane.needs.min_worker_version)
         of_name = self._needing[lane.name]
         del of_name[lane.needs]
         if not of_name:
@@ -67,12 +72,14 @@ class SizeLanes:
         """Returns an upper bound of the number of lanes of `names`."""
         return len(names) if not self._needing else len(names) + self._count - len(self._plain)
 
-    def named(self, names: Names) -> Iterator[Lane]:
-        """Yields the lanes of `names`."""
+    def named(self, names: Names, version: str | None = None) -> Iterator[Lane]:
+        """Yields the lanes of `names` for a worker of this version (None: any)."""
         yield from _named(self._plain, names)
         if self._needing:
             for of_name in _named(self._needing, names):
-                yield from of_name.values()
+                for lane in of_name.values():
+                    if _is_for(lane, version):
+                        yield lane
 
 
 class Rank:
@@ -82,8 +89,8 @@ class Rank:
 
     def __init__(self) -> None:
         self._by_size: dict[int, SizeLanes] = {}
-        # By size and names; the heap that was used last is at the end.
-        self._heads: dict[tuple[int, Names], LaneHeads] = {}
+        # By size, names and version; the heap that was used last is at the end.
+        self._heads: dict[tuple[int, Names, str | None], LaneHeads] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_size)
@@ -115,10 +122,11 @@ class Rank:
 
     def note_head(self, lane: Lane) -> None:
         """Updates the heaps after an item was put before the head of a lane."""
-        too_long: list[tuple[int, Names]] = []
+        too_long: list[tuple[int, Names, str | None]] = []
         for key, heads in self._heads.items():
-            size, names = key
-            if size == lane.size and (names is None or lane.name in names):
+            size, names, version = key
+            is_named = names is None or lane.name in names
+            if size == lane.size and is_named and _is_for(lane, version):
                 heads.note(lane)
                 if len(heads) > 2 * len(self._by_size[size]) + HEADS_SPARE:
                     too_long.append(key)
@@ -132,20 +140,23 @@ class Rank:
             if size is None or lane_size <= size:
                 yield from lanes.named(names)
 
-    def fronts(self, names: Names, size: int | None) -> list[Lane | LaneHeads]:
-        """Returns the same lanes, but one `LaneHeads` in place of more than `LANES_MERGED_MAX` of
-        one size.
+    def fronts(
+        self, names: Names, size: int | None, version: str | None = None
+    ) -> list[Lane | LaneHeads]:
+        """Returns the same lanes for a worker of this version (None: any), but one `LaneHeads` in
+        place of more than `LANES_MERGED_MAX` of one size.
         """
         fronts: list[Lane | LaneHeads] = []
         for lane_size, lanes in self._by_size.items():
             if size is not None and lane_size > size:
                 continue
+            wanted = version if lanes.versioned else None
             if len(lanes) <= LANES_MERGED_MAX or (
                 names is not None and lanes.most_named(names) <= LANES_MERGED_MAX
             ):
-                fronts += lanes.named(names)
+                fronts += lanes.named(names, wanted)
             else:
-                fronts.append(self._heads_of(lane_size, names))
+                fronts.append(self._heads_of(lane_size, names, wanted))
         return fronts
 
     def lanes_up_to(self, order: int, names: Names) -> Iterator[Lane]:
@@ -156,15 +167,22 @@ class Rank:
             else:
                 yield from front.lanes_up_to(order)
 
-    def _heads_of(self, size: int, names: Names) -> LaneHeads:
-        key = size, names
+    def _heads_of(self, size: int, names: Names, version: str | None) -> LaneHeads:
+        key = size, names, version
         heads = self._heads.pop(key, None)
         if heads is None:
-            heads = LaneHeads(self._by_size[size].named(names))
+            heads = LaneHeads(self._by_size[size].named(names, version))
             if len(self._heads) >= HEADS_MAX:
                 del self._heads[next(iter(self._heads))]
         self._heads[key] = heads
         return heads
+
+
+def _is_for(lane: Lane, version: str | None) -> bool:
+    """Returns whether a worker of this version (None: any) may have the jobs of a lane."""
+    if version is None or lane.needs is None:
+        return True
+    return is_new_enough(version, lane.needs.min_worker_version)
 
 
 def _named(found: dict[str, V], names: Names) -> Iterator[V]:

@@ -26,6 +26,10 @@ class Needs(NamedTuple):
     min_worker_version: str = ""
     limiters: tuple[str, ...] = ()
     is_once: bool = False
+    slots: int = 1
+
+
+NO_NEEDS = Needs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,14 @@ class JobRules:
     limiters: tuple[str, ...] = ()
     cost: int = 1
     delivery_mode: DeliveryMode | None = None
+    slots: int | None = None
 
     @property
     def needs(self) -> Needs | None:
         """The needs of a lease; None if there are none."""
-        is_once = self.delivery_mode is DeliveryMode.ONCE
-        if self.min_worker_version or self.limiters or is_once:
-            return Needs(self.min_worker_version, self.limiters, is_once)
-        return None
+        is_once, slots = self.delivery_mode is DeliveryMode.ONCE, self.slots or 1
+        needs = Needs(self.min_worker_version, self.limiters, is_once, slots)
+        return None if needs == NO_NEEDS else needs
 
 
 NO_RULES = JobRules()

@@ -143,6 +143,7 @@ class Dispatcher:
             queue,
             holder,
             max_jobs=min(jobs, most),
+            max_slots=jobs,
             max_bytes=payload_bytes,
             names=consumer.names_for(queue.name),
             lease_ms=consumer.lease_ms,

@@ -14,6 +14,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         limiters=tuple(message.limiters),
         cost=message.cost if message.HasField("cost") else 1,
         delivery_mode=DeliveryMode(message.delivery) if message.delivery else None,
+        slots=message.slots if message.HasField("slots") else None,
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -27,3 +28,5 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
         message.cost = rules.cost
     if rules.delivery_mode is not None:
         message.delivery = job_pb2.DeliveryMode.ValueType(rules.delivery_mode)
+    if rules.slots is not None:
+        message.slots = rules.slots

@@ -49,6 +49,8 @@ def test_options_become_the_message_of_the_protocol():
         tags=["b", "a", "b"],
         cost=7,
         delivery="once",
+        min_worker_version="1.2",
+        slots=3,
     )
     message = options_message(options)
     assert (message.name, message.content_type, dict(message.headers)) == ("n", "c", {"a": "b"})
@@ -59,6 +61,7 @@ def test_options_become_the_message_of_the_protocol():
     assert (message.retention.remove_on_complete, message.retention.age.seconds) == (True, 60)
     assert not message.retention.HasField("remove_on_fail")
     assert list(message.tags) == ["a", "b"]
+    assert (message.min_worker_version, message.slots) == ("1.2", 3)
     assert message.delivery == job_pb2.DELIVERY_MODE_ONCE
     assert not options_message(JobOptions()).ListFields()
 

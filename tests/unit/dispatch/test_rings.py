@@ -26,6 +26,7 @@ class FakeConsumer:
     asked: int = 0
     payload_bytes_max: int = 1_000
     lease_ms: int = 0
+    version: str = ""
     held_back: list[Any] = field(default_factory=list)
 
     def room(self) -> tuple[int, int]:

@@ -72,6 +72,7 @@ class ConsumerRules(RuleBasedStateMachine):
             max_bytes=max_bytes,
             names=names,
             lease_ms=lease_ms,
+            max_slots=most,
         )
         both.shard.clocks.arm(holder)
         expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms)

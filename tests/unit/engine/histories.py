@@ -30,6 +30,9 @@ OPTIONS = [
     ),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(cost=2)),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=ONCE),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(min_worker_version="1.10")),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(slots=2, min_worker_version="1.2")),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(slots=4)),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, priority=1, max_attempts=2, rules=ONCE),
 ]
 SETTINGS = [

@@ -27,6 +27,7 @@ class Consumer:
     last_seen_ms: int = 0
     disconnected_ms: int | None = None
     grace_ms: int = 0
+    version: str = ""
 
 
 @dataclass
@@ -111,6 +112,16 @@ class ModelProducer:
     last_seen_ms: int = 0
     below: int = 0
     calls: dict[int, Request] = field(default_factory=dict)
+
+
+def may_have(consumer: Consumer, job: ModelJob) -> bool:
+    """Whether its version is new enough; the test's versions are numbers and dots."""
+    minimum = job.options.rules.min_worker_version
+    return not minimum or _numbers(consumer.version) >= _numbers(minimum)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part]
 
 
 def is_once(job: ModelJob, settings: QueueSettings) -> bool:

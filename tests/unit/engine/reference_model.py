@@ -25,6 +25,7 @@ from tests.unit.engine.reference_jobs import (
     backoff_ms,
     first,
     is_once,
+    may_have,
 )
 from tests.unit.engine.reference_operators import Operators
 
@@ -49,7 +50,7 @@ class ReferenceModel(Operators):
         taken: list[ModelJob] = []
         held_up: set[object] = set()
         is_idle = not any(job.holder is holder for job in self.live(S.ACTIVE))
-        queue = self.queues[name]
+        queue, places = self.queues[name], most
         active = sum(job.queue == name for job in self.live(S.ACTIVE))
         most = queue.room(self.wall_ms, self.mono_ms, active, most)
         ready = [job for job in self.live(S.READY) if job.queue == name]
@@ -58,11 +59,15 @@ class ReferenceModel(Operators):
                 break
             if (names is not None and job.options.name not in names) or job.lane() in held_up:
                 continue
+            if not may_have(holder, job):
+                continue
             if job.offset > self.committed:
                 held_up.add(job.lane())
                 continue
-            max_bytes -= job.bytes()
-            if (max_bytes < 0 and (taken or not is_idle)) or not queue.pays(job.options):
+            max_bytes, places = max_bytes - job.bytes(), places - (job.options.rules.slots or 1)
+            if min(max_bytes, places) < 0 and (taken or not is_idle):
+                break
+            if not queue.pays(job.options):
                 break
             taken.append(job)
         for job in taken:

@@ -29,6 +29,7 @@ from tests.unit.engine.world import records_of
 
 START = Now(1_800_000_000_000, 1_000_500)
 LIVE = (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
+VERSIONS = {"w1": "1.9", "w2": "1.10.0"}
 Revoke = tuple[str, int, int, RevokeReason]
 
 reached: Counter[str] = Counter()
@@ -86,8 +87,10 @@ class SideBySide:
 
     def session(self, worker: str) -> tuple[Holder, Consumer]:
         """A connected worker, who was heard just now."""
-        holder = self.shard.clocks.holder_of(worker, worker)
-        consumer = self.sessions.setdefault(worker, Consumer(worker, session=True))
+        version = VERSIONS[worker]
+        holder = self.shard.clocks.holder_of(worker, worker, version)
+        known = Consumer(worker, session=True, version=version)
+        consumer = self.sessions.setdefault(worker, known)
         holder.last_seen_ms = consumer.last_seen_ms = self.now.mono_ms
         return holder, consumer
 

@@ -171,6 +171,16 @@ ContentType = Annotated[
     ),
 ]
 Once = Annotated[bool, _flag("--once", help="Never hand it out again, whatever happens to it.")]
+MinWorkerVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--min-worker-version", metavar="VERSION", help="Only for workers this new, or newer."
+    ),
+]
+Slots = Annotated[
+    int | None,
+    typer.Option("--slots", metavar="N", help="How many places of its worker's window it takes."),
+]
 Level = Annotated[
     str,
     typer.Option(

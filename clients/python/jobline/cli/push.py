@@ -62,6 +62,8 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     content_type: option.ContentType = None,
     level: option.Level = "",
     once: option.Once = False,
+    min_worker_version: option.MinWorkerVersion = None,
+    slots: option.Slots = None,
 ) -> None:
     """Push jobs to a queue.
 
@@ -78,16 +80,24 @@ def push(  # noqa: PLR0913  # one argument an option of the command
         "tags": tag,
         "content_type": content_type,
         "delivery": "once" if once else None,
+        "min_worker_version": min_worker_version,
+        "slots": slots,
     }
     wish = _Wish(queue, JobOptions(**given), delay, _moment(at), _level(level))
     _check(wish, lines=lines, count=count, wait=wait, key=key)
     if lines:
         _push_lots(cli, wish, source.lines(payload, file), key=key, total=None)
-    elif count > 1:
-        many = source.copies(source.single(payload, file), count)
-        _push_lots(cli, wish, many, key=key, total=count)
     else:
-        _push_one(cli, wish, source.single(payload, file), key, wait)
+        _push_copies(cli, wish, source.single(payload, file), count, key=key, wait=wait)
+
+
+def _push_copies(
+    cli: Cli, wish: _Wish, payload: bytes, count: int, *, key: str | None, wait: float | None
+) -> None:
+    if count > 1:
+        _push_lots(cli, wish, source.copies(payload, count), key=key, total=count)
+    else:
+        _push_one(cli, wish, payload, key, wait)
 
 
 def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None, key: str | None) -> None:

@@ -49,6 +49,12 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """All workers that could take it have full windows."""
     OBSTACLE_KIND_TOO_LARGE: _ObstacleKind.ValueType  # 10
     """Its payload is larger than any connected worker takes (`max_message_bytes`)."""
+    OBSTACLE_KIND_WORKER_VERSION: _ObstacleKind.ValueType  # 20
+    """Connected workers handle its name, but none has its `min_worker_version` or a newer one."""
+    OBSTACLE_KIND_SLOTS: _ObstacleKind.ValueType  # 21
+    """No connected worker has as many places of its window free as its `slots`; `count` says how many it
+    takes.
+    """
     OBSTACLE_KIND_RATE_LIMITED: _ObstacleKind.ValueType  # 33
     """Its queue has used up its rate; `until` says when it may go on."""
     OBSTACLE_KIND_CONCURRENCY_LIMITED: _ObstacleKind.ValueType  # 34
@@ -81,6 +87,12 @@ OBSTACLE_KIND_WORKERS_BUSY: ObstacleKind.ValueType  # 9
 """All workers that could take it have full windows."""
 OBSTACLE_KIND_TOO_LARGE: ObstacleKind.ValueType  # 10
 """Its payload is larger than any connected worker takes (`max_message_bytes`)."""
+OBSTACLE_KIND_WORKER_VERSION: ObstacleKind.ValueType  # 20
+"""Connected workers handle its name, but none has its `min_worker_version` or a newer one."""
+OBSTACLE_KIND_SLOTS: ObstacleKind.ValueType  # 21
+"""No connected worker has as many places of its window free as its `slots`; `count` says how many it
+takes.
+"""
 OBSTACLE_KIND_RATE_LIMITED: ObstacleKind.ValueType  # 33
 """Its queue has used up its rate; `until` says when it may go on."""
 OBSTACLE_KIND_CONCURRENCY_LIMITED: ObstacleKind.ValueType  # 34

@@ -480,6 +480,7 @@ class JobOptions(_message.Message):
     TAGS_FIELD_NUMBER: _builtins.int
     WEBHOOK_FIELD_NUMBER: _builtins.int
     MIN_WORKER_VERSION_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Optional. The kind of work, ≤ 256 characters; workers route on it. Unset: ""."""
     content_type: _builtins.str
@@ -509,7 +510,14 @@ class JobOptions(_message.Message):
     webhook: _builtins.str
     """Optional. A URL told when this job ends. Not served yet: UNIMPLEMENTED."""
     min_worker_version: _builtins.str
-    """Optional. Oldest worker version that may have it. Not served yet: UNIMPLEMENTED."""
+    """Optional. Hand it only to workers whose stream says this `version` or a newer one; 1 … 64 of A-Z a-z 0-9
+    . + _ -, the first a letter or digit. Compared part by part, numbers as numbers: 1.10 is newer than 1.9.
+    A worker without a version, and a `Pull`, get no such job. Unset: any worker.
+    """
+    slots: _builtins.int
+    """Optional. How many places of its worker's window it takes, 1 … 1,000. A worker that holds nothing takes
+    any job. Unset: 1.
+    """
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. At most 64 entries, 8 KiB together. Trace context travels here."""
@@ -583,10 +591,11 @@ class JobOptions(_message.Message):
         tags: _abc.Iterable[_builtins.str] | None = ...,
         webhook: _builtins.str = ...,
         min_worker_version: _builtins.str = ...,
+        slots: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "backoff", b"backoff", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "webhook", b"webhook"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
@@ -598,6 +607,8 @@ class JobOptions(_message.Message):
     _WhichOneofArgType__max_stalls: _TypeAlias = _typing.Literal["_max_stalls", b"_max_stalls"]  # noqa: Y015
     _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
     _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
+    _WhichOneofReturnType__slots: _TypeAlias = _typing.Literal["slots"]  # noqa: Y015
+    _WhichOneofArgType__slots: _TypeAlias = _typing.Literal["_slots", b"_slots"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cost) -> _WhichOneofReturnType__cost | None: ...
     @_typing.overload
@@ -608,6 +619,8 @@ class JobOptions(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_stalls) -> _WhichOneofReturnType__max_stalls | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__slots) -> _WhichOneofReturnType__slots | None: ...
 
 Global___JobOptions: _TypeAlias = JobOptions  # noqa: Y015
 

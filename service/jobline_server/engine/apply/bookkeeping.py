@@ -171,6 +171,8 @@ def settle_members(lease: RunLease, starts: list[int], counts: list[int]) -> tup
 
 def _count_settled(lease: RunLease, count: int, payload_bytes: int) -> None:
     lot, holder = lease.lot, lease.holder
+    if holder.in_flight.extra_slots:
+        holder.free_slots(lease, count)
     holder.settle(count, payload_bytes)
     if not lease.remaining:
         lot.drop_lease(lease)
@@ -183,6 +185,8 @@ def unlease(job: Job) -> None:
     if holder is None:
         raise IllegalMove(f"job {job.id} is not leased")
     del holder.leases[job.id]
+    if holder.in_flight.extra_slots:
+        holder.free_slots(job, 1)
     holder.settle(1, len(job.payload))
     job.holder = None
 
@@ -190,18 +194,23 @@ def unlease(job: Job) -> None:
 def unlease_all(jobs: list[Job]) -> None:
     """Ends the leases of jobs; each keeps its `holder`, as its ending names the worker."""
     holder: Holder | None = None
+    has_extra = False
     count = payload_bytes = 0
     for job in jobs:
         if job.holder is not holder:
             if holder is not None:
                 holder.settle(count, payload_bytes)
             holder = job.holder
+            has_extra |= bool(holder and holder.in_flight.extra_slots)
             count = payload_bytes = 0
         del holder.leases[job.id]  # type: ignore[union-attr]  # an ACTIVE job has a holder
         count += 1
         payload_bytes += len(job.payload)
     if holder is not None:
         holder.settle(count, payload_bytes)
+    for job in jobs if has_extra else ():
+        if job.holder is not None:  # pragma: no branch: an ACTIVE job has a holder
+            job.holder.free_slots(job, 1)
 
 
 def single(shard: ShardState, job_id: int) -> Job:

@@ -29,6 +29,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Lane, lane_key
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live
 from jobline_server.engine.values import (
@@ -127,11 +128,13 @@ def _lease_jobs(
     active = live(_READY, _LEASED, jobs[0].id)
     before: dict[Lane, int] = {}
     options: JobOptions | None = None
+    has_rules = False
     sizes = [len(job.payload) for job in jobs]
     has_large = max(sizes) > SMALL_BYTES
     for job, delivery in zip(jobs, fact.deliveries[at:], strict=False):
         if job.options is not options or has_large:
             options = job.options
+            has_rules |= options.rules is not NO_RULES
             lane = _lane_of(queue, job)
             before.setdefault(lane, lane.ready)
             items = lane.items
@@ -157,6 +160,8 @@ def _lease_jobs(
     count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)
+    if has_rules:
+        holder.in_flight.extra_slots += sum([job.slots - 1 for job in jobs])
     if not jobs[0].volatile:
         shard.changes.jobs.to_write.add_many(fact.starts[at : at + len(jobs)], part)
 

@@ -91,6 +91,7 @@ def _drop_job(shard: ShardState, job: Job) -> None:
     if job.holder is not None:
         holder = job.holder
         shard.revoke(job, job.id, RevokeReason.QUEUE_DELETED)
+        holder.free_slots(job, 1)
         holder.settle(1, len(job.payload))
         del holder.leases[job.id]
         job.holder = None
@@ -109,6 +110,7 @@ def _drop_lot(shard: ShardState, lot: Lot) -> None:
 
 def _revoke(shard: ShardState, lease: RunLease) -> None:
     holder = lease.holder
+    holder.free_slots(lease, lease.remaining)
     holder.settle(*lease.open_totals())
     del holder.leases[run_key(lease)]
     for job_id in lease.open_ids():

@@ -37,11 +37,22 @@ class LotRun:
 class Choice:
     """The jobs selected for one consumer, in order: up to `LEASE_SLICE_ITEMS`.
 
-    `jobs_room` and `bytes_room` count down as items are added. A consumer that `is_idle` takes one
-    job beyond `bytes_room`, but none of more than `payload_bytes_max` (None: no limit).
+    `jobs_room` and `bytes_room` count down as items are added, and so does `slots_room`, the places
+    of its window, where a job may take several. A consumer that `is_idle` takes one job beyond
+    `bytes_room` and `slots_room`, but none of more than `payload_bytes_max` (None: no limit), or
+    for workers newer than its `version` (None: any).
     """
 
-    __slots__ = ("bytes_room", "is_idle", "has_runs", "items", "jobs_room", "payload_bytes_max")
+    __slots__ = (
+        "bytes_room",
+        "has_runs",
+        "is_idle",
+        "items",
+        "jobs_room",
+        "payload_bytes_max",
+        "slots_room",
+        "version",
+    )
 
     def __init__(
         self,
@@ -50,8 +61,12 @@ class Choice:
         *,
         is_idle: bool,
         payload_bytes_max: int | None = None,
+        slots_room: int | None = None,
+        version: str | None = None,
     ) -> None:
         self.jobs_room = jobs_room
+        self.slots_room = jobs_room if slots_room is None else slots_room
+        self.version = version
         self.bytes_room = bytes_room
         self.is_idle = is_idle
         self.payload_bytes_max = payload_bytes_max
@@ -72,10 +87,12 @@ def choose(
     if queue.gates.closed:
         queue.open_due_gates(now.mono_ms, limits.SLICE_ITEMS)
     bytes_max = chosen.payload_bytes_max
-    for lanes in queue.fronts(names, None if bytes_max is None else size_of(bytes_max)):
+    size = None if bytes_max is None else size_of(bytes_max)
+    take = _take_in_slots if queue.needing else _take
+    for lanes in queue.fronts(names, size, chosen.version):
         streams = [lane.durable(committed, bytes_max) for lane in lanes]
         items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)
-        if not _take(cast("Iterator[Item]", items), chosen):
+        if not take(cast("Iterator[Item]", items), chosen):
             return
 
 
@@ -98,6 +115,35 @@ def _take(items: Iterable[Item], chosen: Choice) -> bool:
         if not jobs_room:
             return False
     chosen.jobs_room, chosen.bytes_room = jobs_room, bytes_room
+    return len(taken) < limits.LEASE_SLICE_ITEMS
+
+
+def _take_in_slots(items: Iterable[Item], chosen: Choice) -> bool:
+    """Does the same as `_take` where jobs may take several places of a window."""
+    taken = chosen.items
+    for item in islice(items, limits.LEASE_SLICE_ITEMS - len(taken)):
+        slots, is_first = item.options.rules.slots or 1, chosen.is_idle and not taken
+        room = min(chosen.jobs_room, max(chosen.slots_room // slots, is_first))
+        part = Choice(room, chosen.bytes_room, is_idle=is_first)
+        if isinstance(item, Lot):
+            waiting = item.waiting()
+            _take_lot(item, part)
+        else:
+            waiting = 1
+            part.bytes_room -= len(item.payload)
+            if room and (part.bytes_room >= 0 or is_first):
+                part.items.append(item)
+                part.jobs_room -= 1
+        if not waiting:
+            continue
+        count = room - part.jobs_room
+        taken += part.items
+        chosen.has_runs |= part.has_runs
+        chosen.bytes_room = part.bytes_room
+        chosen.jobs_room -= count
+        chosen.slots_room -= count * slots
+        if count < waiting or not chosen.jobs_room:
+            return False
     return len(taken) < limits.LEASE_SLICE_ITEMS
 
 

@@ -33,12 +33,14 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     names: frozenset[str] | None,
     lease_ms: int,
     payload_bytes_max: int | None = None,
+    max_slots: int | None = None,
 ) -> Leased:
     """Leases a slice of the READY jobs that are on disk, up to `max_jobs` and `max_bytes`; call
     `LeaseClocks.arm` with the holder afterwards.
 
-    A holder without jobs gets one of any size up to `payload_bytes_max`. With `lease_ms` 0 each job
-    has its effective lease time.
+    A holder without jobs gets one of any size up to `payload_bytes_max`, and of any `slots`; of the
+    places of its window, `max_slots` (None: as many as `max_jobs`) are free. With `lease_ms` 0 each
+    job has its effective lease time.
     """
     if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
         return Leased()
@@ -53,6 +55,8 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         max_bytes,
         is_idle=not holder.in_flight.jobs,
         payload_bytes_max=payload_bytes_max,
+        slots_room=max_slots,
+        version=holder.version,
     )
     may_have_once = bool(queue.needing) or queue.settings.delivery_mode is _ONCE
     choose(queue, names, now, shard.committed, chosen)

@@ -6,6 +6,7 @@ is in no table is part of the protocol and not served yet.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.limits import concurrency, rate_limit
 from jobline_server.rpc.validate.mistyped import check_own_fields
+
+VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}")
 
 Check = Callable[[Any, str], object]
 
@@ -91,6 +94,17 @@ def _max_stalls(value: int, field: str) -> None:
     fields.integer(value, field, 0, limits.MAX_STALLS_MAX)
 
 
+def _version(value: str, field: str) -> None:
+    if not VERSION.fullmatch(value):
+        raise fields.invalid(
+            field, "must be 1 to 64 of A-Z a-z 0-9 . + _ -, the first a letter or digit"
+        )
+
+
+def _slots(value: int, field: str) -> None:
+    fields.integer(value, field, 1, limits.SLOTS_MAX)
+
+
 def _delivery(value: int, field: str) -> None:
     fields.enum_member(value, field, DeliveryMode)
 
@@ -143,6 +157,8 @@ OPTION_CHECKS: dict[str, Check] = {
     "max_stalls": _max_stalls,
     "retention": _retention,
     "delivery": _delivery,
+    "min_worker_version": _version,
+    "slots": _slots,
     "tags": check_tags,
     "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
 }

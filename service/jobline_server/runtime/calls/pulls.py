@@ -39,6 +39,7 @@ class LongPoll:
         self.queues = pull.queues
         self.lease_ms = pull.lease_ms or 0
         self.payload_bytes_max = pull.message_bytes_max - limits.JOB_EXTRA_BYTES
+        self.version = ""
         self.leased: list[Leased] = []
         self.held_back: list[HandOut] = []
         self.arrived = asyncio.Event()
@@ -52,11 +53,12 @@ class LongPoll:
         self.refusal: Refused | None = None
 
     def room(self) -> tuple[int, int]:
-        """Returns how many of the jobs it asked for, and bytes, are left."""
+        """Returns how many of the places for jobs it asked for, and bytes, are left."""
         if self._over:
             return 0, 0
         left_bytes = PULL_BYTES_MAX - self.in_flight.payload_bytes
-        return self._max_jobs - self.in_flight.jobs, max(left_bytes, 0)
+        taken = self.in_flight.jobs + self.in_flight.extra_slots
+        return self._max_jobs - taken, max(left_bytes, 0)
 
     def names_for(self, _queue: str) -> frozenset[str] | None:
         """Returns the names it asked for, in every queue."""

@@ -149,7 +149,9 @@ class Streams:
                     stream.revoke(job_id, delivery, RevokeReason.LEASE_LOST)
                 await asyncio.sleep(0)
             for lease in holder.leases.values():
-                holder.settle(*lease.open_totals())
+                jobs, payload_bytes = lease.open_totals()
+                holder.free_slots(lease, jobs)
+                holder.settle(jobs, payload_bytes)
         for stream in list(self.open.values()):
             try:
                 self._core.slots.check_any_queue(stream.queues)

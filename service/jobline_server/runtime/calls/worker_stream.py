@@ -58,6 +58,7 @@ class WorkerStream:
         self.session = session
         self.holders: dict[int, Holder] = {}
         self.queues = session.open.queues
+        self.version = session.open.worker.version
         self.lease_ms = session.open.lease_ms or 0
         self.payload_bytes_max = session.open.message_bytes_max - limits.JOB_EXTRA_BYTES
         self._grace_ms = grace_ms

@@ -16,6 +16,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.explain_limits import limits_of
+from jobline_server.runtime.queries.explain_needs import worker_missing
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
 
@@ -76,6 +77,8 @@ class JobExplainer:
         elif not self._core.rings.handles(queue.name, name):
             message = f"no connected worker of queue {queue.name} handles the name {name!r}"
             obstacles.append(Obstacle(ObstacleKind.UNHANDLED_NAME, message))
+        elif (missing := worker_missing(owner, consumers)) is not None:
+            obstacles.append(missing)
         elif _largest(owner, job_id) > _largest_taken(consumers, queue.name, name):
             message = (
                 f"its payload of {_largest(owner, job_id):,} bytes is larger than any connected "
