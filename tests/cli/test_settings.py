@@ -56,6 +56,18 @@ def test_what_is_shown_is_what_was_typed():
     assert dict(rows(kept)) == words | {"lease": "45 s"}
 
 
+def test_a_list_of_pauses_and_a_growing_pause_replace_each_other():
+    listed = QueueSettings(**changes(QueueSettings(), ["backoff.delays=1s,1m", "backoff.jitter=0"]))
+    assert dict(rows(listed)) == {"backoff.delays": "1 s,1 min", "backoff.jitter": "0.0"}
+    growing = QueueSettings(**changes(listed, ["backoff.base=2s"]))
+    assert dict(rows(QueueSettings.from_message(growing.to_message()))) == {
+        "backoff.base": "2 s",
+        "backoff.jitter": "0.0",
+    }
+    back = QueueSettings(**changes(listed, ["backoff.delays="]))
+    assert dict(rows(back)) == {"backoff.jitter": "0.0"}
+
+
 def test_a_queue_of_defaults_shows_nothing():
     assert rows(QueueSettings()) == []
 

@@ -10,6 +10,7 @@ from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,
+    Backoff,
     JobOptions,
     LogLevel,
     QueueSettings,
@@ -25,6 +26,8 @@ OPTIONS = (
     JobOptions(rules=JobRules(delivery_mode=DeliveryMode.ONCE), max_attempts=2),
     JobOptions(rules=JobRules(slots=3)),
     JobOptions(rules=JobRules(slots=3)),
+    JobOptions(name="mail", rules=JobRules(lifo=True)),
+    JobOptions(backoff=Backoff(delays_ms=(500,)), rules=JobRules(retry_until_ms=1)),
 )
 SETTINGS = (
     QueueSettings(),

@@ -40,6 +40,7 @@ backoffs = st.builds(
     base_ms=optional(moments),
     max_delay_ms=optional(moments),
     jitter=optional(st.floats(0, 1)),
+    delays_ms=st.lists(moments, max_size=3).map(tuple),
 )
 retentions = st.builds(
     values.Retention,
@@ -56,6 +57,8 @@ job_rules = st.builds(
     cost=st.integers(1, 10**6),
     delivery_mode=optional(st.sampled_from(DeliveryMode)),
     slots=optional(st.integers(1, 1_000)),
+    lifo=st.booleans(),
+    retry_until_ms=optional(moments),
 )
 job_options = st.builds(
     values.JobOptions,

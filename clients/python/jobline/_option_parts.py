@@ -1,15 +1,18 @@
-"""Backoff and retention: parts of the options of a job and of the settings of a queue."""
+"""Parts of the options of jobs, which settings of queues have as well: backoff and retention."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 from jobline._enums import BackoffKind, BackoffKindName, named
 from jobline._times import Seconds, from_duration, to_duration
 from jobline.v1 import job_pb2
 
 _BACKOFF_KINDS: dict[int, BackoffKind] = {int(kind): kind for kind in BackoffKind}
+# The fields of a backoff that say how its pauses grow.
+_FORMULA = frozenset({"kind", "base", "max_delay"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +21,19 @@ class Backoff:
 
     `kind`: "fixed" or "exponential" (default). `base`: the first pause, 0 s … 24 h (default 1 s);
     exponential backoff doubles it up to `max_delay`, 0 s … 24 h (default 1 h). `jitter`: share by
-    which a pause may be shorter or longer, 0 … 1 (default 0.1).
+    which a pause may be shorter or longer, 0 … 1 (default 0.1). `delays`: the pauses one by one
+    instead, the last one repeated, at most 100.
     """
 
     kind: BackoffKindName | None = None
     base: Seconds | None = None
     max_delay: Seconds | None = None
     jitter: float | None = None
+    delays: Sequence[Seconds] | None = None
+
+    def __post_init__(self) -> None:
+        if self.delays is not None:
+            object.__setattr__(self, "delays", tuple(self.delays) or None)
 
     @classmethod
     def from_message(cls, message: job_pb2.Backoff) -> Self:
@@ -35,6 +44,7 @@ class Backoff:
             base=from_duration(message.base) if has("base") else None,
             max_delay=from_duration(message.max_delay) if has("max_delay") else None,
             jitter=message.jitter if has("jitter") else None,
+            delays=tuple(map(from_duration, message.delays)),
         )
 
     def to_message(self) -> job_pb2.Backoff:
@@ -44,6 +54,7 @@ class Backoff:
             base=None if self.base is None else to_duration(self.base),
             max_delay=None if self.max_delay is None else to_duration(self.max_delay),
             jitter=self.jitter,
+            delays=map(to_duration, self.delays or ()),
         )
 
 
@@ -82,3 +93,16 @@ class Retention:
             age=None if self.age is None else to_duration(self.age),
             count=self.count,
         )
+
+
+def overridden(part: Any, other: Any) -> Any:
+    """Returns a part of options overridden by another one. A list of pauses replaces what says how
+    they grow, and the other way round.
+    """
+    own = {entry.name: getattr(other, entry.name) for entry in fields(other)}
+    changes = {name: value for name, value in own.items() if value is not None}
+    if "delays" in changes:
+        changes |= dict.fromkeys(_FORMULA)
+    elif not _FORMULA.isdisjoint(changes):
+        changes["delays"] = None
+    return replace(part, **changes)

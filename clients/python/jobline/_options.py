@@ -7,7 +7,7 @@ server's default decide, in this order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
@@ -17,8 +17,15 @@ from jobline._arguments import headers_given, refuse_field, tags_given, value_gi
 from jobline._enums import known, named
 from jobline._keywords import refuse_unknown
 from jobline._option_enums import DeliveryMode, DeliveryModeName
-from jobline._option_parts import Backoff, Retention
-from jobline._times import Seconds, from_duration, to_duration
+from jobline._option_parts import Backoff, Retention, overridden
+from jobline._times import (
+    Moment,
+    Seconds,
+    from_duration,
+    from_timestamp,
+    to_duration,
+    to_timestamp,
+)
 from jobline.v1 import job_pb2
 
 
@@ -33,6 +40,8 @@ class OptionsHow(TypedDict, total=False):
     backoff: Backoff | None
     max_stalls: int | None
     retention: Retention | None
+    lifo: bool | None
+    retry_until: Moment | None
     tags: Iterable[str] | None
     cost: int | None
     delivery: DeliveryModeName | None
@@ -58,6 +67,8 @@ class JobOptions:
     - `min_worker_version`: only for workers with this `version` or a newer one; 1.10 is newer than
       1.9.
     - `slots`: how many places of its worker's window it takes, 1 … 1,000 (default 1).
+    - `lifo`: goes before all READY jobs of its queue, priority and name.
+    - `retry_until`: no retry starts after this moment.
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
     - `cost`: tokens that a hand-out takes of its queue's rate, 1 … 1,000,000 (default 1).
     """
@@ -71,6 +82,8 @@ class JobOptions:
     backoff: Backoff | None = None
     max_stalls: int | None = None
     retention: Retention | None = None
+    lifo: bool | None = None
+    retry_until: Moment | None = None
     tags: Iterable[str] | None = None
     cost: int | None = None
     delivery: DeliveryModeName | None = None
@@ -111,6 +124,8 @@ class JobOptions:
             backoff=Backoff.from_message(message.backoff) if has("backoff") else None,
             max_stalls=message.max_stalls if has("max_stalls") else None,
             retention=Retention.from_message(message.retention) if has("retention") else None,
+            lifo=message.lifo if has("lifo") else None,
+            retry_until=from_timestamp(message.retry_until) if has("retry_until") else None,
             tags=message.tags or None,
             cost=message.cost if has("cost") else None,
             delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
@@ -143,7 +158,7 @@ class JobOptions:
             return with_headers(self, values["headers"])
         for name, part in (("backoff", self.backoff), ("retention", self.retention)):
             if part is not None and name in values:
-                values[name] = _overridden(part, values[name])
+                values[name] = overridden(part, values[name])
         return self.replaced(**values)
 
     def replaced(self, **changes: Any) -> Self:
@@ -205,12 +220,6 @@ def with_keywords(
     return own if options is None else options.merged(own)
 
 
-def _overridden(part: Any, other: Any) -> Any:
-    """Returns a part of options overridden by another one."""
-    own = {entry.name: getattr(other, entry.name) for entry in fields(other)}
-    return replace(part, **{name: value for name, value in own.items() if value is not None})
-
-
 def _remade(values: dict[str, Any]) -> JobOptions:
     return JobOptions(**values)
 
@@ -227,6 +236,7 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "priority": options.priority,
         "max_attempts": options.max_attempts,
         "max_stalls": options.max_stalls,
+        "lifo": options.lifo,
         "tags": options.tags or (),
         "cost": options.cost,
         "min_worker_version": options.min_worker_version or "",
@@ -246,4 +256,6 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
     if options.retention is not None:
         retention = value_given("options.retention", options.retention, Retention)
         message.retention.CopyFrom(retention.to_message())
+    if options.retry_until is not None:
+        message.retry_until.CopyFrom(to_timestamp(options.retry_until))
     return message

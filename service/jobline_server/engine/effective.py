@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobline_server.engine import limits
 from jobline_server.engine.rules import DeliveryMode
-from jobline_server.engine.values import BackoffKind, JobOptions, JobState, QueueSettings
+from jobline_server.engine.values import Backoff, BackoffKind, JobOptions, JobState, QueueSettings
 
 # Enum attribute access is slow before Python 3.12.
 _EXPONENTIAL = BackoffKind.EXPONENTIAL
@@ -38,11 +38,24 @@ def backoff_ms(options: JobOptions, settings: QueueSettings, job_id: int, attemp
     attempt.
     """
     job, queue = options.backoff, settings.backoff
+    if job.delays_ms or queue.delays_ms:
+        delays = job.delays_ms or (() if _has_formula(job) else queue.delays_ms)
+        if delays:
+            delay = delays[min(attempt, len(delays)) - 1]
+            return _jittered(delay, job, queue, job_id, attempt)
     base = _first(job.base_ms, queue.base_ms, limits.BACKOFF_BASE_MS_DEFAULT)
     ceiling = _first(job.max_delay_ms, queue.max_delay_ms, limits.BACKOFF_MAX_DELAY_MS_DEFAULT)
     if (job.kind or queue.kind or _EXPONENTIAL) is _EXPONENTIAL:
         base <<= min(attempt - 1, limits.BACKOFF_DOUBLINGS_MAX)
-    delay = min(ceiling, base)
+    return _jittered(min(ceiling, base), job, queue, job_id, attempt)
+
+
+def _has_formula(backoff: Backoff) -> bool:
+    """Returns whether it says how pauses grow: it then overrides a list of its queue."""
+    return (backoff.kind, backoff.base_ms, backoff.max_delay_ms) != (None, None, None)
+
+
+def _jittered(delay: int, job: Backoff, queue: Backoff, job_id: int, attempt: int) -> int:
     jitter = job.jitter if job.jitter is not None else queue.jitter
     share = limits.BACKOFF_JITTER_DEFAULT if jitter is None else jitter
     return delay + round(delay * share * (2.0 * _unit(job_id, attempt) - 1.0))

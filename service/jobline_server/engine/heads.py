@@ -93,6 +93,8 @@ class LaneHeads:
             if head.offset > committed or (
                 payload_bytes_max is not None and head.payload_bytes_max() > payload_bytes_max
             ):
+                if order < 0:
+                    least = min(least, behind.skip(number, lane))
                 continue
             yield head
             yielded.append(entry)
@@ -160,6 +162,17 @@ class _BehindHeads:
             if second is not None:
                 self._opened.append((second.order, number, lane, None, _NOTHING))
         heapify(self._opened)
+
+    def skip(self, number: int, lane: Lane) -> int:
+        """Adds the items of a lane that may be leased though its head may not; returns the order of
+        the first, `HIGHEST` without any.
+        """
+        rest = lane.durable(*self._limits)
+        item = next(rest, None)
+        if item is None:
+            return HIGHEST
+        heappush(self._opened, (item.order, number, lane, item, rest))
+        return item.order
 
     def least(self) -> int:
         """Returns a lower bound of the orders of all items."""

@@ -128,16 +128,36 @@ class Lane:
         (self.unswept or self.items).append(item)
         self.ready += jobs
 
-    def put_back(self, jobs: Sequence[LaneItem]) -> None:
-        """Inserts jobs that were leased before, given in order, each at its old place: before all
-        items that were behind it. So the order does not depend on the batches they return in.
+    def put_back(self, jobs: Sequence[LaneItem], ready: int = 0) -> None:
+        """Inserts items, given in order, each at its place: jobs that were leased before, and items
+        of the front. So the order does not depend on the batches they come in. `ready` is their
+        number of READY jobs; 0: each is one.
         """
         cut = len(jobs)
         if self.unswept:
             cut = bisect_left(jobs, place_of(self.unswept[0]), key=place_of)
             _insert(self.unswept, jobs[cut:])
         _insert(self.items, jobs[:cut])
-        self.ready += len(jobs)
+        self.ready += ready or len(jobs)
+
+    def turn_to(self, item: LaneItem) -> int:
+        """Rotates `items` until an item behind those of the front is first; returns by how much, to
+        be rotated back, and 0 if the item is not there or stands behind others.
+        """
+        items, unswept = self.items, self.unswept
+        at = _before(items, len(items), item.place())
+        while at == len(items) and unswept:
+            items.append(unswept.popleft())
+            at += items[-1] is not item
+        if at == len(items) or items[at] is not item or not item.reach_ready():
+            return 0
+        before = at - 1
+        while before and not items[before].is_ready():
+            before -= 1
+        if items[before].order >= 0:
+            return 0
+        items.rotate(-at)
+        return at
 
     def leave(self, jobs: int) -> None:
         """Counts `jobs` out that are no longer READY, and sweeps a few items. Their items stay in
@@ -182,11 +202,11 @@ class Lane:
 
     def durable(self, committed: int, payload_bytes_max: int | None = None) -> Iterator[LaneItem]:
         """Yields the READY items in order, up to the first that is not on disk or is too large. A
-        lot may have no jobs left to lease.
+        lot may have no jobs left to lease. Items of the front that are not on disk are skipped.
         """
         for item in self:
             if item.offset > committed:
-                if item.is_ready():
+                if item.order >= 0 and item.is_ready():
                     return
             elif item.state is _READY:
                 if payload_bytes_max is not None and item.payload_bytes_max() > payload_bytes_max:

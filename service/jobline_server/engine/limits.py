@@ -48,6 +48,8 @@ BACKOFF_MAX_DELAY_MS_DEFAULT = 1 * HOUR_MS
 BACKOFF_MAX_DELAY_MS_MAX = 24 * HOUR_MS
 BACKOFF_DOUBLINGS_MAX = 10
 BACKOFF_JITTER_DEFAULT = 0.1
+# Pauses in a list: more than anybody writes by hand; jobs of one kind share theirs.
+BACKOFF_DELAYS_MAX = 100
 DELAY_MS_MAX = 400 * DAY_MS
 
 # Sizes.

@@ -111,7 +111,8 @@ class ProducerTable(WindowTable[Producer]):
             grown += 1
         else:
             # A push of rows and plain payloads is two facts; this is the second one.
-            calls[call.sequence] = CallRecord(known.first_id, known.jobs + jobs, call.digest)
+            first_id = min(known.first_id, first_id)
+            calls[call.sequence] = CallRecord(first_id, known.jobs + jobs, call.digest)
         if self._changes is not None:
             self._changes.to_write.add(call.producer)
         return grown

@@ -127,14 +127,14 @@ class Queue:
             lane.put(item, count)
         self.count_ready(before)
 
-    def put_back(self, jobs: Sequence[LaneItem]) -> None:
-        """Returns jobs that were leased to their old places in their lanes."""
+    def put_back(self, jobs: Sequence[LaneItem], ready: int = 0) -> None:
+        """Puts jobs, or one lot with `ready` jobs, into their lanes at their places."""
         by_lane: dict[Lane, list[LaneItem]] = {}
         for job in jobs:
             by_lane.setdefault(self.lane_of(job), []).append(job)
         before = {lane: lane.ready for lane in by_lane}
         for lane, of_lane in by_lane.items():
-            lane.put_back(sorted(of_lane, key=place_of))
+            lane.put_back(sorted(of_lane, key=place_of), ready)
             if before[lane] and not lane.opens_ms:
                 self._ranks[lane.priority].note_head(lane)
         self.count_ready(before)

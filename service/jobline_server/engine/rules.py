@@ -40,6 +40,8 @@ class JobRules:
 
     tags: tuple[str, ...] = ()
     """Words to filter by: sorted, each once."""
+    lifo: bool = False
+    retry_until_ms: int | None = None
     min_worker_version: str = ""
     limiters: tuple[str, ...] = ()
     cost: int = 1
@@ -55,3 +57,8 @@ class JobRules:
 
 
 NO_RULES = JobRules()
+
+
+def is_past_retries(rules: JobRules, start_ms: int) -> bool:
+    """Returns whether no retry may start at this time any more."""
+    return rules.retry_until_ms is not None and start_ms > rules.retry_until_ms

@@ -109,6 +109,7 @@ class ShardState:
         self.epoch = epoch
         self.next_sequence = next_sequence
         self.next_order = 1
+        self.front_order = 0
         self.queues: dict[str, Queue] = {}
         self.lots = LotIndex()
         self.jobs: IdTable[Job] = IdTable()
@@ -210,6 +211,13 @@ class ShardState:
         """Returns the `order` of an item that becomes READY now."""
         self.next_order += 1
         return self.next_order
+
+    def front_orders(self, count: int) -> range:
+        """Returns the `order` of items that go to the front of their lanes now: negative, and lower
+        than those of all before them.
+        """
+        self.front_order -= count
+        return range(self.front_order, self.front_order + count)
 
     # Look-ups.
 

@@ -157,12 +157,15 @@ class Now(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The pause before the next attempt; `None` means the default of `limits`."""
+    """The pause before the next attempt; `None` means the default of `limits`. With `delays_ms`,
+    the pauses one by one, `kind`, `base_ms` and `max_delay_ms` are None.
+    """
 
     kind: BackoffKind | None = None
     base_ms: int | None = None
     max_delay_ms: int | None = None
     jitter: float | None = None
+    delays_ms: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

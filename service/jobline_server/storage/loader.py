@@ -64,6 +64,7 @@ class Loader(Loading):
                 items.sort(key=place_of)
             queue.put_all(items, [one.waiting() if isinstance(one, Lot) else 1 for one in items])
             shard.next_order = max(shard.next_order, items[-1].order)
+            shard.front_order = min(shard.front_order, items[0].order)
         self.ready.clear()
         if shard.jobs:
             shard.use_ids(shard.jobs.highest(), 1)

@@ -21,12 +21,13 @@ from jobline_server.wire.times import fill_time, milliseconds_of
 
 
 def backoff_from_message(message: job_pb2.Backoff) -> Backoff:
-    """Returns the value of a Backoff message; `delays` is not served yet."""
+    """Returns the value of a Backoff message."""
     return Backoff(
         kind=BackoffKind(message.kind) if message.kind else None,
         base_ms=milliseconds_of(message.base) if message.HasField("base") else None,
         max_delay_ms=milliseconds_of(message.max_delay) if message.HasField("max_delay") else None,
         jitter=message.jitter if message.HasField("jitter") else None,
+        delays_ms=tuple(map(milliseconds_of, message.delays)),
     )
 
 
@@ -43,6 +44,8 @@ def fill_backoff(message: job_pb2.Backoff, backoff: Backoff) -> None:
         fill_time(message.max_delay, backoff.max_delay_ms)
     if backoff.jitter is not None:
         message.jitter = backoff.jitter
+    for delay_ms in backoff.delays_ms:
+        fill_time(message.delays.add(), delay_ms)
 
 
 def retention_from_message(message: job_pb2.Retention) -> Retention:

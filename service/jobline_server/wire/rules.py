@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline.v1 import job_pb2
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
+from jobline_server.wire.times import fill_time, milliseconds_of
 
 
 def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
@@ -15,6 +16,8 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         cost=message.cost if message.HasField("cost") else 1,
         delivery_mode=DeliveryMode(message.delivery) if message.delivery else None,
         slots=message.slots if message.HasField("slots") else None,
+        lifo=message.lifo,
+        retry_until_ms=_moment_ms(message),
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -30,3 +33,12 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
         message.delivery = job_pb2.DeliveryMode.ValueType(rules.delivery_mode)
     if rules.slots is not None:
         message.slots = rules.slots
+    if rules.lifo:
+        message.lifo = True
+    if rules.retry_until_ms is not None:
+        message.retry_until.SetInParent()
+        fill_time(message.retry_until, rules.retry_until_ms)
+
+
+def _moment_ms(message: job_pb2.JobOptions) -> int | None:
+    return milliseconds_of(message.retry_until) if message.HasField("retry_until") else None

@@ -16,7 +16,7 @@ def milliseconds_of(value: Duration | Timestamp) -> int:
 
 
 def fill_time(message: Duration | Timestamp, milliseconds: int) -> None:
-    """Writes milliseconds, zero or more, into a message that is a field of another."""
+    """Writes milliseconds into a message that is a field of another."""
     seconds, rest = divmod(milliseconds, 1_000)
     message.seconds = seconds
     message.nanos = rest * NANOS_PER_MS

@@ -51,6 +51,8 @@ def test_options_become_the_message_of_the_protocol():
         delivery="once",
         min_worker_version="1.2",
         slots=3,
+        lifo=True,
+        retry_until=datetime(2026, 1, 1, tzinfo=UTC),
     )
     message = options_message(options)
     assert (message.name, message.content_type, dict(message.headers)) == ("n", "c", {"a": "b"})
@@ -60,6 +62,7 @@ def test_options_become_the_message_of_the_protocol():
     assert message.backoff.HasField("jitter")
     assert (message.retention.remove_on_complete, message.retention.age.seconds) == (True, 60)
     assert not message.retention.HasField("remove_on_fail")
+    assert (message.lifo, message.retry_until.seconds) == (True, 1_767_225_600)
     assert list(message.tags) == ["a", "b"]
     assert (message.min_worker_version, message.slots) == ("1.2", 3)
     assert message.delivery == job_pb2.DELIVERY_MODE_ONCE
@@ -97,6 +100,16 @@ def test_later_options_override_earlier_ones_field_by_field():
     )
     assert merged == JobOptions(name="n", priority=2, headers={"a": "1", "b": "2"})
     assert merged.merged(None) is merged
+
+
+def test_a_list_of_pauses_and_a_growing_pause_override_each_other():
+    """As on the server."""
+    listed, growing = Backoff(delays=[1, "1m"], jitter=0.5), Backoff(base=2)
+    merged = JobOptions(backoff=growing).merged(JobOptions(backoff=listed))
+    assert merged.backoff == listed
+    assert [one.seconds for one in merged.backoff.to_message().delays] == [1, 60]
+    back = merged.merged(JobOptions(backoff=growing)).backoff
+    assert back == Backoff(base=2, jitter=0.5)
 
 
 SOME_OPTIONS = st.builds(

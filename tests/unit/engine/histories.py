@@ -10,11 +10,13 @@ from jobline_server.engine.values import (
     AckLevel,
     Backoff,
     JobOptions,
+    Now,
     QueueSettings,
     Retention,
 )
 from tests.pushed_payloads import with_columns
 
+START = Now(1_800_000_000_000, 1_000_500)
 BACKOFF = Backoff(base_ms=2_000, max_delay_ms=3_000, jitter=0.0)
 ONCE = JobRules(delivery_mode=DeliveryMode.ONCE)
 OPTIONS = [
@@ -34,6 +36,12 @@ OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(slots=2, min_worker_version="1.2")),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(slots=4)),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, priority=1, max_attempts=2, rules=ONCE),
+    JobOptions(
+        lease_ms=2_300,
+        backoff=Backoff(delays_ms=(1_000, 3_000), jitter=0.0),
+        rules=JobRules(lifo=True, retry_until_ms=START.wall_ms + 20_000),
+    ),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, name="mail", rules=JobRules(lifo=True)),
 ]
 SETTINGS = [
     QueueSettings(),

@@ -138,8 +138,10 @@ def first(*values: int | None) -> int:
 
 
 def backoff_ms(options: JobOptions, attempt: int) -> int:
-    """The test's options say base and ceiling, double each time, and have no jitter."""
+    """The test's options have a list, or base and ceiling, doubled each time; and no jitter."""
     backoff = options.backoff
+    if backoff.delays_ms:
+        return (*backoff.delays_ms, *[backoff.delays_ms[-1]] * attempt)[attempt - 1]
     assert backoff.base_ms is not None
     assert backoff.max_delay_ms is not None
     assert backoff.jitter == 0.0

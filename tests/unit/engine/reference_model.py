@@ -9,6 +9,7 @@ do in `reference_limits.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from jobline_server.engine.commands import ExtendItem, FailItem, ReleaseItem
 from jobline_server.engine.values import (
@@ -62,7 +63,8 @@ class ReferenceModel(Operators):
             if not may_have(holder, job):
                 continue
             if job.offset > self.committed:
-                held_up.add(job.lane())
+                if job.place > 0:
+                    held_up.add(job.lane())
                 continue
             max_bytes, places = max_bytes - job.bytes(), places - (job.options.rules.slots or 1)
             if min(max_bytes, places) < 0 and (taken or not is_idle):
@@ -110,14 +112,8 @@ class ReferenceModel(Operators):
             self.end(job, S.DEAD, EndReason.MAX_ATTEMPTS_EXCEEDED)
         else:
             pause = first(item.retry_after_ms, backoff_ms(job.options, job.attempts))
-            self._go_on(job, pause, again=False)
+            self.try_again(job, pause, again=False)
         return Out.DONE, job.state, job.due[0]
-
-    def _go_on(self, job: ModelJob, pause_ms: int, *, again: bool = True) -> None:
-        if pause_ms:
-            self.wait_until(job, self.wall_ms + pause_ms, job.id)
-        else:
-            self.ready(job, again=again)
 
     def release(self, items: list[ReleaseItem]) -> list[SettleOutcome]:
         """Those that go on at once stand where they stood."""
@@ -138,7 +134,7 @@ class ReferenceModel(Operators):
         for job, item in given_back:
             job.releases += item.why is not ReleaseReason.UNDELIVERED
             job.why = LeaseReason.RELEASED
-            self._go_on(job, item.delay_ms)
+            self.go_on(job, item.delay_ms)
         return outcomes
 
     def extend(self, item: ExtendItem) -> SettleOutcome:
@@ -159,8 +155,9 @@ class ReferenceModel(Operators):
         where it stood. Returns (holder, id, delivery) of the leases that were lost, holder by
         holder in the order given."""
         due = [job for job in self.live(S.SCHEDULED) if job.due[0] <= self.wall_ms]
-        for job in sorted(due, key=lambda job: (job.due, job.id)):
-            self.ready(job)
+        due.sort(key=lambda job: (job.due, job.id))
+        for _, together in groupby(due, lambda job: job.due[0]):
+            self.ready_together(list(together))
         gone = [
             (holder, job)
             for holder in order
@@ -185,7 +182,7 @@ class ReferenceModel(Operators):
             self.end(job, S.DEAD, lost)
         else:
             pause = backoff_ms(job.options, job.stalls - 1) if job.stalls > 1 else 0
-            self._go_on(job, pause)
+            self.try_again(job, pause, again=True)
 
     def restart(self, first_delivery: int) -> None:
         """What is never written is gone; every lease has its full time again, from nobody yet."""

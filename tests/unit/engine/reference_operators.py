@@ -50,18 +50,22 @@ class Operators(ReferenceState):
             del self.jobs[job_id]
         return skipped
 
-    def retry(self, job_id: int) -> bool:
-        """An ended job comes back with a clean slate; its counter and its checkpoint stay. A live
-        one is left alone."""
-        job = self.jobs[job_id]
-        if job.state in (*WAITING, S.ACTIVE):
-            return False
+    def retry(self, ids: Iterable[int]) -> list[int]:
+        """Ended jobs come back; returns the ids of live ones, which are left alone."""
+        jobs = [self.jobs[job_id] for job_id in ids]
+        ended = [job for job in jobs if job.state not in (*WAITING, S.ACTIVE)]
+        for job in ended:
+            self._start_over(job)
+        for queue in dict.fromkeys(job.queue for job in ended):
+            self.ready_together([job for job in ended if job.queue == queue])
+        return [job.id for job in jobs if job not in ended]
+
+    def _start_over(self, job: ModelJob) -> None:
+        """With a clean slate; its counter and its checkpoint stay."""
         job.attempts = job.stalls = job.releases = 0
         job.cancel_requested = False
         job.result, job.reason, job.why = b"", EndReason.NONE, LeaseReason.RETRY
         self.queues.setdefault(job.queue, ModelQueue())
-        self.ready(job)
-        return True
 
     def delete_queue(self, name: str) -> None:
         """A queue goes with its jobs, live and ended; keys stay for their window."""

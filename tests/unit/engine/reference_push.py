@@ -48,6 +48,7 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
         _remember_call(model, call, Request(outcomes, 0, volatile))
     plain = [new.beside_bytes for new in created if new.beside_bytes is not None]
     first_plain = first_id + len(created) - len(plain)
+    ready: list[ModelJob] = []
     for job_id, new in enumerate(created, first_id):
         job = ModelJob(job_id, name, new.payload, new.options, volatile, new.job_key)
         job.beside_bytes = new.beside_bytes or 0
@@ -56,7 +57,8 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
             # Plain jobs become ready together, when the first of them does.
             model.wait_until(job, new.run_at_ms, min(job_id, first_plain))
         else:
-            model.ready(job)
+            ready.append(job)
+    model.ready_together(ready)
     return outcomes
 
 

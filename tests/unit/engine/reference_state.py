@@ -23,7 +23,7 @@ class ReferenceState:
         self.producers: dict[tuple[bytes, bool], ModelProducer] = {}
         self.offset = 1
         self.committed = 0
-        self._tail = 0
+        self._tail = self._front = 0
 
     # Looking.
 
@@ -43,11 +43,21 @@ class ReferenceState:
     # Moves.
 
     def ready(self, job: ModelJob, *, again: bool = False) -> None:
-        """At the tail; or again, where it stood when it was handed out."""
+        """At the tail, or the front; or again, where it stood when it was handed out."""
         self._tail += 1
-        job.state, job.place = S.READY, job.place if again else self._tail
+        self._front -= 1
+        if not again:
+            job.place = self._front if job.options.rules.lifo else self._tail
+        job.state = S.READY
         job.offset = 0 if job.volatile else self.offset
         job.holder, job.due = None, (0, 0)
+
+    def ready_together(self, jobs: list[ModelJob]) -> None:
+        """In this order, at the front as well."""
+        for job in [job for job in jobs if not job.options.rules.lifo]:
+            self.ready(job)
+        for job in reversed([job for job in jobs if job.options.rules.lifo]):
+            self.ready(job)
 
     def wait_until(self, job: ModelJob, run_at_ms: int, with_id: int) -> None:
         job.state, job.holder, job.due = S.SCHEDULED, None, (run_at_ms, with_id)
@@ -57,6 +67,20 @@ class ReferenceState:
         remove = job.options.retention.remove_on_complete
         if job.volatile or (state is S.COMPLETED and remove):
             del self.jobs[job.id]
+
+    def try_again(self, job: ModelJob, pause_ms: int, *, again: bool) -> None:
+        """Unless its retries are over by then."""
+        until = job.options.rules.retry_until_ms
+        if until is not None and self.wall_ms + pause_ms > until:
+            self.end(job, S.DEAD, EndReason.RETRY_UNTIL_PASSED)
+        else:
+            self.go_on(job, pause_ms, again=again)
+
+    def go_on(self, job: ModelJob, pause_ms: int, *, again: bool = True) -> None:
+        if pause_ms:
+            self.wait_until(job, self.wall_ms + pause_ms, job.id)
+        else:
+            self.ready(job, again=again)
 
     def settings(self, name: str) -> QueueSettings:
         return self.queues[name].settings if name in self.queues else QueueSettings()

@@ -19,15 +19,15 @@ from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
-from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
+from jobline_server.engine.values import JobState, PushOutcome, RevokeReason
 from tests.shard_image import counting_at, image_of
 from tests.unit.engine import reference_push
 from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
+from tests.unit.engine.histories import START
 from tests.unit.engine.reference_jobs import Consumer, ModelJob
 from tests.unit.engine.reference_model import ReferenceModel
 from tests.unit.engine.world import records_of
 
-START = Now(1_800_000_000_000, 1_000_500)
 LIVE = (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
 VERSIONS = {"w1": "1.9", "w2": "1.10.0"}
 Revoke = tuple[str, int, int, RevokeReason]

@@ -95,3 +95,23 @@ def test_cancelled_jobs_are_kept():
     """Somebody cancelled them, and may want to undo it."""
     removed = JobOptions(retention=Retention(remove_on_complete=True, remove_on_fail=True))
     assert effective.is_kept(removed, DEFAULT_SETTINGS, JobState.CANCELLED)
+
+
+def test_a_list_of_pauses_is_taken_one_by_one_and_its_last_one_again():
+    """Its jitter is that of any backoff."""
+    own = Backoff(delays_ms=(100, 5_000), jitter=0.0)
+    assert [backoff(own, attempt=attempt) for attempt in (1, 2, 3, 900)] == [100, *[5_000] * 3]
+    jittered = [
+        backoff(Backoff(delays_ms=(1_000,), jitter=0.5), attempt=attempt) for attempt in range(1, 9)
+    ]
+    assert len(set(jittered)) > 1
+    assert all(500 <= pause <= 1_500 for pause in jittered)
+
+
+def test_what_a_job_says_of_its_pauses_goes_before_its_queues():
+    """A list before a formula, and a formula before a list."""
+    listed = Backoff(delays_ms=(7,), jitter=0.0)
+    assert backoff(listed, Backoff(base_ms=9_000)) == 7
+    assert backoff(Backoff(base_ms=9_000), listed) == 9_000
+    assert backoff(Backoff(), listed) == 7
+    assert backoff(Backoff(jitter=0.0), Backoff(delays_ms=(7,))) == 7

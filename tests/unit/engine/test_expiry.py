@@ -10,6 +10,9 @@ from jobline_server.engine.decide import expiry
 from jobline_server.engine.decide.timers import next_deadline
 from jobline_server.engine.entries import JobsStalled
 from jobline_server.engine.lease_lookup import LeaseLookup
+from jobline_server.engine.rules import JobRules
+from jobline_server.engine.values import EndReason, JobState, RevokeReason
+from tests.unit.engine.effects_of import revoked_in
 
 LEASE_MS = 30_000
 
@@ -183,3 +186,17 @@ def test_work_that_was_cut_goes_on_at_once(world, looked: list[int]) -> None:
     world.lease(10, holder=world.session())
     assert world.tick(2 * LEASE_MS)
     assert next_deadline(world.shard, world.now) == 0
+
+
+def test_lost_lease_after_the_last_moment_for_retries_is_the_end(world):
+    """It is no failure: its attempt stalled, its worker is told, and a stall is used up."""
+    job_id = world.row(rules=JobRules(retry_until_ms=world.now.wall_ms + 1))
+    job = world.one(holder=world.session())
+    world.tick(LEASE_MS + 2_000)
+    state, record = world.ended()[job_id]
+    assert (state, record.reason) == (JobState.DEAD, EndReason.RETRY_UNTIL_PASSED)
+    assert (record.stalls, record.attempts, record.history[0].outcome) == (1, 0, 2)
+    assert [(one.job_id, one.delivery, one.reason) for one in revoked_in(world.shard)] == [
+        (job_id, job.delivery, RevokeReason.LEASE_LOST)
+    ]
+    assert world.queue().failed_total == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline_server.engine.commands import ExtendItem, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import (
     AckLevel,
     AttemptOutcome,
@@ -215,3 +216,28 @@ def test_extend_tells_of_lost_leases_and_cancelled_jobs(world):
         (1, LOST),
         (2, NOT_FOUND),
     ]
+
+
+def test_a_retry_after_the_last_moment_for_retries_is_none(world):
+    """The job is DEAD at once, and says why; one that starts at that very moment is tried."""
+    until = world.now.wall_ms + 10_000
+    rules, pause = JobRules(retry_until_ms=until), Backoff(base_ms=10_000, jitter=0.0)
+    in_time, late = (world.row(rules=rules, backoff=pause) for _ in range(2))
+    leases = dict(leases_of(world.lease()))
+    assert world.fail(in_time, leases[in_time]).run_at_ms == until
+    world.advance(1)
+    assert world.fail(late, leases[late]).state is JobState.DEAD
+    state, record = world.ended()[late]
+    assert (state, record.reason) == (JobState.DEAD, EndReason.RETRY_UNTIL_PASSED)
+    assert (record.error, record.attempts) == (ERROR, 1)
+    assert world.shard.state_of(in_time) is JobState.SCHEDULED
+
+
+def test_the_last_moment_for_retries_is_none_for_the_first_attempt(world):
+    """A job may be pushed when it is over, and a release is no retry."""
+    job_id = world.row(rules=JobRules(retry_until_ms=1))
+    job = world.one()
+    world.release(ReleaseItem(job_id, job.delivery))
+    job = world.one()
+    world.fail(job_id, job.delivery, retry_after_ms=0)
+    assert world.ended()[job_id][1].reason is EndReason.RETRY_UNTIL_PASSED

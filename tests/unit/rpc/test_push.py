@@ -56,6 +56,20 @@ def test_rows_that_share_their_own_options_are_plain_too(reader: PushReader) -> 
     assert list(command.payloads) == [b"a", b"a"]
 
 
+def test_a_list_of_pauses_replaces_growing_ones_and_the_other_way_round(
+    reader: PushReader,
+) -> None:
+    """A row overrides its push; the two would contradict each other."""
+    growing = {"base": {"seconds": 2}, "jitter": 0.5}
+    listed = {"delays": [{"seconds": 1}, {"seconds": 3}]}
+    for shared, own in ((growing, listed), (listed, growing)):
+        rows = [{"options": {"backoff": own}}, {"text": "b"}]
+        command = reader.command(request(jobs=rows, options={"backoff": shared}))
+        made = command.rows.options[0].backoff
+        expected = (None, (1_000, 3_000)) if own is listed else (2_000, ())
+        assert (made.base_ms, made.delays_ms, made.jitter) == (*expected, 0.5)
+
+
 @pytest.mark.parametrize(
     "different",
     [{"job_key": "k"}, {"delay": {"seconds": 5}}, {"options": {"priority": 1}}],

@@ -156,6 +156,10 @@ Lease = Annotated[
     float | None,
     typer.Option("--lease", parser=_span, metavar="TIME", help="How long a worker may be silent."),
 ]
+Lifo = Annotated[bool, _flag("--lifo", help="Goes before all ready jobs of its priority and name.")]
+RetryUntil = Annotated[
+    str, typer.Option("--retry-until", metavar="MOMENT", help="No retry after this moment.")
+]
 Headers = Annotated[
     list[str] | None, typer.Option("--header", "-H", metavar="KEY=VALUE", help="A header.")
 ]

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 # `push_many` takes this many jobs with something of their own, such as a key.
 _KEYED_JOBS_MAX = 1_000
+# Options of jobs that are arguments of `push` as they are.
+_AS_TYPED = (
+    "priority",
+    "max_attempts",
+    "lease",
+    "content_type",
+    "min_worker_version",
+    "slots",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,8 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     at: option.At = "",
     max_attempts: option.MaxAttempts = None,
     lease: option.Lease = None,
+    lifo: option.Lifo = False,
+    retry_until: option.RetryUntil = "",
     header: option.Headers = None,
     tag: option.Tags = None,
     content_type: option.ContentType = None,
@@ -69,21 +80,18 @@ def push(  # noqa: PLR0913  # one argument an option of the command
 
     The payload comes from the argument, --file or stdin; --lines makes one job of each line.
     """
+    arguments: dict[str, Any] = locals()
     from jobline import JobOptions
 
-    given: dict[str, Any] = {
+    given: dict[str, Any] = {field: arguments[field] for field in _AS_TYPED} | {
         "name": name or None,
-        "priority": priority,
-        "max_attempts": max_attempts,
-        "lease": lease,
+        "lifo": lifo or None,
+        "retry_until": _moment(retry_until, "--retry-until"),
         "headers": _headers(header or []) or None,
         "tags": tag,
-        "content_type": content_type,
         "delivery": "once" if once else None,
-        "min_worker_version": min_worker_version,
-        "slots": slots,
     }
-    wish = _Wish(queue, JobOptions(**given), delay, _moment(at), _level(level))
+    wish = _Wish(queue, JobOptions(**given), delay, _moment(at, "--at"), _level(level))
     _check(wish, lines=lines, count=count, wait=wait, key=key)
     if lines:
         _push_lots(cli, wish, source.lines(payload, file), key=key, total=None)
@@ -201,11 +209,11 @@ def _headers(words: list[str]) -> dict[str, str]:
     return headers
 
 
-def _moment(text: str) -> datetime | None:
+def _moment(text: str, flag: str) -> datetime | None:
     try:
         return parse_moment(text) if text else None
     except ValueError as error:
-        raise UsageError(f"--at: {error}") from None
+        raise UsageError(f"{flag}: {error}") from None
 
 
 def _level(text: str) -> AckLevel | None:

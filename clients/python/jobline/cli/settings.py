@@ -15,7 +15,7 @@ from typing import Any
 
 from jobline._enums import AckLevel, BackoffKind, named
 from jobline._option_enums import DeliveryMode
-from jobline._option_parts import Backoff, Retention
+from jobline._option_parts import Backoff, Retention, overridden
 from jobline._queue_values import QueueSettings, RateLimit, SettingsHow
 from jobline._times import parse_span, seconds_of
 from jobline.cli.durations import show_span
@@ -63,6 +63,10 @@ def _shown_rate(rate: RateLimit) -> str:
     return f"{rate.rate}/{span}" + ("" if rate.burst is None else f"/{rate.burst}")
 
 
+def _spans(text: str) -> tuple[timedelta, ...]:
+    return tuple(timedelta(seconds=parse_span(span)) for span in text.split(","))
+
+
 SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "lease": (parse_span, "how long a worker may stay silent"),
     "max_attempts": (_whole, "failures before a job is dead; 0: no limit"),
@@ -70,6 +74,7 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "backoff.base": (parse_span, "the first pause"),
     "backoff.max_delay": (parse_span, "the longest pause"),
     "backoff.jitter": (_share, "share by which a pause varies, 0 … 1"),
+    "backoff.delays": (_spans, "the pauses one by one instead: 1s,10s,5m"),
     "max_stalls": (_whole, "lost leases that are forgiven"),
     "retention.remove_on_complete": (_boolean, "forget completed jobs at once"),
     "retention.remove_on_fail": (_boolean, "forget dead jobs at once"),
@@ -111,7 +116,8 @@ def changes(settings: QueueSettings, words: Iterable[str]) -> SettingsHow:
         value = _parsed(key, text) if text else _DEFAULTS.get(key)
         if dot:
             part = changed.get(name) or getattr(settings, name) or _PARTS[name]
-            value = replace(part, **{field: value})
+            change = {field: value}
+            value = overridden(part, type(part)(**change)) if text else replace(part, **change)
             value = None if value == _PARTS[name] else value
         changed[name] = value
     keywords: SettingsHow = changed
@@ -151,5 +157,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, IntEnum):
         return value.name.lower()
     if isinstance(value, tuple):
-        return ",".join(value)
+        return ",".join(map(_shown, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -350,7 +350,10 @@ class Backoff(_message.Message):
 
     @_builtins.property
     def delays(self) -> _containers.RepeatedCompositeFieldContainer[_duration_pb2.Duration]:
-        """Optional. The pauses one by one, the last one repeated. Not served yet: UNIMPLEMENTED."""
+        """Optional. The pauses one by one, the last one repeated, each 0 s … 24 h, at most 100; jitter applies.
+        Not together with `kind`, `base` or `max_delay`: INVALID_ARGUMENT. A job's own replace all of these that
+        its push or queue say, and the other way round.
+        """
 
     def __init__(
         self,
@@ -494,7 +497,9 @@ class JobOptions(_message.Message):
     max_stalls: _builtins.int
     """Optional. How many lost leases are forgiven, 0 … 1,000; one more and the job is dead. Unset: 3."""
     lifo: _builtins.bool
-    """Optional. Put at the front of its lane. Not served yet: UNIMPLEMENTED."""
+    """Optional. Among the jobs of its queue, priority and name it goes before all that are READY, also when
+    it comes back from a retry or a delay. Jobs of one push keep their order. Unset: behind them.
+    """
     delivery: Global___DeliveryMode.ValueType
     """Optional. How often it may be handed out. Unset: AT_LEAST_ONCE."""
     unique_key: _builtins.str
@@ -544,7 +549,9 @@ class JobOptions(_message.Message):
 
     @_builtins.property
     def retry_until(self) -> _timestamp_pb2.Timestamp:
-        """Optional. No retry after this moment. Not served yet: UNIMPLEMENTED."""
+        """Optional. No retry after this moment: a job whose next attempt would start later is DEAD with the reason
+        RETRY_UNTIL_PASSED. The first attempt may start at any time. Unset: no such moment.
+        """
 
     @_builtins.property
     def depends_on(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:

@@ -860,7 +860,7 @@ class StoredShard(_message.Message):
     next_order: _builtins.int
     """Output only. Order given to the next job at the tail of a lane."""
     front_order: _builtins.int
-    """Output only. Order given to the next job at the front of a lane."""
+    """Output only. Lowest order given to a job at the front of a lane, 0 or less."""
     aged_ms: _builtins.int
     """Output only. The time that windows of keys run by, at the newest fact that says it."""
     aged_behind_ms: _builtins.int

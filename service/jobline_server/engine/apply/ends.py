@@ -213,7 +213,10 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
     """Ends an active job as DEAD: after an error, which uses up an attempt, or a lost lease."""
     job = single(shard, fact.id)
     live(job.state, Move.DIED, job.id)
-    stalled = fact.reason in LOST_LEASE
+    # A job without an error whose retries are over lost its lease.
+    stalled = fact.reason in LOST_LEASE or (
+        fact.reason is EndReason.RETRY_UNTIL_PASSED and fact.error is None
+    )
     outcome = AttemptOutcome.STALLED if stalled else AttemptOutcome.FAILED
     note_attempt(job, fact.at_ms, outcome, fact.error)
     if stalled:

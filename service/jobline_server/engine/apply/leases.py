@@ -14,6 +14,7 @@ from jobline_server.engine.apply.bookkeeping import (
     single,
     unlease,
 )
+from jobline_server.engine.apply.fronts import reach, ready_lane, turn_back
 from jobline_server.engine.apply.pushes import make_ready
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.entries import (
@@ -26,9 +27,8 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import SMALL_BYTES, Lane, lane_key
-from jobline_server.engine.lot import Lot, RunLease
-from jobline_server.engine.queue import Queue
+from jobline_server.engine.lane import SMALL_BYTES, Lane
+from jobline_server.engine.lot import RunLease
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live
@@ -84,9 +84,11 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
         raise IllegalMove(f"lot of {first_id} is not live")
     queue = lot.queue
     live(lot.state, _LEASED, first_id)
-    lane = _lane_of(queue, lot)
+    lane = ready_lane(queue, lot)
     index = first_id - lot.first_id
-    if lane.head() is not lot or lot.cursor != index:
+    turned: dict[Lane, int] = {}
+    items = reach(lane, lot, turned)
+    if not items or items[0] is not lot or lot.cursor != index:
         raise IllegalMove(f"job {first_id} is not at the head of its lane")
     lease = RunLease(
         lot,
@@ -101,20 +103,13 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     lot.leases.append(lease)
     lot.cursor = index + count
     if lot.cursor >= len(lot.payloads):
-        lane.items.popleft()
+        items.popleft()
+    turn_back(turned)
     lane.ready -= count
     queue.count_lane(lane, -count)
     count_active(shard, queue, count)
     holder.add(lease, run_key(lease), count, lot.payloads.bytes_of(index, count))
     mark_lot(shard, lot)
-
-
-def _lane_of(queue: Queue, item: Job | Lot) -> Lane:
-    """Returns the lane that an item is about to leave; raises `IllegalMove` if there is none."""
-    lane = queue.find_lane(lane_key(item))
-    if lane is None:
-        raise IllegalMove(f"queue {queue.name} has nothing ready in lane {lane_key(item)}")
-    return lane
 
 
 def _lease_jobs(
@@ -127,6 +122,7 @@ def _lease_jobs(
     leases = holder.leases
     active = live(_READY, _LEASED, jobs[0].id)
     before: dict[Lane, int] = {}
+    turned: dict[Lane, int] = {}
     options: JobOptions | None = None
     has_rules = False
     sizes = [len(job.payload) for job in jobs]
@@ -135,15 +131,14 @@ def _lease_jobs(
         if job.options is not options or has_large:
             options = job.options
             has_rules |= options.rules is not NO_RULES
-            lane = _lane_of(queue, job)
+            lane = ready_lane(queue, job)
             before.setdefault(lane, lane.ready)
             items = lane.items
             lease_ms = fact.lease_ms or effective.lease_ms(options, queue.settings)
             deadline_ms = shard.clocks.mono_ms + lease_ms
             holder.lease_ms_min = min(holder.lease_ms_min, lease_ms)
         if not items or items[0] is not job:
-            lane.head()
-            items = lane.items
+            items = reach(lane, job, turned)
         if job.state is not _READY or not items or items[0] is not job:
             live(job.state, _LEASED, job.id)
             raise IllegalMove(f"job {job.id} is not at the head of its lane")
@@ -156,6 +151,7 @@ def _lease_jobs(
         job.deadline_ms = deadline_ms
         job.holder = holder
         leases[job.id] = job
+    turn_back(turned)
     queue.count_ready(before)
     count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)

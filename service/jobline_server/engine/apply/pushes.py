@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from jobline_server.engine import limits
 from jobline_server.engine.apply.blocked import block_new
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
-from jobline_server.engine.apply.lanes import put_at_tail
+from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsPushed, JobsReady, JobsRetried, LotPushed
@@ -52,8 +52,7 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
         queue.counts[_SCHEDULED] += count
         shard.schedule(fact.run_at_ms, lot.first_id)
     else:
-        lot.order = shard.tail_order()
-        queue.put(lot, count)
+        put_in_lane(shard, lot, count)
         shard.wake(queue)
     _note_age(shard, fact)
     if fact.digests:
@@ -138,7 +137,7 @@ def _remember_request(shard: ShardState, fact: LotPushed | JobsPushed, count: in
     known = shard.requests.find(fact.request_hash, fact.aged_ms)
     if known is not None:
         # A push of rows and plain payloads is two facts; this is the second one.
-        first_id, count = known.first_id, known.count + count
+        first_id, count = min(known.first_id, first_id), known.count + count
     record = KeyRecord(first_id, count, fact.request_digest, expires_ms)
     added = shard.requests.add(fact.request_hash, record, volatile=fact.volatile)
     shard.load.requests += added
@@ -163,11 +162,10 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
         lot.run_at_ms = 0
         lot.ready_ms = fact.at_ms
         lot.offset = 0 if lot.volatile else offset
-        lot.order = shard.tail_order()
         jobs = lot.waiting()
         runs += lot.waiting_runs()
         queue.counts[_SCHEDULED] -= jobs
-        queue.put(lot, jobs)
+        put_in_lane(shard, lot, jobs)
         mark_lot(shard, lot)
     fact.runs = runs
     for job_id in fact.ids:
@@ -183,11 +181,10 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
 
 
 def make_ready(shard: ShardState, job: Job, offset: int) -> None:
-    """Appends a job, which the caller has made READY, to its lane."""
+    """Puts a job, which the caller has made READY, into its lane."""
     job.run_at_ms = 0
     job.offset = 0 if job.volatile else offset
-    job.order = shard.tail_order()
-    job.queue.put(job, 1)
+    put_in_lane(shard, job, 1)
     shard.wake(job.queue)
     mark_job(shard, job)
 

@@ -15,6 +15,7 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.rules import NO_RULES, is_past_retries
 from jobline_server.engine.values import EndReason, Now
 from jobline_server.engine.view import ShardView
 
@@ -106,6 +107,11 @@ def _lose_leases(shard: ShardView, now: Now, lost: list[_LostLease]) -> None:
             shard.emit(died, volatile=owner.volatile)
         else:
             pause = _pause_after(owner, job_id, stalls)
+            rules = owner.options.rules
+            if rules is not NO_RULES and is_past_retries(rules, now.wall_ms + pause):
+                died = JobDied(now.wall_ms, job_id, EndReason.RETRY_UNTIL_PASSED, None)
+                shard.emit(died, volatile=owner.volatile)
+                continue
             stalled.append((lost_lease, now.wall_ms + pause if pause else 0))
     _emit_stalled(shard, now, stalled)
     for volatile in (False, True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from jobline_server.engine.commands import JobColumns, Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.calls import (
@@ -28,6 +29,14 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.room import Room
 from jobline_server.engine.values import AckLevel, JobOptions, Now
 from jobline_server.engine.view import ShardView
+
+
+class _Terms(NamedTuple):
+    """What the facts of one push share, beside the command."""
+
+    level: AckLevel
+    request_hash: bytes
+    new_keys: KnownKeys
 
 
 def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
@@ -64,11 +73,8 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
         known_queue(shard, now, command.queue, has_room=command.has_room)
         # A queue that was created just now took an id.
         first_id = shard.next_id()
-    if rows:
-        _emit_jobs(shard, now, command, rows, level, request_hash, new_keys)
-    lots = (payloads,) if payloads.bytes_max <= SMALL_BYTES else _by_size(payloads)
-    for of_lot in lots if payloads else ():
-        _emit_lot(shard, now, command, of_lot, level, request_hash, new_keys)
+        terms = _Terms(level, request_hash, new_keys)
+        _emit_all(shard, now, command, rows, payloads, terms)
     return Pushed(first_id, count, level, exceptions)
 
 
@@ -120,33 +126,50 @@ def _check_room(
         )
 
 
-def _emit_jobs(
+def _emit_all(
     shard: ShardView,
     now: Now,
     command: Push,
     rows: JobColumns,
-    level: AckLevel,
-    request_hash: bytes,
-    new_keys: KnownKeys,
+    payloads: Payloads,
+    terms: _Terms,
+) -> None:
+    """Emits the facts of a push; ids are given in the order of the push."""
+    first_id = shard.next_id()
+    lots = _lots_of(payloads, first_id + len(rows))
+    to_front = command.options.rules.lifo
+    if to_front:
+        # Each fact goes before those already there: the last one first, so that the order is kept.
+        lots.reverse()
+    elif rows:
+        _emit_jobs(shard, now, command, rows, first_id, terms)
+    for lot_id, of_lot in lots:
+        _emit_lot(shard, now, command, of_lot, lot_id, terms)
+    if rows and to_front:
+        _emit_jobs(shard, now, command, rows, first_id, terms)
+
+
+def _emit_jobs(
+    shard: ShardView, now: Now, command: Push, rows: JobColumns, first_id: int, terms: _Terms
 ) -> None:
     run_at_ms = [_later(due_ms, now) for due_ms in rows.run_at_ms]
     keys = rows.job_keys if any(rows.job_keys) else []
     fact = JobsPushed(
         at_ms=now.wall_ms,
         queue=command.queue,
-        first_id=shard.next_id(),
+        first_id=first_id,
         options=_folded(rows.options),
         payloads=rows.payloads,
         run_at_ms=run_at_ms if any(run_at_ms) else [],
         job_keys=keys,
-        digests=list(digests_of(keys, new_keys)),
-        request_hash=request_hash,
+        digests=list(digests_of(keys, terms.new_keys)),
+        request_hash=terms.request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),
         calls=command.calls,
         call_jobs=(len(rows),) * len(command.calls),
         ties=rows.ties,
-        volatile=level is AckLevel.MEMORY,
+        volatile=terms.level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)
 
@@ -158,6 +181,17 @@ def _folded(options: list[JobOptions]) -> list[JobOptions]:
         if job_options is not first:
             return options
     return [first]
+
+
+def _lots_of(payloads: Payloads, first_id: int) -> list[tuple[int, Payloads]]:
+    """Returns the lots to make of payloads, with their first ids."""
+    if payloads.bytes_max <= SMALL_BYTES:
+        return [(first_id, payloads)] if payloads else []
+    lots: list[tuple[int, Payloads]] = []
+    for of_lot in _by_size(payloads):
+        lots.append((first_id, of_lot))
+        first_id += len(of_lot)
+    return lots
 
 
 def _by_size(payloads: Payloads) -> Iterator[Payloads]:
@@ -176,28 +210,22 @@ def _by_size(payloads: Payloads) -> Iterator[Payloads]:
 
 
 def _emit_lot(
-    shard: ShardView,
-    now: Now,
-    command: Push,
-    payloads: Payloads,
-    level: AckLevel,
-    request_hash: bytes,
-    new_keys: KnownKeys,
+    shard: ShardView, now: Now, command: Push, payloads: Payloads, first_id: int, terms: _Terms
 ) -> None:
     fact = LotPushed(
         at_ms=now.wall_ms,
         queue=command.queue,
-        first_id=shard.next_id(),
+        first_id=first_id,
         options=command.options,
         payloads=payloads,
         run_at_ms=_later(command.run_at_ms, now),
-        digests=digests_of(job_keys_of(payloads), new_keys) if new_keys else (),
-        request_hash=request_hash,
+        digests=digests_of(job_keys_of(payloads), terms.new_keys) if terms.new_keys else (),
+        request_hash=terms.request_hash,
         request_digest=command.request_digest,
         aged_ms=shard.age.at(now),
         calls=command.calls,
         call_jobs=command.call_jobs or (len(payloads),) * len(command.calls),
-        volatile=level is AckLevel.MEMORY,
+        volatile=terms.level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)
 

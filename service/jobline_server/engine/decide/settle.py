@@ -27,6 +27,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.rules import NO_RULES, is_past_retries
 from jobline_server.engine.values import (
     EndReason,
     FailAction,
@@ -87,6 +88,10 @@ def _fail(shard: ShardView, now: Now, item: FailItem) -> FailResult:
     delay = item.retry_after_ms
     if delay is None:
         delay = effective.backoff_ms(options, queue.settings, item.id, attempt)
+    if options.rules is not NO_RULES and is_past_retries(options.rules, now.wall_ms + delay):
+        died = JobDied(now.wall_ms, item.id, EndReason.RETRY_UNTIL_PASSED, item.error)
+        shard.emit(died, volatile=volatile)
+        return FailResult(_DONE, JobState.DEAD)
     run_at_ms = now.wall_ms + delay if delay else 0
     # By position, which takes half the time of keywords.
     at_ms, name, worker = now.wall_ms, options.name, lease.holder.worker if lease.holder else ""

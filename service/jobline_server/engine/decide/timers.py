@@ -69,7 +69,10 @@ def _make_due_ready(shard: ShardView, now: Now) -> bool:
 
 
 def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[tuple[int, int]]) -> None:
-    """Collects a slice of the due jobs and lots into facts."""
+    """Collects a slice of the due jobs and lots into facts. Those that go to the front of their
+    lanes come last, the first of each moment last of all: so they keep their order.
+    """
+    fronts: list[tuple[int, int]] = []
     for _ in range(limits.SLICE_ITEMS):
         due = shard.delayed.pop_due(now.wall_ms)
         if due is None:
@@ -80,11 +83,21 @@ def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[tuple[int, 
         taken.append(due)
         run_at_ms, first_id = due
         job, lot = shard.delayed_at(run_at_ms, first_id)
+        owner = job or lot
+        if owner is not None and owner.options.rules.lifo:
+            fronts.append((run_at_ms, -first_id))
+            continue
         # A job that was taken off the head of its lot goes before the rest of the lot.
         if job is not None:
             ready.fact_for(job, is_lot=False).ids.append(first_id)
         if lot is not None:
             ready.fact_for(lot, is_lot=True).lots.append(first_id)
+    for run_at_ms, negative in sorted(fronts):
+        job, lot = shard.delayed_at(run_at_ms, -negative)
+        if lot is not None:
+            ready.last_fact_for(lot, is_lot=True).lots.append(-negative)
+        if job is not None:
+            ready.last_fact_for(job, is_lot=False).ids.append(-negative)
 
 
 class _Ready:
@@ -104,3 +117,10 @@ class _Ready:
             self._newest[name] = newest
             self.facts.append(newest)
         return newest[0]
+
+    def last_fact_for(self, item: Job | Lot, *, is_lot: bool) -> JobsReady:
+        """Returns the last fact to add this item to, a new one unless it is of its kind."""
+        newest = self._newest.get(item.queue.name)
+        if newest is not None and newest is not self.facts[-1]:
+            del self._newest[item.queue.name]
+        return self.fact_for(item, is_lot=is_lot)

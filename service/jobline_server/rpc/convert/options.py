@@ -19,7 +19,7 @@ from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.rpc.convert.ties import merged, take_ties
 from jobline_server.rpc.validate.fields import at_most, within
-from jobline_server.rpc.validate.options import check_headers, check_job_options
+from jobline_server.rpc.validate.options import check_headers, check_job_options, has_formula
 from jobline_server.wire.options import options_from_message
 
 ENTRIES_MAX = 16_384
@@ -33,6 +33,21 @@ class SharedOptions(NamedTuple):
     options: JobOptions
     ties: Ties
     base: bytes
+
+
+def merged_options(base: bytes, override: bytes) -> job_pb2.JobOptions:
+    """Returns the shared options of a push, overridden by those of a job. A list of pauses replaces
+    what says how they grow, and the other way round.
+    """
+    message = job_pb2.JobOptions.FromString(base)
+    own = job_pb2.JobOptions.FromString(override).backoff
+    if own.delays:
+        for name in ("kind", "base", "max_delay", "delays"):
+            message.backoff.ClearField(name)
+    elif has_formula(own):
+        message.backoff.ClearField("delays")
+    message.MergeFromString(override)
+    return message
 
 
 class OptionsTable:
@@ -106,8 +121,7 @@ class OptionsTable:
         if known is not None:
             return known, ties
         if base and override:
-            message = job_pb2.JobOptions.FromString(base)
-            message.MergeFromString(override)
+            message = merged_options(base, override)
             check_headers(message.headers, "headers")
             at_most(set(message.tags), "tags", limits.TAGS_MAX)
         return self._keep(base, override, options_from_message(message)), ties

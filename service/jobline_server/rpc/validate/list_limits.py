@@ -38,7 +38,7 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.JobOptions.limiters": NOT_SERVED,
     "jobline.v1.JobOptions.phases": NOT_SERVED,
     "jobline.v1.JobOptions.tags": limits.TAGS_MAX,
-    "jobline.v1.Backoff.delays": NOT_SERVED,
+    "jobline.v1.Backoff.delays": limits.BACKOFF_DELAYS_MAX,
     # pull and settle
     "jobline.v1.PullRequest.queues": limits.QUEUES_PER_CONSUMER_MAX,
     "jobline.v1.PullRequest.names": rpc_limits.NAMES_MAX,

@@ -109,9 +109,22 @@ def _delivery(value: int, field: str) -> None:
     fields.enum_member(value, field, DeliveryMode)
 
 
+def has_formula(backoff: job_pb2.Backoff) -> bool:
+    """Returns whether a backoff says how pauses grow."""
+    return bool(backoff.kind) or backoff.HasField("base") or backoff.HasField("max_delay")
+
+
+def _delays(values: Any, field: str) -> None:
+    fields.at_most(values, field, limits.BACKOFF_DELAYS_MAX)
+    for index, value in enumerate(values):
+        backoff_ms(value, f"{field}[{index}]")
+
+
 def _backoff(value: job_pb2.Backoff, field: str) -> None:
     try:
         _check_set_fields(value, BACKOFF_CHECKS)
+        if value.delays and has_formula(value):
+            raise fields.invalid("delays", "not together with kind, base or max_delay")
     except Refused as refused:
         raise fields.within(field, refused) from None
 
@@ -137,6 +150,7 @@ BACKOFF_CHECKS: dict[str, Check] = {
     "base": backoff_ms,
     "max_delay": backoff_ms,
     "jitter": lambda value, field: fields.real(value, field, 0, 1),
+    "delays": _delays,
 }
 
 RETENTION_CHECKS: dict[str, Check] = {
@@ -161,6 +175,8 @@ OPTION_CHECKS: dict[str, Check] = {
     "slots": _slots,
     "tags": check_tags,
     "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
+    "lifo": _anything,
+    "retry_until": fields.moment_ms,
 }
 
 SETTING_CHECKS: dict[str, Check] = {

@@ -18,6 +18,7 @@ class Counters(NamedTuple):
 
     next_sequence: int
     next_order: int
+    front_order: int
     aged_ms: int
     aged_behind_ms: int
 
@@ -27,6 +28,7 @@ def encode_counters(shard: Shard) -> bytes:
     message = store_pb2.StoredShard()
     message.next_sequence = shard.next_sequence
     message.next_order = shard.next_order
+    message.front_order = shard.front_order
     message.aged_ms = shard.age.last_ms
     message.aged_behind_ms = shard.age.behind_ms
     return message.SerializeToString()
@@ -38,6 +40,7 @@ def decode_counters(blob: bytes) -> Counters:
     return Counters(
         message.next_sequence,
         message.next_order,
+        message.front_order,
         message.aged_ms,
         message.aged_behind_ms,
     )
@@ -50,6 +53,7 @@ def load_counters(loading: Loading, rows: Iterator[ItemRow]) -> None:
         counters = decode_counters(row.blob)
         shard.next_sequence = counters.next_sequence
         shard.next_order = counters.next_order
+        shard.front_order = counters.front_order
         shard.age.last_ms = counters.aged_ms
         shard.age.behind_ms = counters.aged_behind_ms
 
