@@ -102,6 +102,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         job.cancel_requested,
         (details.history, details.worker_checkpoint, details.progress, details.progress_message),
         details.log,
+        details.auto_retries,
     )
 
 

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from jobline_server.background.checkpoints import CheckpointTask
+from jobline_server.background.dead_letters import RetryDeadJobs
 from jobline_server.background.housekeeping import (
     DeleteIdleQueues,
     RestoreBallast,
@@ -29,6 +30,7 @@ from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.transport import Serving, choose_transport, serve
 from jobline_server.runtime.clock import Clock, SystemClock
+from jobline_server.runtime.ended.auto_retry import AutoRetries
 from jobline_server.runtime.ended.disk_space import DiskSpace
 from jobline_server.runtime.ended.retention import EndedRetention
 from jobline_server.runtime.opening import open_runtime
@@ -166,6 +168,7 @@ class Server:
             [
                 CheckpointTask(runtime.checkpoints),
                 RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended)),
+                RetryDeadJobs(runtime.core, AutoRetries(runtime.core, runtime.ended)),
                 DeleteIdleQueues(runtime.core),
                 RestoreBallast(DiskSpace(runtime.core)),
                 SendOldStreamsAway(

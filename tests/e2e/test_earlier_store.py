@@ -44,6 +44,7 @@ async def shown_by(data: Path, written_ms: int) -> dict[str, Any]:
         )
     for job in listed.jobs:
         job.ClearField("lease_until")
+        job.ClearField("expires_at")  # that version did not show it
     return {
         "jobs": [MessageToDict(job) for job in listed.jobs],
         "queues": [MessageToDict(queue) for queue in known.queues],

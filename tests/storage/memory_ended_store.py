@@ -125,6 +125,8 @@ def _time_of(row: EndedRow, scan: EndedScan) -> int | None:
         return row.stale_ms if row.state == STALE else None
     if scan.order is ScanOrder.DUE:
         return row.due_ms if row.state != STALE else None
+    if scan.order is ScanOrder.RETRY:
+        return row.retry_ms if (row.queue, row.state) == (scan.queue, DEAD) else None
     if (row.queue, row.state) != (scan.queue, scan.state):
         return None
     if scan.by_queue_age and row.due_ms is not None:

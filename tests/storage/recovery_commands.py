@@ -260,7 +260,7 @@ class CommandRules(RuleBasedStateMachine):
         else:
             decide_delete_waiting(self.shard, self.now, ids)
 
-    @rule(picked=picks, what=st.sampled_from(["retry", "retry", "stale", "delete"]))
+    @rule(picked=picks, what=st.sampled_from(["retry", "retry", "automatic", "stale", "delete"]))
     def change_ended(self, picked, what):
         """As the runtime does: everything is committed and written before anybody looks."""
         self.world.commit()
@@ -274,7 +274,7 @@ class CommandRules(RuleBasedStateMachine):
         change = {"stale": decide_age_out, "delete": decide_delete_ended}.get(what)
         if change is None:
             self.once.may_run(record.id)
-            decide_retry(self.shard, self.now, [(record, state)])
+            decide_retry(self.shard, self.now, [(record, state)], automatic=what == "automatic")
         elif state is not JobState.STALE or what == "delete":
             change(self.shard, self.now, record.queue, state, [(record.id, 1)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from jobline_server.engine.commands import NewLine
+from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.values import (
@@ -33,6 +34,7 @@ SETTINGS = (
     QueueSettings(),
     QueueSettings(max_attempts=2, lease_ms=5_000, rate=RateLimit(5, 1_000, 9), concurrency=6),
     QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
+    QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(1_000, 2))),
 )
 queues = st.sampled_from(["alpha", "beta"])
 options = st.sampled_from(OPTIONS)

@@ -101,6 +101,34 @@ class ScanContract:
             ]
             assert ids_of(spans) == [5, 1, 2, 3]
 
+    async def test_scan_of_automatic_retries_has_the_dead_jobs_of_one_queue(self) -> None:
+        scan = EndedScan(ScanOrder.RETRY, "emails", until=(500, 99))
+        rows = [
+            put(1, state=DEAD, retry_ms=500),
+            put(2, state=DEAD, retry_ms=400),
+            put(3, state=DEAD),
+            put(4, state=DEAD, retry_ms=100, queue="b"),
+            put(5, state=DEAD, retry_ms=600),
+            put(6, state=DEAD, retry_ms=300),
+        ]
+        async with self.opening() as store:
+            await store.write([*rows, MarkStale(6, 1, 7)])
+            assert [(span.first_id, span.at_ms) for span in await store.scan(scan)] == [
+                (2, 400),
+                (1, 500),
+            ]
+            assert ids_of(await store.scan(replace(scan, limit=1))) == [2]
+            assert ids_of(await store.scan(replace(scan, after=(400, 2)))) == [1]
+            await store.write([RemoveEnded(2, 1)])
+            assert ids_of(await store.scan(scan)) == [1]
+
+    async def test_row_with_an_automatic_retry_is_read_back_whole(self) -> None:
+        row = put(1, state=DEAD, retry_ms=500)
+        async with self.opening() as store:
+            await store.write([row])
+            found = await store.get_many([1])
+            assert found.rows == {1: row.row}
+
     async def test_totals_are_those_of_one_queue_and_state(self) -> None:
         async with self.opening() as store:
             await store.write([put(1, 4, blob=b"x" * 40), put(5, blob=b"y", due_ms=9), put(6)])

@@ -147,11 +147,12 @@ def of_ended(draw: st.DrawFn, kind: type) -> Any:
 
 @st.composite
 def jobs_retried(draw: st.DrawFn) -> entries.JobsRetried:
-    jobs = draw(st.lists(records, max_size=3))
+    jobs, automatic = draw(st.lists(records, max_size=3)), draw(st.booleans())
     return entries.JobsRetried(
         at_ms=draw(moments),
         jobs=jobs,
         states=[draw(st.sampled_from(values.JobState)) for _ in jobs],
+        automatic=automatic,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import values
+from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.job_log import JobLog, LogLine
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
@@ -87,6 +88,10 @@ rate_limits = st.builds(
     period_ms=st.integers(10, 10**9),
     burst=optional(st.integers(1, 10**6)),
 )
+auto_retries = st.builds(AutoRetry, st.integers(1, 2**40), st.integers(1, 20))
+dead_letters = st.builds(
+    DeadLetters, optional(moments), st.booleans(), optional(moments), optional(auto_retries)
+)
 settings = st.builds(
     values.QueueSettings,
     lease_ms=optional(moments),
@@ -101,6 +106,7 @@ settings = st.builds(
     concurrency=optional(st.integers(1, 10**6)),
     max_waiting_bytes=optional(st.integers(1, 2**50)),
     delivery_mode=optional(st.sampled_from(DeliveryMode)),
+    dead_letters=dead_letters,
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)
@@ -157,4 +163,6 @@ records = st.builds(
     lease_reason=st.sampled_from(values.LeaseReason),
     ties=ties,
     log=optional(logs()),
+    auto_retries=st.integers(0, 20),
+    retry_ms=moments,
 )

@@ -234,6 +234,8 @@ class EventKind(IntEnum):
     BLOCKED = 35
     UNBLOCKED = 36
     QUEUE_LIMITED = 43
+    DEAD_RETRIED = 49
+    DEAD_EXPIRED = 50
 
 
 EventKindName = (

@@ -54,6 +54,8 @@ class Job:
       that did not simply complete, oldest first.
     - `cancel_requested`: it is ACTIVE, and its worker was asked to stop.
     - `stale_from`: the state in which it ended, once it is STALE.
+    - `retry_at`: when it is put back by itself, and `expires_at`: when it becomes STALE, while it
+      is DEAD; None where it does not. `auto_retries`: how often it was put back by itself.
     """
 
     id: int
@@ -83,6 +85,9 @@ class Job:
     cancel_requested: bool
     stale_from: JobState
     log_lines: int
+    retry_at: datetime | None
+    expires_at: datetime | None
+    auto_retries: int
 
     @classmethod
     def from_message(cls, message: job_pb2.Job) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobline._asynchronous.client import AsyncClient
 from jobline._blocking.client import Client
 from jobline._context import BatchItem, CancelReason, Context
+from jobline._dead_letters import DeadLetters
 from jobline._declare import job
 from jobline._enums import (
     AckLevel,
@@ -124,6 +125,7 @@ __all__ = [
     "Dead",
     "DeadCount",
     "DeadFilter",
+    "DeadLetters",
     "DeadStats",
     "DeadlineExceeded",
     "DeliveryMode",

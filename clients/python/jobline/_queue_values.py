@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Self, TypedDict
 
 from jobline._arguments import message_of
+from jobline._dead_letters import DeadLetters
 from jobline._enums import AckLevel, AckLevelName, known, named
 from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention
@@ -61,6 +62,7 @@ class SettingsHow(TypedDict, total=False):
     concurrency: int | None
     max_waiting_bytes: int | None
     delivery: DeliveryModeName | None
+    dead_letters: DeadLetters | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ class QueueSettings:
     - `concurrency`: how many jobs may be active at once, 1 … 1,000,000 (default: no limit).
     - `max_waiting_bytes`: how many payload bytes it may hold (default: no limit of its own).
     - `delivery`: "at_least_once" (default), or "once": never again after a hand-out.
+    - `dead_letters`: how long dead jobs are kept, and whether they are put back by themselves.
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -95,6 +98,7 @@ class QueueSettings:
     concurrency: int | None = None
     max_waiting_bytes: int | None = None
     delivery: DeliveryModeName | None = None
+    dead_letters: DeadLetters | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -113,6 +117,9 @@ class QueueSettings:
             concurrency=message.concurrency if has("concurrency") else None,
             max_waiting_bytes=message.max_waiting_bytes if has("max_waiting_bytes") else None,
             delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
+            dead_letters=(
+                DeadLetters.from_message(message.dead_letters) if has("dead_letters") else None
+            ),
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -134,6 +141,7 @@ class QueueSettings:
             delivery=job_pb2.DeliveryMode.ValueType(
                 named(DeliveryMode, self.delivery) if self.delivery else 0
             ),
+            dead_letters=None if self.dead_letters is None else self.dead_letters.to_message(),
         )
 
 

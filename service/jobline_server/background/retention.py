@@ -2,11 +2,12 @@
 
 By age: an ended job becomes STALE after its own retention age, else the queue's, else a default:
 an hour for cancelled and expired jobs and for completed jobs beyond the newest thousand, seven days
-for dead jobs. An hour later it is deleted.
+for dead jobs, which a queue may also keep for ever. An hour later it is deleted.
 
 By count: a queue keeps up to its own count of each state, else a hundred thousand completed jobs
-and a gibibyte of dead ones, and evicts the oldest first. A job with a count of its own is evicted
-once that many kept jobs ended after it. Evicted jobs are not STALE first.
+and a gibibyte of dead ones (or its own number of bytes), and evicts the oldest first. A job with a
+count of its own is evicted once that many kept jobs ended after it. Evicted jobs are not STALE
+first.
 
 A queue is checked only when something may be due: a job ended there, its settings changed, or its
 oldest jobs reach their age. So the cost of a run depends on what is due, not on the number of
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from jobline_server.background.periodic import Counts
-from jobline_server.engine import limits
+from jobline_server.engine import effective, limits
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.core import Core
@@ -178,8 +179,8 @@ class RetentionTask:
 
 def _may_age(queue: Queue, state: JobState) -> bool:
     """Returns whether a query may find jobs to age; most queues have too few."""
-    _, keep_newest = _age(queue, state)
-    return queue.counts[state] > keep_newest
+    age_ms, keep_newest = _age(queue, state)
+    return age_ms != NO_LIMIT and queue.counts[state] > keep_newest
 
 
 def _may_be_too_many(queue: Queue, state: JobState) -> bool:
@@ -190,11 +191,12 @@ def _may_be_too_many(queue: Queue, state: JobState) -> bool:
 
 def _age(queue: Queue, state: JobState) -> tuple[int, int]:
     """Returns how long ended jobs stay, and how many of the newest stay longer."""
+    if state is JobState.DEAD:
+        age_ms = effective.dead_age_ms(queue.settings)
+        return NO_LIMIT if age_ms is None else age_ms, 0
     queue_age_ms = queue.settings.retention.age_ms
     if queue_age_ms is not None:
         return queue_age_ms, 0
-    if state is JobState.DEAD:
-        return limits.STALE_AFTER_DEAD_MS_DEFAULT, 0
     keep_newest = limits.KEEP_NEWEST if state is JobState.COMPLETED else 0
     return limits.STALE_AFTER_MS_DEFAULT, keep_newest
 
@@ -205,6 +207,6 @@ def _kept(queue: Queue, state: JobState) -> tuple[int, int]:
     if state is JobState.COMPLETED:
         keep_count = limits.COMPLETED_KEPT_MAX
     if state is JobState.DEAD:
-        keep_bytes = limits.DEAD_KEPT_BYTES_MAX
+        keep_bytes = effective.dead_bytes_max(queue.settings)
     queue_count = queue.settings.retention.count
     return keep_count if queue_count is None else queue_count, keep_bytes

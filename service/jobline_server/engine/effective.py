@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from jobline_server.engine import limits
+from jobline_server.engine.dead_letters import AutoRetry
 from jobline_server.engine.rules import DeliveryMode
-from jobline_server.engine.values import Backoff, BackoffKind, JobOptions, JobState, QueueSettings
+from jobline_server.engine.values import (
+    Backoff,
+    BackoffKind,
+    EndReason,
+    JobOptions,
+    JobState,
+    QueueSettings,
+)
 
 # Enum attribute access is slow before Python 3.12.
 _EXPONENTIAL = BackoffKind.EXPONENTIAL
 _ONCE = DeliveryMode.ONCE
 _COMPLETED, _DEAD = JobState.COMPLETED, JobState.DEAD
+# A job that was interrupted may never run again, the time of one with a deadline is over, and one
+# whose parents failed would run without them.
+_NOT_AGAIN = frozenset(
+    {
+        EndReason.INTERRUPTED,
+        EndReason.EXPIRED,
+        EndReason.RETRY_UNTIL_PASSED,
+        EndReason.DEPENDENCY_FAILED,
+    }
+)
 
 
 def lease_ms(options: JobOptions, settings: QueueSettings) -> int:
@@ -71,6 +89,30 @@ def is_kept(options: JobOptions, settings: QueueSettings, state: JobState) -> bo
     if state is _DEAD:
         return not (queue.remove_on_fail if job.remove_on_fail is None else job.remove_on_fail)
     return True
+
+
+def auto_retry(options: JobOptions, settings: QueueSettings, reason: EndReason) -> AutoRetry | None:
+    """Returns the rule by which a dead job is put back by itself; None if it is not."""
+    rule = settings.dead_letters.auto_retry
+    if rule is None or reason in _NOT_AGAIN or is_once(options, settings):
+        return None
+    return rule
+
+
+def dead_age_ms(settings: QueueSettings) -> int | None:
+    """Returns how long dead jobs without an age of their own are kept; None: for ever."""
+    letters = settings.dead_letters
+    if letters.keep_forever:
+        return None
+    if letters.expire_after_ms is not None:
+        return letters.expire_after_ms
+    queue_age_ms = settings.retention.age_ms
+    return limits.STALE_AFTER_DEAD_MS_DEFAULT if queue_age_ms is None else queue_age_ms
+
+
+def dead_bytes_max(settings: QueueSettings) -> int:
+    """Returns how many bytes of dead jobs are kept."""
+    return settings.dead_letters.max_bytes or limits.DEAD_KEPT_BYTES_MAX
 
 
 def _first(of_job: int | None, of_queue: int | None, default: int) -> int:

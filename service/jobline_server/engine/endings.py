@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from jobline_server.engine import effective
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.values import EndReason, JobError, JobState
+from jobline_server.engine.values import EndReason, JobError, JobState, QueueSettings
 
 
 @dataclass(slots=True)
@@ -63,7 +64,8 @@ class RunsEnded:
 class JobsEnded:
     """Jobs of one queue that ended in the same way; `job.holder` is the last holder of each.
     `results` are by id, for jobs with one; `reason`, `error` and `before`, the state that they were
-    in, are the same for all.
+    in, are the same for all. `settings` are those of the queue as they
+    died, if it puts dead jobs back by itself.
     """
 
     state: JobState
@@ -74,6 +76,14 @@ class JobsEnded:
     reason: EndReason = EndReason.NONE
     error: JobError | None = None
     before: JobState = JobState.ACTIVE
+    settings: QueueSettings | None = None
+
+    def retry_ms(self, job: Job) -> int | None:
+        """Returns when one of the jobs is put back by itself; None if it is not."""
+        if self.settings is None:
+            return None
+        rule = effective.auto_retry(job.options, self.settings, self.reason)
+        return None if rule is None else rule.retry_ms(self.ended_ms, job.details.auto_retries)
 
     def record(self, job: Job) -> JobRecord:
         """Returns the record of one of the jobs, as it is stored."""
@@ -82,6 +92,7 @@ class JobsEnded:
         record.result = self.results.get(job.id, b"")
         record.reason = self.reason
         record.error = self.error
+        record.retry_ms = self.retry_ms(job) or 0
         return record
 
 

@@ -219,11 +219,14 @@ class CancelRequested:
 
 @dataclass(slots=True)
 class JobsRetried:
-    """Ended jobs were retried by an operator; `states[i]` is the former state of job i."""
+    """Ended jobs were put back: by an operator, or `automatic`, because their queue retries dead
+    jobs. `states[i]` is the former state of job i.
+    """
 
     at_ms: int
     jobs: list[JobRecord]
     states: list[JobState]
+    automatic: bool = False
 
 
 @dataclass(slots=True)

@@ -16,7 +16,14 @@ from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseRea
 class Details:
     """Fields that few jobs use, kept apart so that the others stay small."""
 
-    __slots__ = ("worker_checkpoint", "history", "log", "progress", "progress_message")
+    __slots__ = (
+        "worker_checkpoint",
+        "history",
+        "log",
+        "progress",
+        "progress_message",
+        "auto_retries",
+    )
 
     def __init__(self) -> None:
         self.history: tuple[Attempt, ...] = ()
@@ -24,6 +31,7 @@ class Details:
         self.progress = 0.0
         self.progress_message = ""
         self.log: JobLog | None = None
+        self.auto_retries = 0
 
     def report_bytes(self) -> int:
         """Returns the bytes that count towards those of the server."""
@@ -163,6 +171,7 @@ class Job:
             worker_checkpoint=self.details.worker_checkpoint,
             progress=self.details.progress,
             progress_message=self.details.progress_message,
+            auto_retries=self.details.auto_retries,
             worker=self.holder.worker if self.holder else "",
             lease_reason=self.lease_reason,
             ties=self.ties,

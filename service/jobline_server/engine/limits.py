@@ -142,6 +142,12 @@ KEEP_NEWEST = 1_000
 # second, an hour of them would fill any disk.
 COMPLETED_KEPT_MAX = 100_000
 DEAD_KEPT_BYTES_MAX = 1 << 30
+# Dead jobs that are put back by themselves: not before somebody had time to repair what they died
+# of, and not without end.
+AUTO_RETRY_FIRST_DELAY_MS_DEFAULT = 1 * HOUR_MS
+AUTO_RETRY_FIRST_DELAY_MS_MAX = 30 * DAY_MS
+AUTO_RETRIES_DEFAULT = 3
+AUTO_RETRIES_MAX = 20
 
 # A queue with default settings is deleted when it was empty for this long.
 EMPTY_QUEUE_MS = 1 * HOUR_MS

@@ -41,12 +41,17 @@ class JobRecord:
     lease_reason: LeaseReason = LeaseReason.FIRST
     ties: Ties = NO_TIES
     log: JobLog | None = None
+    auto_retries: int = 0
+    retry_ms: int = 0
 
     def held_bytes(self) -> int:
         """Returns the bytes that it takes of the server's while it is live."""
         return len(self.payload) + (0 if self.log is None else self.log.bytes)
 
-    def start_over(self) -> None:
-        """Resets attempts, stalls and releases, and clears the result and error."""
-        self.attempts = self.stalls = self.releases = 0
+    def start_over(self, *, automatic: bool = False) -> None:
+        """Resets attempts, stalls and releases, and clears the result and error. Automatic retries
+        are counted until a retry by hand.
+        """
+        self.attempts = self.stalls = self.releases = self.retry_ms = 0
+        self.auto_retries = self.auto_retries + 1 if automatic else 0
         self.result, self.error = b"", None

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from jobline_server.engine import limits
+from jobline_server.engine.dead_letters import NO_DEAD_LETTERS, DeadLetters
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
 
@@ -220,6 +221,7 @@ class QueueSettings:
     concurrency: int | None = None
     max_waiting_bytes: int | None = None
     delivery_mode: DeliveryMode | None = None
+    dead_letters: DeadLetters = NO_DEAD_LETTERS
 
 
 DEFAULT_SETTINGS = QueueSettings()

@@ -60,6 +60,9 @@ MAX_WAITING_MAX = 1_000_000_000
 MAX_WAITING_BYTES_MAX = 1 << 50
 RETENTION_COUNT_MAX = 10_000_000
 RETENTION_AGE_MS_MAX = 400 * DAY_MS
+# Bytes of dead jobs that a queue keeps: room for one of the largest, and more than a disk has.
+DEAD_BYTES_MIN = 1 << 20
+DEAD_BYTES_MAX = 1 << 40
 
 # Waiting.
 PULL_WAIT_MS_MAX = 60 * SECOND_MS

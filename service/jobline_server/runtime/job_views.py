@@ -34,6 +34,7 @@ def live_view(job: Job, clock: Clock) -> JobView:
         progress_message=details.progress_message,
         worker_checkpoint=details.worker_checkpoint,
         history=details.history,
+        auto_retries=details.auto_retries,
         error=last_error(job),
         cancel_requested=job.cancel_requested,
         log=details.log,
@@ -104,6 +105,8 @@ def ended_view(state: JobState, record: JobRecord, stale_from: JobState | None) 
         history=record.history,
         stale_from=stale_from,
         log=record.log,
+        retry_ms=record.retry_ms if state is JobState.DEAD else 0,
+        auto_retries=record.auto_retries,
         payload_bytes=len(record.payload),
     )
 

@@ -50,6 +50,9 @@ class JobView:
     cancel_requested: bool = False
     stale_from: JobState | None = None
     log: JobLog | None = None
+    retry_ms: int = 0
+    expires_ms: int = 0
+    auto_retries: int = 0
     payload_bytes: int = 0
     """Size of the payload, also where a list leaves the payload itself out."""
 

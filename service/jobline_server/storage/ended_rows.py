@@ -89,6 +89,7 @@ def _job_row(ending: JobsEnded, job: Job) -> EndedRow:
         blob=encode_ended_job(ending, job),
         due_ms=_due_ms(job.options, ending.ended_ms),
         keep_count=job.options.retention.count,
+        retry_ms=ending.retry_ms(job),
     )
 
 

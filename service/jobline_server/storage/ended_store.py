@@ -36,7 +36,8 @@ class EndedRow:
     While they are stale, `state` is STALE, `former_state` the state before, and `stale_ms` the time
     of the change; a row that is put has neither. `error_type` and `error_message` can be searched.
     `due_ms` is when an age of their own ends. By a count of their own they are kept until
-    `keep_count` jobs have ended later. None leaves it to the settings of their queue.
+    `keep_count` jobs have ended later. None leaves it to the settings of their queue. `retry_ms` is
+    when a dead job is put back by itself, None if it is not; such a row has one job.
     """
 
     first_id: int
@@ -53,6 +54,7 @@ class EndedRow:
     stale_ms: int = 0
     due_ms: int | None = None
     keep_count: int | None = None
+    retry_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +135,16 @@ class ScanOrder(Enum):
     """When an age of their own ends: the parts of all queues that have one and are not STALE."""
     STALE = 3
     """Since when they are STALE: the STALE parts of all queues."""
+    RETRY = 4
+    """When they are put back by themselves: the parts of one queue that are DEAD and have such a
+    time."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedScan:
-    """Up to `limit` parts with `after` < key ≤ `until`. Only for the order ENDED: `queue` and
-    `state`, which that order needs, and one of `by_queue_age` (only parts without an age of their
-    own) and `keep_count` (only parts with this count of their own)."""
+    """Up to `limit` parts with `after` < key ≤ `until`. The order RETRY needs `queue`. Only for the
+    order ENDED: `queue` and `state`, which that order needs, and one of `by_queue_age` (only parts
+    without an age of their own) and `keep_count` (only parts with this count of their own)."""
 
     order: ScanOrder
     queue: str = ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from jobline.v1 import job_pb2, queue_pb2
+from jobline_server.engine.dead_letters import NO_DEAD_LETTERS
 from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import NO_BACKOFF, NO_RETENTION, AckLevel, QueueSettings
+from jobline_server.wire.dead_letters import dead_letters_from_message, fill_dead_letters
 from jobline_server.wire.options import (
     backoff_from_message,
     fill_backoff,
@@ -31,6 +33,11 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         concurrency=message.concurrency if has("concurrency") else None,
         max_waiting_bytes=message.max_waiting_bytes if has("max_waiting_bytes") else None,
         delivery_mode=DeliveryMode(message.delivery) if message.delivery else None,
+        dead_letters=(
+            dead_letters_from_message(message.dead_letters)
+            if has("dead_letters")
+            else NO_DEAD_LETTERS
+        ),
     )
 
 
@@ -56,6 +63,8 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     if settings.delivery_mode is not None:
         message.delivery = job_pb2.DeliveryMode.ValueType(settings.delivery_mode)
     _fill_limits(message, settings)
+    if settings.dead_letters != NO_DEAD_LETTERS:
+        fill_dead_letters(message.dead_letters, settings.dead_letters)
 
 
 def _fill_limits(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.values import (
@@ -51,6 +52,7 @@ SETTINGS = [
     QueueSettings(concurrency=2),
     QueueSettings(max_stalls=0, non_retryable_error_types=("Fatal",)),
     QueueSettings(delivery_mode=DeliveryMode.ONCE),
+    QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(2_000, 2))),
 ]
 KIND = st.integers(0, len(OPTIONS) - 1)
 QUEUE = st.sampled_from(["a", "b"])

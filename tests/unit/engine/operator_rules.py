@@ -24,6 +24,22 @@ class OperatorRules(RuleBasedStateMachine):
         deeds = {"cancel": self._cancel, "promote": self._promote, "delete": self._delete}
         deeds.get(what, self._retry)(picks)
 
+    @rule()
+    def retry_dead_jobs_that_are_due(self):
+        """As the server does by itself; when a job is due was decided as it died."""
+        both = self.both
+        both.begin()
+        both.note_endings()
+        due = [
+            job.id
+            for job in both.model.live(JobState.DEAD)
+            if job.retry_ms and job.retry_ms <= both.now.wall_ms
+        ]
+        pairs = [(both.kept[i][1], both.kept[i][0]) for i in due]
+        assert all(record.retry_ms <= both.now.wall_ms for record, _ in pairs)
+        assert admin.decide_retry(both.shard, both.now, pairs, automatic=True) == []
+        assert both.model.retry(due, automatic=True) == []
+
     @rule(
         queue=QUEUE,
         yes=st.booleans(),

@@ -57,6 +57,8 @@ class ModelJob:
     checkpoint: bytes = b""
     log: list[tuple[int, str]] = field(default_factory=list)
     """The attempt that wrote it, and the text of each line."""
+    auto_retries: int = 0
+    retry_ms: int = 0
     result: bytes = b""
     reason: EndReason = EndReason.NONE
 
@@ -147,3 +149,16 @@ def backoff_ms(options: JobOptions, attempt: int) -> int:
     assert backoff.jitter == 0.0
     doubled: int = backoff.base_ms << min(attempt - 1, 10)
     return min(doubled, backoff.max_delay_ms)
+
+
+def retry_ms(job: ModelJob, settings: QueueSettings, wall_ms: int) -> int:
+    """When a job that ends now is put back by itself, each time after twice as long; 0: never."""
+    rule = settings.dead_letters.auto_retry
+    if job.state is not JobState.DEAD or rule is None or job.auto_retries >= rule.limit:
+        return 0
+    if is_once(job, settings) or job.reason in (
+        EndReason.INTERRUPTED,
+        EndReason.RETRY_UNTIL_PASSED,
+    ):
+        return 0
+    return wall_ms + (rule.first_delay_ms << job.auto_retries)

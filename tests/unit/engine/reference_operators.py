@@ -50,20 +50,22 @@ class Operators(ReferenceState):
             del self.jobs[job_id]
         return skipped
 
-    def retry(self, ids: Iterable[int]) -> list[int]:
+    def retry(self, ids: Iterable[int], *, automatic: bool = False) -> list[int]:
         """Ended jobs come back; returns the ids of live ones, which are left alone."""
         jobs = [self.jobs[job_id] for job_id in ids]
         ended = [job for job in jobs if job.state not in (*WAITING, S.ACTIVE)]
         for job in ended:
-            self._start_over(job)
+            self._start_over(job, automatic=automatic)
         for queue in dict.fromkeys(job.queue for job in ended):
             self.ready_together([job for job in ended if job.queue == queue])
         return [job.id for job in jobs if job not in ended]
 
-    def _start_over(self, job: ModelJob) -> None:
-        """With a clean slate; its counter and its checkpoint stay."""
+    def _start_over(self, job: ModelJob, *, automatic: bool) -> None:
+        """With a clean slate; its counter and its checkpoint stay. Automatic retries are counted
+        until one by hand."""
         job.attempts = job.stalls = job.releases = 0
-        job.cancel_requested = False
+        job.cancel_requested, job.retry_ms = False, 0
+        job.auto_retries = job.auto_retries + 1 if automatic else 0
         job.result, job.reason, job.why = b"", EndReason.NONE, LeaseReason.RETRY
         self.queues.setdefault(job.queue, ModelQueue())
 

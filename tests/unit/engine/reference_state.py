@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline_server.engine.values import EndReason, JobState, QueueSettings, SettleOutcome
-from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request
+from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request, retry_ms
 from tests.unit.engine.reference_limits import ModelQueue
 
 S, Out = JobState, SettleOutcome
@@ -64,6 +64,7 @@ class ReferenceState:
 
     def end(self, job: ModelJob, state: JobState, reason: EndReason = EndReason.NONE) -> None:
         job.state, job.reason = state, reason
+        job.retry_ms = retry_ms(job, self.settings(job.queue), self.wall_ms)
         remove = job.options.retention.remove_on_complete
         if job.volatile or (state is S.COMPLETED and remove):
             del self.jobs[job.id]

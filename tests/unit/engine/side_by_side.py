@@ -187,6 +187,8 @@ class SideBySide:
                 record = self.kept[job.id][1]
                 assert (record.options, record.job_key) == (job.options, job.job_key), job
                 assert log_of(record.log) == job.log, job
+                retries = (record.auto_retries, record.retry_ms)
+                assert retries == (job.auto_retries, job.retry_ms), job
         self.begin()
         live = self.model.live(*LIVE)
         assert self.shard.load.live_jobs == len(live)
@@ -210,6 +212,7 @@ class SideBySide:
         reached.update(
             f"{state.name}: {record.reason.name}" for state, record in self.kept.values()
         )
+        reached["DEAD again"] += any(record.auto_retries for _, record in self.kept.values())
         for lot in self.shard.lots.lots.values():
             reached["lot with holes"] += bool(lot.holes)
             reached["lot that is never written"] += lot.volatile
@@ -227,6 +230,7 @@ class SideBySide:
         assert budgets == (job.attempts, job.stalls, job.releases, job.delivery), job
         assert single.details.worker_checkpoint == job.checkpoint, job
         assert log_of(single.details.log) == job.log, job
+        assert single.details.auto_retries == job.auto_retries, job
         assert single.cancel_requested == job.cancel_requested, job
         assert single.lease_reason is job.why, job
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jobline.v1 import job_pb2, queue_pb2, store_pb2
 from jobline_server.engine import values
+from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.rates import RateLimit
 from jobline_server.wire import errors, options, settings, times
 from jobline_server.wire.identity import IdentityCache
@@ -67,6 +68,13 @@ rate_limits = st.builds(
     period_ms=st.integers(10, 10**9),
     burst=optional(st.integers(1, 10**6)),
 )
+dead_letters = st.builds(
+    DeadLetters,
+    optional(milliseconds),
+    st.booleans(),
+    optional(milliseconds),
+    optional(st.builds(AutoRetry, milliseconds, st.integers(1, 20))),
+)
 queue_settings = st.builds(
     values.QueueSettings,
     lease_ms=optional(milliseconds),
@@ -80,6 +88,7 @@ queue_settings = st.builds(
     rate=optional(rate_limits),
     concurrency=optional(st.integers(1, 10**6)),
     max_waiting_bytes=optional(st.integers(1, 2**50)),
+    dead_letters=dead_letters,
 )
 job_errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=20)

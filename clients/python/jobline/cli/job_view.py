@@ -56,6 +56,8 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("progress", _progress(job)),
         ("log", f"{counted(job.log_lines, 'line')}: `job logs`" if job.log_lines else ""),
         ("ended", _when(job.ended_at, now)),
+        ("put back", _retry(job, now)),
+        ("expires", _when(job.expires_at, now)),
         ("content", f"{job.payload_bytes:,} bytes {job.content_type}".rstrip()),
         ("headers", headers),
         ("tags", "  ".join(options.tags or ())),
@@ -126,6 +128,12 @@ def obstacle_text(obstacle: Obstacle, now: datetime) -> str:
         f"{obstacle.message}: {ends} {f'in {moment}' if moment else 'now'} "
         f"({show_clock(obstacle.until, now)})"
     )
+
+
+def _retry(job: Job, now: datetime) -> str:
+    """When a dead job is put back by itself, and how often any job was."""
+    before = f"{job.auto_retries} by itself before" if job.auto_retries else ""
+    return ", ".join(filter(None, [_when(job.retry_at, now), before]))
 
 
 def _when(moment: datetime | None, now: datetime) -> str:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any
 
+from jobline._dead_letters import DeadLetters
 from jobline._enums import AckLevel, BackoffKind, named
 from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention, overridden
@@ -93,6 +94,12 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
         "at_least_once, or once: never again after a hand-out",
     ),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
+    "dead_letters.expire_after": (parse_span, "how long dead jobs stay"),
+    "dead_letters.keep_forever": (_boolean, "dead jobs do not expire"),
+    "dead_letters.max_bytes": (_whole, "bytes of dead jobs that are kept"),
+    "dead_letters.auto_retry": (_boolean, "put dead jobs back by themselves"),
+    "dead_letters.auto_retry_first_delay": (parse_span, "how long after the first death"),
+    "dead_letters.auto_retry_max": (_whole, "how often a dead job is put back by itself"),
 }
 
 HELP = "An empty value takes the setting back to its default.\n" + "\n".join(
@@ -100,7 +107,11 @@ HELP = "An empty value takes the setting back to its default.\n" + "\n".join(
 )
 
 
-_PARTS: dict[str, Any] = {"backoff": Backoff(), "retention": Retention()}
+_PARTS: dict[str, Any] = {
+    "backoff": Backoff(),
+    "retention": Retention(),
+    "dead_letters": DeadLetters(),
+}
 
 
 def changes(settings: QueueSettings, words: Iterable[str]) -> SettingsHow:
@@ -129,7 +140,11 @@ def rows(settings: QueueSettings) -> list[tuple[str, str]]:
     return [(key, shown) for key in SETTINGS if (shown := _shown(_said(settings, key)))]
 
 
-_DEFAULTS: dict[str, Any] = {"non_retryable_error_types": ()}
+_DEFAULTS: dict[str, Any] = {
+    "non_retryable_error_types": (),
+    "dead_letters.keep_forever": False,
+    "dead_letters.auto_retry": False,
+}
 
 
 def _parsed(key: str, text: str) -> Any:
@@ -144,7 +159,10 @@ def _said(settings: QueueSettings, key: str) -> Any:
     """The value of a setting; None where the queue has none of its own."""
     name, dot, field = key.partition(".")
     value = getattr(settings, name)
-    return getattr(value, field) if dot and value is not None else value
+    if not dot or value is None:
+        return value
+    said = getattr(value, field)
+    return None if said == _DEFAULTS.get(key) else said
 
 
 def _shown(value: Any) -> str:

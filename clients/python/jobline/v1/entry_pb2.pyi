@@ -1005,6 +1005,9 @@ class JobsRetried(_message.Message):
 
     JOBS_FIELD_NUMBER: _builtins.int
     STATES_FIELD_NUMBER: _builtins.int
+    AUTOMATIC_FIELD_NUMBER: _builtins.int
+    automatic: _builtins.bool
+    """Output only. Not by hand: they were dead, and their queue retries such jobs."""
     @_builtins.property
     def jobs(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.StoredJob]:
         """Output only. The jobs as they were, attempts and stalls at zero."""
@@ -1018,10 +1021,11 @@ class JobsRetried(_message.Message):
         *,
         jobs: _abc.Iterable[_store_pb2.StoredJob] | None = ...,
         states: _abc.Iterable[_job_pb2.JobState.ValueType] | None = ...,
+        automatic: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["jobs", b"jobs", "states", b"states"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["automatic", b"automatic", "jobs", b"jobs", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -77,6 +77,10 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A BLOCKED job waits for no other job any more: it is READY, or SCHEDULED if its time has not come."""
     EVENT_KIND_QUEUE_LIMITED: _EventKind.ValueType  # 43
     """A queue was limited for a time, or that limit was lifted."""
+    EVENT_KIND_DEAD_RETRIED: _EventKind.ValueType  # 49
+    """A dead job was put back by itself, because its queue retries them."""
+    EVENT_KIND_DEAD_EXPIRED: _EventKind.ValueType  # 50
+    """A dead job was kept as long as its queue keeps them, and is STALE."""
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -131,6 +135,10 @@ EVENT_KIND_UNBLOCKED: EventKind.ValueType  # 36
 """A BLOCKED job waits for no other job any more: it is READY, or SCHEDULED if its time has not come."""
 EVENT_KIND_QUEUE_LIMITED: EventKind.ValueType  # 43
 """A queue was limited for a time, or that limit was lifted."""
+EVENT_KIND_DEAD_RETRIED: EventKind.ValueType  # 49
+"""A dead job was put back by itself, because its queue retries them."""
+EVENT_KIND_DEAD_EXPIRED: EventKind.ValueType  # 50
+"""A dead job was kept as long as its queue keeps them, and is STALE."""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final

@@ -891,6 +891,9 @@ class Job(_message.Message):
     CANCEL_REQUESTED_FIELD_NUMBER: _builtins.int
     STALE_FROM_FIELD_NUMBER: _builtins.int
     LOG_LINES_FIELD_NUMBER: _builtins.int
+    RETRY_AT_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    AUTO_RETRIES_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id, a 53-bit integer; ids of a shard grow with time."""
     queue: _builtins.str
@@ -929,6 +932,10 @@ class Job(_message.Message):
     """Output only. State before it became STALE."""
     log_lines: _builtins.int
     """Output only. How many lines its log holds; `GetJobLogs` returns them."""
+    auto_retries: _builtins.int
+    """Output only. How often it was put back by itself, across its deaths; 0 again once it is put back by
+    hand.
+    """
     @_builtins.property
     def options(self) -> Global___JobOptions:
         """Output only. What it was pushed with."""
@@ -956,6 +963,14 @@ class Job(_message.Message):
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
         """Output only. The last 20 attempts that did not simply complete, oldest first."""
+
+    @_builtins.property
+    def retry_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it is put back by itself, while it is DEAD in a queue with `auto_retry`."""
+
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it becomes STALE, while it is DEAD; unset if it does not expire."""
 
     def __init__(
         self,
@@ -986,10 +1001,13 @@ class Job(_message.Message):
         cancel_requested: _builtins.bool = ...,
         stale_from: Global___JobState.ValueType = ...,
         log_lines: _builtins.int = ...,
+        retry_at: _timestamp_pb2.Timestamp | None = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+        auto_retries: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "run_at", b"run_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "retry_at", b"retry_at", "run_at", b"run_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -56,6 +56,68 @@ class RateLimit(_message.Message):
 Global___RateLimit: _TypeAlias = RateLimit  # noqa: Y015
 
 @_typing.final
+class DeadLetters(_message.Message):
+    """What becomes of a queue's dead jobs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPIRE_AFTER_FIELD_NUMBER: _builtins.int
+    KEEP_FOREVER_FIELD_NUMBER: _builtins.int
+    MAX_BYTES_FIELD_NUMBER: _builtins.int
+    AUTO_RETRY_FIELD_NUMBER: _builtins.int
+    AUTO_RETRY_FIRST_DELAY_FIELD_NUMBER: _builtins.int
+    AUTO_RETRY_MAX_FIELD_NUMBER: _builtins.int
+    keep_forever: _builtins.bool
+    """Optional. Dead jobs do not expire; not together with `expire_after`."""
+    max_bytes: _builtins.int
+    """Optional. Bytes that dead jobs may take on disk, 1 MiB … 1 TiB; over it the oldest are deleted (event
+    DEAD_EVICTED). Unset: 1 GiB.
+    """
+    auto_retry: _builtins.bool
+    """Optional. Dead jobs are put back by themselves, if they die while this is set. Not retried are ONCE
+    jobs, and those that ended as INTERRUPTED, EXPIRED, RETRY_UNTIL_PASSED or DEPENDENCY_FAILED. Unset:
+    off.
+    """
+    auto_retry_max: _builtins.int
+    """Optional. How often a job is put back by itself, counted across its deaths, 1 … 20. Unset: 3."""
+    @_builtins.property
+    def expire_after(self) -> _duration_pb2.Duration:
+        """Optional. How long a dead job is kept, 1 s … 400 days; then it becomes STALE. Unset: the age of the
+        queue's `retention`, else 7 days. A job's own retention goes before it.
+        """
+
+    @_builtins.property
+    def auto_retry_first_delay(self) -> _duration_pb2.Duration:
+        """Optional. How long after its death a job is first put back, 1 s … 30 days; doubled for each time after
+        that, up to 400 days. Unset: 1 h.
+        """
+
+    def __init__(
+        self,
+        *,
+        expire_after: _duration_pb2.Duration | None = ...,
+        keep_forever: _builtins.bool = ...,
+        max_bytes: _builtins.int | None = ...,
+        auto_retry: _builtins.bool = ...,
+        auto_retry_first_delay: _duration_pb2.Duration | None = ...,
+        auto_retry_max: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_auto_retry_max", b"_auto_retry_max", "_max_bytes", b"_max_bytes", "auto_retry_first_delay", b"auto_retry_first_delay", "auto_retry_max", b"auto_retry_max", "expire_after", b"expire_after", "max_bytes", b"max_bytes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_auto_retry_max", b"_auto_retry_max", "_max_bytes", b"_max_bytes", "auto_retry", b"auto_retry", "auto_retry_first_delay", b"auto_retry_first_delay", "auto_retry_max", b"auto_retry_max", "expire_after", b"expire_after", "keep_forever", b"keep_forever", "max_bytes", b"max_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__auto_retry_max: _TypeAlias = _typing.Literal["auto_retry_max"]  # noqa: Y015
+    _WhichOneofArgType__auto_retry_max: _TypeAlias = _typing.Literal["_auto_retry_max", b"_auto_retry_max"]  # noqa: Y015
+    _WhichOneofReturnType__max_bytes: _TypeAlias = _typing.Literal["max_bytes"]  # noqa: Y015
+    _WhichOneofArgType__max_bytes: _TypeAlias = _typing.Literal["_max_bytes", b"_max_bytes"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__auto_retry_max) -> _WhichOneofReturnType__auto_retry_max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_bytes) -> _WhichOneofReturnType__max_bytes | None: ...
+
+Global___DeadLetters: _TypeAlias = DeadLetters  # noqa: Y015
+
+@_typing.final
 class QueueSettings(_message.Message):
     """What a queue's jobs take where their own options say nothing."""
 
@@ -73,6 +135,7 @@ class QueueSettings(_message.Message):
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     MAX_WAITING_BYTES_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
+    DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
     """Optional. Attempts before a job is dead, 1 … 1,000; 0 means unlimited. Unset: 3; 1 for a job with
     `delivery` ONCE.
@@ -115,6 +178,10 @@ class QueueSettings(_message.Message):
         of the server the bucket is empty. Unset: no limit.
         """
 
+    @_builtins.property
+    def dead_letters(self) -> Global___DeadLetters:
+        """Optional. What becomes of dead jobs. Unset: they expire after 7 days, and 1 GiB of them is kept."""
+
     def __init__(
         self,
         *,
@@ -130,10 +197,11 @@ class QueueSettings(_message.Message):
         concurrency: _builtins.int | None = ...,
         max_waiting_bytes: _builtins.int | None = ...,
         delivery: _job_pb2.DeliveryMode.ValueType = ...,
+        dead_letters: Global___DeadLetters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "delivery", b"delivery", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015

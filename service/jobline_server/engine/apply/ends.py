@@ -155,12 +155,14 @@ def end_jobs(
         queue, before = group[0].queue, group[0].state
         leave_state(shard, queue, group)
         kept, forgotten = _kept_of(queue, group, state)
+        is_retried = state is JobState.DEAD and queue.settings.dead_letters.auto_retry is not None
         for job in group:
             job.state = state
         for ended, is_kept in ((kept, True), (forgotten, False)):
             if ended:
                 _count_ended(queue, state, len(ended), kept=is_kept)
                 ending = JobsEnded(state, ended, at_ms, is_kept, results, reason, error, before)
+                ending.settings = queue.settings if is_retried else None
                 shard.effects.append(ending)
         if move is Move.COMPLETED:
             queue.completed_total += len(group)

@@ -200,8 +200,10 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         job.job_key = record.job_key
         job.ties = record.ties
         job.lease_reason = LeaseReason.RETRY
-        if record.history or record.worker_checkpoint or record.log is not None:
+        has_more = record.auto_retries or record.log is not None
+        if record.history or record.worker_checkpoint or has_more:
             details = job.details = Details()
+            details.auto_retries = record.auto_retries
             details.history = record.history
             details.worker_checkpoint = record.worker_checkpoint
             details.log = None if record.log is None else record.log.copy()

@@ -80,7 +80,11 @@ def decide_delete_waiting(shard: ShardView, now: Now, ids: Iterable[int]) -> tup
 
 
 def decide_retry(
-    shard: ShardView, now: Now, ended: Sequence[tuple[JobRecord, JobState]]
+    shard: ShardView,
+    now: Now,
+    ended: Sequence[tuple[JobRecord, JobState]],
+    *,
+    automatic: bool = False,
 ) -> list[int]:
     """Makes ended jobs READY again, attempts and stalls at zero. Returns the ids that are live,
     that come twice, or whose queue was deleted after the caller read them.
@@ -94,11 +98,12 @@ def decide_retry(
         if is_live or record.id in chosen or not _is_of(shard.queues.get(record.queue), record.id):
             skipped.append(record.id)
             continue
-        record.start_over()
+        record.start_over(automatic=automatic)
         chosen[record.id] = (record, state)
     if chosen:
         records = [record for record, _ in chosen.values()]
-        shard.emit(JobsRetried(now.wall_ms, records, [state for _, state in chosen.values()]))
+        states = [state for _, state in chosen.values()]
+        shard.emit(JobsRetried(now.wall_ms, records, states, automatic))
     return skipped
 
 

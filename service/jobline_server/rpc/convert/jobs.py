@@ -38,6 +38,7 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
     message.progress_message = view.progress_message
     message.reason = job_pb2.EndReason.ValueType(view.reason)
     message.cancel_requested = view.cancel_requested
+    message.auto_retries = view.auto_retries
     if view.error is not None:
         fill_error(message.error, view.error)
     if view.stale_from is not None:
@@ -60,6 +61,10 @@ def _fill_moments(message: job_pb2.Job, view: JobView) -> None:
         fill_moment(message.ended_at, view.ended_ms)
     if view.lease_until_ms:
         fill_moment(message.lease_until, view.lease_until_ms)
+    if view.retry_ms:
+        fill_moment(message.retry_at, view.retry_ms)
+    if view.expires_ms:
+        fill_moment(message.expires_at, view.expires_ms)
 
 
 def fill_page(

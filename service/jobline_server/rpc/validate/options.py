@@ -18,7 +18,7 @@ from jobline_server.engine.commands import Refused
 from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import AckLevel, BackoffKind
 from jobline_server.rpc import limits as rpc_limits
-from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate import dead_letters, fields
 from jobline_server.rpc.validate.limits import concurrency, rate_limit
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
@@ -136,6 +136,14 @@ def _retention(value: job_pb2.Retention, field: str) -> None:
         raise fields.within(field, refused) from None
 
 
+def _dead_letters(value: queue_pb2.DeadLetters, field: str) -> None:
+    try:
+        _check_set_fields(value, dead_letters.CHECKS)
+        dead_letters.check_pairs(value)
+    except Refused as refused:
+        raise fields.within(field, refused) from None
+
+
 def _retention_age(value: Any, field: str) -> None:
     fields.duration_ms(value, field, 0, rpc_limits.RETENTION_AGE_MS_MAX)
 
@@ -194,4 +202,5 @@ SETTING_CHECKS: dict[str, Check] = {
         value, field, 1, rpc_limits.MAX_WAITING_BYTES_MAX
     ),
     "delivery": _delivery,
+    "dead_letters": _dead_letters,
 }

@@ -69,6 +69,21 @@ async def long_stale(store: EndedJobStore, *, stale_before_ms: int, limit: int) 
     return await store.scan(EndedScan(ScanOrder.STALE, until=_before(stale_before_ms), limit=limit))
 
 
+async def past_retry(
+    store: EndedJobStore, queue: str, *, now_ms: int, after: ScanKey, limit: int
+) -> Spans:
+    """Returns dead jobs of a queue behind a key whose automatic retry is due."""
+    until = _before(now_ms + 1)
+    scan = EndedScan(ScanOrder.RETRY, queue, after=after, until=until, limit=limit)
+    return await store.scan(scan)
+
+
+async def next_retry_ms(store: EndedJobStore, queue: str, *, now_ms: int) -> int | None:
+    """Returns when the next dead job of a queue is retried that is not due yet."""
+    later = await store.scan(EndedScan(ScanOrder.RETRY, queue, after=_before(now_ms + 1), limit=1))
+    return later[0].at_ms if later else None
+
+
 async def too_many(
     store: EndedJobStore,
     queue: str,

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from jobline_server.engine import effective
 from jobline_server.engine.decide.admin import decide_age_out, decide_delete_ended
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
@@ -121,7 +122,21 @@ class EndedJobs:
     async def view(self, job_id: int) -> JobView | None:
         """Returns an ended job as operators see it. Raises `Refused` as `find` does."""
         kept = await self.find(job_id)
-        return None if kept is None else view_of(kept)
+        return None if kept is None else self.dated(view_of(kept))
+
+    def dated(self, view: JobView) -> JobView:
+        """Adds to the view of a dead job when it is put back by itself and when it expires, by the
+        settings that its queue has now.
+        """
+        queue = self._core.slots.find_queue(view.queue)
+        if view.state is not JobState.DEAD or queue is None:
+            return view
+        if queue.settings.dead_letters.auto_retry is None:
+            view.retry_ms = 0
+        age_ms = view.options.retention.age_ms
+        age_ms = effective.dead_age_ms(queue.settings) if age_ms is None else age_ms
+        view.expires_ms = 0 if age_ms is None else view.ended_ms + age_ms
+        return view
 
     # Changes; the caller holds `changing`.
 

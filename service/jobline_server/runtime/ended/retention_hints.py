@@ -2,7 +2,8 @@
 
 Retention queries the ended store about a queue and state when something may be due there: when the
 time has come, or when jobs ended there. The writer notes these as it writes ended jobs, so that
-retention walks over no other queues.
+retention walks over no other queues. In the same way it notes in which queues dead jobs are put
+back by themselves, and when the first of them is.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class RetentionHints:
 
     def __init__(self) -> None:
         self._hints: dict[QueueState, RetentionHint] = {}
+        self._retries: dict[str, int] = {}
 
     def note(self, ops: Iterable[EndedOp]) -> None:
         """Notes jobs that are written to the ended store."""
@@ -45,6 +47,9 @@ class RetentionHints:
                     hints[queue_state] = RetentionHint(row.ended_ms, row.keep_count is not None)
                 elif row.keep_count is not None:
                     known.is_counted = True
+                if row.retry_ms is not None:
+                    first_ms = self._retries.get(row.queue, row.retry_ms)
+                    self._retries[row.queue] = min(first_ms, row.retry_ms)
 
     def note_queue(self, queue: str, states: Iterable[JobState] = ENDED_STATES) -> None:
         """Notes that a queue has new settings, or that nothing is known of its jobs in these states
@@ -53,8 +58,16 @@ class RetentionHints:
         for state in states:
             known = self._hints.setdefault((queue, state), RetentionHint(None, False))
             known.first_ms = None
+        self._retries[queue] = 0
 
     def take(self) -> dict[QueueState, RetentionHint]:
         """Removes and returns the hints."""
         hints, self._hints = self._hints, {}
         return hints
+
+    def take_retries(self) -> dict[str, int]:
+        """Removes and returns the queues in which dead jobs may be put back by themselves, and when
+        the first of those that were noted is; 0: only the ended store knows.
+        """
+        retries, self._retries = self._retries, {}
+        return retries

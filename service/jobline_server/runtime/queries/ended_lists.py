@@ -27,7 +27,7 @@ async def fill_from_ended(
         for part in page.parts:
             for view in views_of(part):
                 if matches(view, wanted):
-                    builder.add(view)
+                    builder.add(ended.dated(view))
                     if builder.is_full:
                         return
         await asyncio.sleep(0)

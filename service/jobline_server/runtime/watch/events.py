@@ -156,12 +156,15 @@ def _cancel_requested(origin: EventOrigin, fact: entries.CancelRequested) -> Ite
 
 
 def _retried(origin: EventOrigin, fact: entries.JobsRetried) -> Iterator[EventRun]:
+    kind = EventKind.EVENT_KIND_RETRIED
+    if fact.automatic:
+        kind = EventKind.EVENT_KIND_DEAD_RETRIED
     jobs = zip(fact.jobs, fact.states, strict=True)
     for (queue, state), part in groupby(jobs, lambda job: (job[0].queue, job[1])):
         records = [record for record, _ in part]
         view = origin.view(
             fact.at_ms,
-            EventKind.EVENT_KIND_RETRIED,
+            kind,
             queue,
             state=JobState.READY,
             before=state,
@@ -178,6 +181,8 @@ def _aged(
     kind = EventKind.EVENT_KIND_STALE if stale else EventKind.EVENT_KIND_DELETED
     if isinstance(fact, entries.JobsDeleted) and fact.evicted and fact.state is JobState.DEAD:
         kind = EventKind.EVENT_KIND_DEAD_EVICTED
+    if stale and fact.state is JobState.DEAD:
+        kind = EventKind.EVENT_KIND_DEAD_EXPIRED
     view = origin.view(
         fact.at_ms,
         kind,

@@ -58,6 +58,8 @@ def encode_ended_job(ending: JobsEnded, job: Job) -> bytes:
     if ending.reason:
         message.reason = job_pb2.EndReason.ValueType(ending.reason)
     fill_last_error(message, ending.error, job.details.history)
+    if ending.settings is not None:
+        message.retry_ms = ending.retry_ms(job) or 0
     return ended.SerializeToString()
 
 

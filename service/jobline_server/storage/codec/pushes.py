@@ -205,6 +205,7 @@ def fill_jobs_retried(entry: entry_pb2.Entry, fact: JobsRetried) -> None:
     for record in fact.jobs:
         fill_record(message.jobs.add(), record)
     message.states.extend(job_pb2.JobState.ValueType(state) for state in fact.states)
+    message.automatic = fact.automatic
 
 
 def jobs_retried(at_ms: int, message: entry_pb2.JobsRetried) -> JobsRetried:
@@ -213,6 +214,7 @@ def jobs_retried(at_ms: int, message: entry_pb2.JobsRetried) -> JobsRetried:
         at_ms=at_ms,
         jobs=list(map(record_from_stored, message.jobs)),
         states=[JobState(state) for state in message.states],
+        automatic=message.automatic,
     )
 
 

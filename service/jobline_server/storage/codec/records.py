@@ -32,6 +32,8 @@ _MOSTLY_UNSET = (
     "progress_message",
     "reason",
     "result",
+    "auto_retries",
+    "retry_ms",
 )
 
 
@@ -86,6 +88,7 @@ def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
         message.progress_message = details.progress_message
         message.checkpoint = details.worker_checkpoint
         fill_log(message, details.log)
+        message.auto_retries = details.auto_retries
         for attempt in details.history:
             fill_stored_attempt(message.history.add(), attempt)
 
@@ -130,6 +133,8 @@ def record_from_stored(message: store_pb2.StoredJob) -> JobRecord:
         lease_reason=LeaseReason(message.lease_reason),
         ties=ties_of(message),
         log=log_of(message),
+        auto_retries=message.auto_retries,
+        retry_ms=message.retry_ms,
     )
 
 

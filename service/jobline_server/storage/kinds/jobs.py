@@ -99,18 +99,14 @@ def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf)
     job.attempts = message.attempts
     job.stalls = message.stalls
     job.releases = message.releases
-    if (
-        message.progress
-        or message.progress_message
-        or message.checkpoint
-        or message.history
-        or message.HasField("log")
-    ):
+    has_progress = message.progress or message.progress_message or message.HasField("log")
+    if has_progress or message.checkpoint or message.history or message.auto_retries:
         details = job.details = Details()
         details.log = log_of(message)
         details.progress = message.progress
         details.progress_message = message.progress_message
         details.worker_checkpoint = message.checkpoint
+        details.auto_retries = message.auto_retries
         details.history = tuple(map(attempt_from_stored, message.history))
     if job.state is JobState.ACTIVE:
         job.lease_ms = message.lease_ms

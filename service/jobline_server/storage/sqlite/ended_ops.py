@@ -34,9 +34,12 @@ Span = tuple[int, int]
 
 def checksum_of(row: EndedRow) -> int:
     """Returns the checksum of all that a row is written with; not of its state, which changes."""
+    numbers = [row.first_id, row.count, row.ended_ms, row.reason, row.due_ms, row.keep_count]
+    if row.retry_ms is not None:  # rows of older formats have none, and keep their checksums
+        numbers.append(row.retry_ms)
     columns = "\0".join(
         (
-            f"{row.first_id} {row.count} {row.ended_ms} {row.reason} {row.due_ms} {row.keep_count}",
+            " ".join(map(str, numbers)),
             row.queue,
             row.name,
             row.error_type,
@@ -127,6 +130,7 @@ def _inserted(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> bool:
             row.error_type,
             row.error_message,
             row.blob,
+            row.retry_ms,
         )
         for row in rows
     ]

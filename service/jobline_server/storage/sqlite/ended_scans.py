@@ -59,6 +59,8 @@ def _statement_of(scan: EndedScan) -> str:
         return _SQL["due"]
     if scan.order is ScanOrder.STALE:
         return _SQL["stale"]
+    if scan.order is ScanOrder.RETRY:
+        return _SQL["retry"]
     if scan.keep_count is not None:
         return _SQL["ended_by_count"]
     return _SQL["ended_by_queue_age" if scan.by_queue_age else "ended"]

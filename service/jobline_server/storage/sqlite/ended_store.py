@@ -49,7 +49,10 @@ T = TypeVar("T")
 
 FINISHED_FILE = "finished.db"
 FORMAT = bootstrap.Format(  # "JBLF"
-    0x4A424C46, 2, "finished_schema.sql", {1: "finished_upgrade_2.sql"}
+    0x4A424C46,
+    3,
+    "finished_schema.sql",
+    {1: "finished_upgrade_2.sql", 2: "finished_upgrade_3.sql"},
 )
 # The most that one transaction writes: reads wait for it.
 _SLICE_OPS = 500

@@ -89,6 +89,10 @@ FACTS: dict[str, tuple[Fact, list[Row]]] = {
         entries.CancelRequested(AT, "mail", [5, 8]),
         [("CANCEL_REQUESTED", [5, 8], ACTIVE, ACTIVE)],
     ),
+    "dead retried": (
+        entries.JobsRetried(AT, [JobRecord(5, "mail", A, b"", 0)], [DEAD], automatic=True),
+        [("DEAD_RETRIED", [5], DEAD, READY)],
+    ),
     "retried": (
         entries.JobsRetried(
             AT,
@@ -114,7 +118,11 @@ FACTS: dict[str, tuple[Fact, list[Row]]] = {
             ("BLOCKED", [6], None, BLOCKED),
         ],
     ),
-    "aged out": (entries.JobsAgedOut(*ENDED), [("STALE", [5, 6, 20], DEAD, STALE)]),
+    "aged out": (
+        entries.JobsAgedOut(AT, "mail", COMPLETED, [5, 20], [2, 1]),
+        [("STALE", [5, 6, 20], COMPLETED, STALE)],
+    ),
+    "dead expired": (entries.JobsAgedOut(*ENDED), [("DEAD_EXPIRED", [5, 6, 20], DEAD, STALE)]),
     "deleted": (entries.JobsDeleted(*ENDED), [("DELETED", [5, 6, 20], DEAD, None)]),
     "evicted": (
         entries.JobsDeleted(*ENDED, evicted=True),

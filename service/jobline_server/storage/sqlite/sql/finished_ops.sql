@@ -2,8 +2,8 @@
 -- Adds runs whose ids are free; the trigger `disjoint` refuses the others.
 INSERT INTO ended
     (first_id, count, queue, state, former_state, stale_ms, ended_ms, reason, bytes, run_first,
-     run_count, checksum, due_ms, keep_count, name, error_type, error_message, blob)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+     run_count, checksum, due_ms, keep_count, name, error_type, error_message, blob, retry_ms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: find_straddled
 -- Which of these ids lie within a part and not at its begin.
@@ -37,9 +37,9 @@ UPDATE ended SET count = :count, bytes = :bytes WHERE first_id = :first_id;
 -- Makes the other ids a part of their own.
 INSERT INTO ended
     (first_id, count, queue, state, former_state, stale_ms, ended_ms, reason, bytes, run_first,
-     run_count, checksum, body, due_ms, keep_count, name, error_type, error_message, blob)
+     run_count, checksum, body, due_ms, keep_count, name, error_type, error_message, blob, retry_ms)
 SELECT :at, :count, queue, state, former_state, stale_ms, ended_ms, reason, :bytes, run_first,
-       run_count, checksum, body, due_ms, keep_count, name, error_type, error_message, blob
+       run_count, checksum, body, due_ms, keep_count, name, error_type, error_message, blob, retry_ms
   FROM ended
  WHERE first_id = :first_id;
 

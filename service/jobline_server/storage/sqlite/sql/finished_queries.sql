@@ -2,7 +2,7 @@
 -- The part that an id would be in.
 SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_ms, reason,
        run_first, run_count, checksum, due_ms, keep_count, name, error_type, error_message,
-       coalesce(ended.blob, body.blob)
+       coalesce(ended.blob, body.blob), ended.retry_ms
   FROM ended
   LEFT JOIN body ON body.number = ended.body
  WHERE first_id = (SELECT max(first_id) FROM ended WHERE first_id <= :job_id);
@@ -27,7 +27,7 @@ SELECT first_id, first_id + count - 1
 -- Parts of one source by id, those that meet the conditions.
 SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_ms, reason,
        run_first, run_count, checksum, due_ms, keep_count, name, error_type, error_message,
-       coalesce(ended.blob, body.blob)
+       coalesce(ended.blob, body.blob), ended.retry_ms
   FROM ended {index}
   LEFT JOIN body ON body.number = ended.body
  WHERE {source} AND first_id BETWEEN :start AND :end

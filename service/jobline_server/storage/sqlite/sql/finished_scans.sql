@@ -51,6 +51,16 @@ SELECT queue, state, first_id, count, due_ms, bytes
  ORDER BY due_ms, first_id
  LIMIT :limit;
 
+-- name: retry
+-- Parts of a queue that are put back by themselves, by when.
+SELECT queue, state, first_id, count, retry_ms, bytes
+  FROM ended INDEXED BY ended_retry
+ WHERE queue = :queue AND state = 6 AND retry_ms IS NOT NULL
+   AND (retry_ms, first_id) > (:after_ms, :after_id)
+   AND (retry_ms, first_id) <= (:until_ms, :until_id)
+ ORDER BY retry_ms, first_id
+ LIMIT :limit;
+
 -- name: stale
 -- Parts that are stale, by since when.
 SELECT queue, state, first_id, count, stale_ms, bytes

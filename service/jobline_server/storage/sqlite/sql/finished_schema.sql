@@ -5,7 +5,7 @@
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C46;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE file (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
@@ -21,7 +21,8 @@ CREATE TABLE belongs (
 INSERT INTO belongs (only, identity) VALUES (1, NULL);
 
 -- Parts of runs that ended alike. No two parts share an id, so the part of an id is the last one
--- that begins at or before it.
+-- that begins at or before it. `retry_ms` is when a dead job is put back by itself, NULL if it is not; it
+-- stands where ALTER TABLE puts it in files of older formats.
 CREATE TABLE ended (
     first_id INTEGER PRIMARY KEY,
     count INTEGER NOT NULL CHECK (count > 0),  -- ids first_id … first_id + count - 1
@@ -42,7 +43,7 @@ CREATE TABLE ended (
     error_type TEXT NOT NULL,        -- these three to look for
     error_message TEXT NOT NULL,
     blob BLOB                        -- last, so that looking does not read it
-);
+, retry_ms INTEGER);
 
 -- Blobs of runs that came apart.
 CREATE TABLE body (
@@ -59,6 +60,8 @@ CREATE INDEX ended_due ON ended (due_ms) WHERE due_ms IS NOT NULL AND state <> 9
 -- The oldest of those that say themselves how many newer ones are enough.
 CREATE INDEX ended_counted ON ended (queue, state, keep_count, ended_ms)
  WHERE keep_count IS NOT NULL AND state <> 9;
+-- What is put back next in a queue.
+CREATE INDEX ended_retry ON ended (queue, retry_ms) WHERE state = 6 AND retry_ms IS NOT NULL;
 -- Lists of a queue by state and id (the rowid is the last column of every index).
 CREATE INDEX ended_by_id ON ended (queue, state);
 -- Lists of all queues by state; COMPLETED is most of the table, which is in order of id itself.
