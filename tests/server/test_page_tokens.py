@@ -18,6 +18,7 @@ LISTS: dict[str, dict[str, Any]] = {
     "JobAdminService/ListJobs": {"filter": {"queue": "known", "headers": {"a": "1", "b": "2"}}},
     "DeadLetterService/ListDeadJobs": {"filter": {"queue": "known"}},
     "AdminService/ListWorkers": {},
+    "AdminService/ListHandlers": {},
 }
 
 

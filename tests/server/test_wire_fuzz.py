@@ -89,6 +89,7 @@ VALID: dict[str, dict[str, Any]] = {
     "DeadLetterService/PurgeDeadJobs": {"filter": {"queue": "fuzz"}, "all": True},
     "AdminService/GetStats": {},
     "AdminService/ListWorkers": {"pageSize": 5, "queue": "fuzz"},
+    "AdminService/ListHandlers": {"pageSize": 5, "queue": "fuzz"},
 }
 for _name in ("Promote", "Cancel", "Retry", "Delete"):
     VALID[f"JobAdminService/{_name}Jobs"] = {"jobs": {"filter": {"queue": "fuzz"}, "ids": []}}

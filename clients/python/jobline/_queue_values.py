@@ -63,6 +63,7 @@ class SettingsHow(TypedDict, total=False):
     max_waiting_bytes: int | None
     delivery: DeliveryModeName | None
     dead_letters: DeadLetters | None
+    check_payloads: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,8 @@ class QueueSettings:
     - `concurrency`: how many jobs may be active at once, 1 … 1,000,000 (default: no limit).
     - `max_waiting_bytes`: how many payload bytes it may hold (default: no limit of its own).
     - `delivery`: "at_least_once" (default), or "once": never again after a hand-out.
+    - `check_payloads`: pushes are refused whose payload fits no schema that connected workers
+      announce for the job's name (`PayloadMisfit`).
     - `dead_letters`: how long dead jobs are kept, and whether they are put back by themselves.
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
@@ -99,6 +102,7 @@ class QueueSettings:
     max_waiting_bytes: int | None = None
     delivery: DeliveryModeName | None = None
     dead_letters: DeadLetters | None = None
+    check_payloads: bool = False
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -120,6 +124,7 @@ class QueueSettings:
             dead_letters=(
                 DeadLetters.from_message(message.dead_letters) if has("dead_letters") else None
             ),
+            check_payloads=message.check_payloads,
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -142,6 +147,7 @@ class QueueSettings:
                 named(DeliveryMode, self.delivery) if self.delivery else 0
             ),
             dead_letters=None if self.dead_letters is None else self.dead_letters.to_message(),
+            check_payloads=self.check_payloads,
         )
 
 

@@ -78,12 +78,45 @@ class WorkerDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerHandler:
-    """A kind of work that a worker takes; schemas are JSON, or ""."""
+    """A kind of work that a worker takes; schemas are JSON, or "". `any_name`: every other kind of
+    work of the queue.
+    """
 
     queue: str
     name: str
     payload_schema: str
     result_schema: str
+    any_name: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerVariant:
+    """What some workers announce of a handler: the version of their program, and the JSON Schemas
+    of payload and result, or "". `workers`: how many of them there are.
+    """
+
+    version: str
+    payload_schema: str
+    result_schema: str
+    workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerSummary:
+    """A handler of connected workers.
+
+    - `queue`, `name`; `any_name`: it takes what no other handler of the queue takes.
+    - `workers`: how many workers have it.
+    - `variants`: what they announce of it, that of the most workers first; at most 20.
+    - `differs`: "version", "payload_schema" and "result_schema", where workers differ in it.
+    """
+
+    queue: str
+    name: str
+    any_name: bool
+    workers: int
+    variants: tuple[HandlerVariant, ...]
+    differs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

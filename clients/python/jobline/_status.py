@@ -92,6 +92,7 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "TOO_LARGE": errors.TooLarge,
     "TOO_MANY_CALLS": errors.TooManyCalls,
     "OFFSET_GONE": errors.OffsetGone,
+    "PAYLOAD_MISFIT": errors.PayloadMisfit,
 }
 
 _BY_CODE: dict[str, type[JoblineError]] = {

@@ -47,6 +47,7 @@ __all__ = [
     "OffsetGone",
     "OutOfRange",
     "OutcomeUnknown",
+    "PayloadMisfit",
     "PermissionDenied",
     "ProtocolMistake",
     "QueueActive",
@@ -65,6 +66,12 @@ __all__ = [
 
 
 # ------------------------------------------------------------------ refused: nothing has changed
+
+
+class PayloadMisfit(InvalidArgument):
+    """The payload fits no schema that the handlers of its name announce, and its queue checks that
+    (`check_payloads`). The message names the place in the schema.
+    """
 
 
 class QueueNotFound(NotFound):

@@ -28,12 +28,15 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A queue and name that a worker handles; the schemas are only shown to operators."""
+    """A queue and name that a worker handles; `any_name`: all names of the queue that it announces
+    no other handler for. Schemas are JSON, or "".
+    """
 
     queue: str
     name: str
     payload_schema: str = ""
     result_schema: str = ""
+    any_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,10 +236,14 @@ def entries_of(exceptions: NotDone, dead: Sequence[int]) -> int:
     return 1 + len(exceptions) + len(dead)
 
 
-def _names_by_queue(opened: Open) -> dict[str, frozenset[str]] | None:
+def _names_by_queue(opened: Open) -> dict[str, frozenset[str] | None] | None:
     if not opened.handlers:
         return None
     names: dict[str, set[str]] = {}
     for handler in opened.handlers:
         names.setdefault(handler.queue, set()).add(handler.name)
-    return {queue: frozenset(of_queue) for queue, of_queue in names.items()}
+    found: dict[str, frozenset[str] | None] = {
+        queue: frozenset(of_queue) for queue, of_queue in names.items()
+    }
+    found.update({handler.queue: None for handler in opened.handlers if handler.any_name})
+    return found

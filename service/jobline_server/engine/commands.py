@@ -56,6 +56,7 @@ class RefusalKind(Enum):
     DATA_LOSS = "DATA_LOSS"
     STORAGE_FAILED = "STORAGE_FAILED"
     SHARD_UNAVAILABLE = "SHARD_UNAVAILABLE"
+    PAYLOAD_MISFIT = "PAYLOAD_MISFIT"
 
 
 class Refused(Exception):

@@ -222,6 +222,7 @@ class QueueSettings:
     max_waiting_bytes: int | None = None
     delivery_mode: DeliveryMode | None = None
     dead_letters: DeadLetters = NO_DEAD_LETTERS
+    check_payloads: bool = False
 
 
 DEFAULT_SETTINGS = QueueSettings()

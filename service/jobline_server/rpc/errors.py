@@ -47,6 +47,7 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.DATA_LOSS: grpc.StatusCode.DATA_LOSS,
     RefusalKind.STORAGE_FAILED: grpc.StatusCode.UNAVAILABLE,
     RefusalKind.SHARD_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    RefusalKind.PAYLOAD_MISFIT: grpc.StatusCode.INVALID_ARGUMENT,
 }
 
 # Refusals because a quota is used up: their details name the quota.

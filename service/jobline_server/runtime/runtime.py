@@ -15,6 +15,7 @@ from jobline_server.dispatch.frames import Goaway
 from jobline_server.engine import limits
 from jobline_server.engine.state import Load
 from jobline_server.runtime.calls.bulk import Bulk
+from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.calls.pulls import PullCalls
 from jobline_server.runtime.calls.push_batcher import PushBatcher
 from jobline_server.runtime.calls.queues import Queues
@@ -112,7 +113,7 @@ class Runtime:
         self._stores = stores
         self._tasks: list[asyncio.Task[None]] = []
         self._listen()
-        self.pushes = PushBatcher(core)
+        self.pushes = PushBatcher(core, PayloadChecks(core, self.streams.handlers))
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from jobline_server.dispatch.frames import Handler, Worker
 from jobline_server.engine.allowance import TimeLimit
@@ -180,6 +181,28 @@ class WorkerView:
     last_heard_ms: int
     draining: bool
     lost: bool
+
+
+class HandlerVariant(NamedTuple):
+    """What some workers announce of a handler: their version, and schemas as JSON, or ""."""
+
+    version: str
+    payload_schema: str
+    result_schema: str
+
+
+@dataclass(slots=True)
+class HandlerView:
+    """A handler of connected workers. `variants` are (variant, workers), that of the most workers
+    first; `differs` names the fields of variants in which workers differ.
+    """
+
+    queue: str
+    name: str
+    any_name: bool
+    workers: int
+    variants: list[tuple[HandlerVariant, int]]
+    differs: list[str]
 
 
 @dataclass(slots=True)

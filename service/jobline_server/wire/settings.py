@@ -38,6 +38,7 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
             if has("dead_letters")
             else NO_DEAD_LETTERS
         ),
+        check_payloads=message.check_payloads,
     )
 
 
@@ -63,6 +64,7 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     if settings.delivery_mode is not None:
         message.delivery = job_pb2.DeliveryMode.ValueType(settings.delivery_mode)
     _fill_limits(message, settings)
+    message.check_payloads = settings.check_payloads
     if settings.dead_letters != NO_DEAD_LETTERS:
         fill_dead_letters(message.dead_letters, settings.dead_letters)
 

@@ -114,6 +114,8 @@ class StreamPort:
         self.session = opening.session or f"session-{self.server.calls['Stream']}"
         self._queues = [entry.queue for entry in opening.queues]
         self._names = [(entry.queue, entry.name) for entry in opening.handlers]
+        if any(entry.any_name for entry in opening.handlers):
+            self._names = []
         held = self.server.store.held_by(self.session)
         opened = pb.StreamOpened(
             session=self.session,

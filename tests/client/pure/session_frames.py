@@ -4,7 +4,7 @@ stream.
 
 from __future__ import annotations
 
-from jobline._stream.frames import opening_of
+from jobline._stream.frames import Announced, opening_of
 from jobline._stream.session import Session
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
@@ -14,7 +14,7 @@ INTERVAL = 10.0
 
 def new_session(window=8):
     worker = pb.WorkerDescription(id="w")
-    opening = opening_of(worker, queues=[("q", 1)], handlers=[("q", "")])
+    opening = opening_of(worker, queues=[("q", 1)], handlers=[Announced("q", "")])
     return Session(opening, window=window, window_bytes=1 << 20)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -221,18 +223,30 @@ def test_a_job_goes_to_its_name_or_to_whoever_takes_any():
     assert routes.find("q", "a") is named
     assert routes.find("q", "b") is anything
     assert routes.find("other", "a") is None
-    assert routes.names() == []
+    assert [(one.name, one.any_name) for one in routes.announced()] == [("a", False), ("", True)]
     with pytest.raises(InvalidArgument, match="already"):
         routes.add(route_of("q", "a", plain))
 
 
-def test_any_name_is_for_all_queues_or_none():
-    """The server cannot be told "any" for one queue and names for another."""
+def test_handlers_are_announced_with_the_schemas_of_their_types():
+    """Each queue may have one for any name; what has no type says nothing."""
     routes = Routes()
+
+    def typed(payload: list[int]) -> str:
+        return str(payload)
+
+    def unknown(payload) -> NotThere:  # type: ignore[name-defined]  # noqa: F821
+        return payload
+
     routes.add(route_of("q", ANY, plain))
-    routes.add(route_of("r", "a", plain))
-    with pytest.raises(InvalidArgument, match=r"\['r'\] have not"):
-        routes.names()
+    routes.add(route_of("r", "a", typed))
+    routes.add(route_of("r", "b", unknown))
+    routes.add(route_of("r", "c", lambda items: items, size=2))
+    anything, numbers, *others = routes.announced()
+    assert (anything.any_name, anything.payload_schema, anything.result_schema) == (True, "", "")
+    assert json.loads(numbers.payload_schema) == {"type": "array", "items": {"type": "integer"}}
+    assert json.loads(numbers.result_schema) == {"type": "string"}
+    assert [(one.payload_schema, one.result_schema) for one in others] == [("", "")] * 2
 
 
 def test_weights_are_for_queues_that_have_handlers():

@@ -22,7 +22,7 @@ from jobline._job_values import BulkResult, DeadStats, Job, JobPage
 from jobline._keywords import spelled_out
 from jobline._queue_values import Queue, QueueSettings, SettingsHow
 from jobline._reading import read
-from jobline._server_values import ConnectedWorker, ServerStats
+from jobline._server_values import ConnectedWorker, HandlerSummary, ServerStats
 from jobline._times import Moment, Seconds, to_timestamp
 from jobline.v1 import (
     admin_service_pb2,
@@ -271,3 +271,21 @@ class AdminApi:
         ):
             for worker in page.workers:
                 yield read(ConnectedWorker, worker)
+
+    async def handlers(
+        self, queue: str = "", *, page_size: int = PAGE_SIZE
+    ) -> AsyncIterator[HandlerSummary]:
+        """Yields the handlers of all connected workers by queue and name, or those of a queue."""
+        async for page in pages_of(
+            lambda token: self._connection.read(
+                self._stub.ListHandlers,
+                message_of(
+                    admin_service_pb2.ListHandlersRequest,
+                    page_size=page_size,
+                    page_token=token,
+                    queue=queue,
+                ),
+            )
+        ):
+            for handler in page.handlers:
+                yield read(HandlerSummary, handler)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jobline._enums import ReleaseReason, RevokeReason
 from jobline._leased import LeasedJob
@@ -75,19 +76,29 @@ def goaway_of(message: pb.StreamGoaway) -> Goaway:
     )
 
 
+class Announced(NamedTuple):
+    """A handler as the server is told of it: `any_name`, all work of its queue that no other takes.
+    Schemas are JSON, or "".
+    """
+
+    queue: str
+    name: str
+    any_name: bool = False
+    payload_schema: str = ""
+    result_schema: str = ""
+
+
 def opening_of(
     worker: pb.WorkerDescription,
     *,
     queues: Iterable[tuple[str, int]],
-    handlers: Iterable[tuple[str, str]],
+    handlers: Iterable[Announced],
 ) -> pb.StreamOpen:
-    """Returns the `open` of a worker: queues with weights, handlers as (queue, name); no handlers
-    means any name.
-    """
+    """Returns the `open` of a worker: queues with weights, and handlers; none means any name."""
     return pb.StreamOpen(
         worker=worker,
         queues=[pb.QueueWeight(queue=queue, weight=weight) for queue, weight in queues],
-        handlers=[pb.HandlerDescription(queue=queue, name=name) for queue, name in handlers],
+        handlers=[pb.HandlerDescription(**one._asdict()) for one in handlers],
         accepts_runs=True,
         max_message_bytes=MESSAGE_BYTES_MAX,
     )

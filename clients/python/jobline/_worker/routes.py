@@ -14,10 +14,13 @@ from jobline._handlers import (
     items_hint,
     payload_hint,
     refuse_more_than_items,
+    result_hint,
     wants_context,
 )
 from jobline._job_type import JobType
 from jobline._leased import LeasedJob
+from jobline._schemas import schema_text
+from jobline._stream.frames import Announced
 from jobline._times import Seconds, seconds_of
 from jobline.errors import InvalidArgument
 
@@ -37,6 +40,7 @@ class Route:
     is_async: bool
     wants_context: bool
     payload: Any = Any
+    result: Any = Any
     size: int = 0
     wait: float = 0.0
 
@@ -70,22 +74,18 @@ class Routes:
         """The queues to take from, in the order of their first handler."""
         return list(dict.fromkeys(queue for queue, _ in self._by_name))
 
-    def names(self) -> list[tuple[str, str]]:
-        """Returns the (queue, name) pairs to announce; none means that the server sends any name.
-
-        The server knows no "any" for a single queue, so a worker takes any name in all of its
-        queues or in none. Raises InvalidArgument if it has handlers of both kinds.
-        """
-        open_queues = {queue for queue, name in self._by_name if name == ANY}
-        if not open_queues:
-            return list(self._by_name)
-        closed = set(self.queues()) - open_queues
-        if closed:
-            raise InvalidArgument(
-                f"queues {sorted(open_queues)} have a handler for any name, {sorted(closed)} have "
-                "not: give each of them one too, or use two workers"
+    def announced(self) -> list[Announced]:
+        """Returns the handlers as the server is told of them, with schemas of their types."""
+        return [
+            Announced(
+                queue=route.queue,
+                name="" if route.name == ANY else route.name,
+                any_name=route.name == ANY,
+                payload_schema=schema_text(route.payload),
+                result_schema=schema_text(route.result),
             )
-        return []
+            for route in self._by_name.values()
+        ]
 
 
 def route_of(
@@ -94,11 +94,12 @@ def route_of(
     function: Handler,
     *,
     payload: Any = UNSAID,
+    result: Any = UNSAID,
     size: int = 0,
     wait: Seconds = 0,
 ) -> Route:
     """Returns the route of a function, which is inspected once: async or plain, with or without a
-    context, and its payload type. Raises InvalidArgument for one that cannot be called.
+    context, and its types. Raises InvalidArgument for one that cannot be called.
     """
     if not isinstance(name, str):
         refuse("name", f"must be {TEXT}, not {name!r}: a type is given as payload=")
@@ -117,9 +118,24 @@ def route_of(
         is_async=inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(target),
         wants_context=takes_context,
         payload=payload,
+        result=_result_of(function, result, size),
         size=size,
         wait=seconds_of(wait),
     )
+
+
+def _result_of(function: Handler, result: Any, size: int) -> Any:
+    """Returns the type of what a handler returns for a job; only operators and code generators see
+    it, so one that cannot be looked up is no mistake.
+    """
+    if size:
+        return Any
+    if result is not UNSAID:
+        return result
+    try:
+        return result_hint(function)
+    except InvalidArgument:
+        return Any
 
 
 def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) -> Route:
@@ -133,7 +149,20 @@ def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) 
     runs = function or job_type.function
     if runs is None:
         raise InvalidArgument(f"{job_type!r} has no function: give add() a handler for it")
-    return route_of(job_type.queue, job_type.name, runs, payload=job_type.payload)
+    return route_of(
+        job_type.queue,
+        job_type.name,
+        runs,
+        payload=job_type.payload,
+        result=_result_of_type(job_type),
+    )
+
+
+def _result_of_type(job_type: JobType[Any, Any]) -> Any:
+    try:
+        return job_type.result
+    except InvalidArgument:
+        return Any
 
 
 def weights_given(queues: Mapping[str, int] | Sequence[str] | None) -> dict[str, int]:

@@ -273,7 +273,7 @@ class Worker(NeverPickled):
         queues = weights_of(self._routes.queues(), self._weights)
         if not queues:
             raise InvalidArgument("a worker needs at least one handler")
-        opening = opening_of(self._describe(), queues=queues, handlers=self._routes.names())
+        opening = opening_of(self._describe(), queues=queues, handlers=self._routes.announced())
         if self._lease is not None:
             opening.lease.CopyFrom(to_duration(self._lease))
         return opening

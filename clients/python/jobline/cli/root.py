@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from jobline.cli import dead, doctor, exit_codes, jobs, push, queues, server, tail, top, work
+from jobline.cli import (
+    dead,
+    doctor,
+    exit_codes,
+    handlers,
+    jobs,
+    push,
+    queues,
+    server,
+    tail,
+    top,
+    work,
+)
 from jobline.cli.command import SERVER, error_line
 from jobline.cli.output import fall_silent, speak_narrow
 
@@ -29,7 +41,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for part in (push, work, jobs, dead, queues, server, top, tail, doctor):
+    for part in (push, work, jobs, dead, queues, handlers, server, top, tail, doctor):
         part.register(app)
     _add_server_commands(app)
     return app

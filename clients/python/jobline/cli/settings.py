@@ -94,6 +94,7 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
         "at_least_once, or once: never again after a hand-out",
     ),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
+    "check_payloads": (_boolean, "refuse payloads that fit no announced schema"),
     "dead_letters.expire_after": (parse_span, "how long dead jobs stay"),
     "dead_letters.keep_forever": (_boolean, "dead jobs do not expire"),
     "dead_letters.max_bytes": (_whole, "bytes of dead jobs that are kept"),
@@ -142,6 +143,7 @@ def rows(settings: QueueSettings) -> list[tuple[str, str]]:
 
 _DEFAULTS: dict[str, Any] = {
     "non_retryable_error_types": (),
+    "check_payloads": False,
     "dead_letters.keep_forever": False,
     "dead_letters.auto_retry": False,
 }
@@ -159,9 +161,7 @@ def _said(settings: QueueSettings, key: str) -> Any:
     """The value of a setting; None where the queue has none of its own."""
     name, dot, field = key.partition(".")
     value = getattr(settings, name)
-    if not dot or value is None:
-        return value
-    said = getattr(value, field)
+    said = getattr(value, field) if dot and value is not None else value
     return None if said == _DEFAULTS.get(key) else said
 
 

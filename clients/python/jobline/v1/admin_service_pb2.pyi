@@ -315,3 +315,145 @@ class ListWorkersResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListWorkersResponse: _TypeAlias = ListWorkersResponse  # noqa: Y015
+
+@_typing.final
+class ListHandlersRequest(_message.Message):
+    """Asks for a page of handlers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """Optional. 1 … 1,000. Unset: 100."""
+    page_token: _builtins.str
+    """Optional. `next_page_token` of the page before, with the same filter."""
+    queue: _builtins.str
+    """Optional. Only handlers of this queue."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        queue: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "queue", b"queue"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHandlersRequest: _TypeAlias = ListHandlersRequest  # noqa: Y015
+
+@_typing.final
+class HandlerVariant(_message.Message):
+    """What some workers announce of a handler."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    PAYLOAD_SCHEMA_FIELD_NUMBER: _builtins.int
+    RESULT_SCHEMA_FIELD_NUMBER: _builtins.int
+    WORKERS_FIELD_NUMBER: _builtins.int
+    version: _builtins.str
+    """Output only. Version of the workers' program."""
+    payload_schema: _builtins.str
+    """Output only. JSON Schema of the payload; empty: anything."""
+    result_schema: _builtins.str
+    """Output only. JSON Schema of the result; empty: anything."""
+    workers: _builtins.int
+    """Output only. Connected workers that announce this."""
+    def __init__(
+        self,
+        *,
+        version: _builtins.str = ...,
+        payload_schema: _builtins.str = ...,
+        result_schema: _builtins.str = ...,
+        workers: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["payload_schema", b"payload_schema", "result_schema", b"result_schema", "version", b"version", "workers", b"workers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HandlerVariant: _TypeAlias = HandlerVariant  # noqa: Y015
+
+@_typing.final
+class HandlerSummary(_message.Message):
+    """A handler that connected workers have."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ANY_NAME_FIELD_NUMBER: _builtins.int
+    WORKERS_FIELD_NUMBER: _builtins.int
+    VARIANTS_FIELD_NUMBER: _builtins.int
+    DIFFERS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    name: _builtins.str
+    """Output only. The name of the jobs; empty: jobs without a name, or `any_name`."""
+    any_name: _builtins.bool
+    """Output only. It takes what no other handler of its worker takes."""
+    workers: _builtins.int
+    """Output only. Connected workers that have it."""
+    @_builtins.property
+    def variants(self) -> _containers.RepeatedCompositeFieldContainer[Global___HandlerVariant]:
+        """Output only. What they announce of it, that of the most workers first; at most 20."""
+
+    @_builtins.property
+    def differs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Fields of the variants in which workers differ: `version`, `payload_schema`,
+        `result_schema`.
+        """
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        name: _builtins.str = ...,
+        any_name: _builtins.bool = ...,
+        workers: _builtins.int = ...,
+        variants: _abc.Iterable[Global___HandlerVariant] | None = ...,
+        differs: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_name", b"any_name", "differs", b"differs", "name", b"name", "queue", b"queue", "variants", b"variants", "workers", b"workers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HandlerSummary: _TypeAlias = HandlerSummary  # noqa: Y015
+
+@_typing.final
+class ListHandlersResponse(_message.Message):
+    """A page of handlers, by queue and name; it ends before `page_size`, with one handler at least, where
+    schemas would take more than 3 MiB.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HANDLERS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Output only. Empty on the last page."""
+    @_builtins.property
+    def handlers(self) -> _containers.RepeatedCompositeFieldContainer[Global___HandlerSummary]:
+        """Output only. The handlers."""
+
+    def __init__(
+        self,
+        *,
+        handlers: _abc.Iterable[Global___HandlerSummary] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["handlers", b"handlers", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHandlersResponse: _TypeAlias = ListHandlersResponse  # noqa: Y015

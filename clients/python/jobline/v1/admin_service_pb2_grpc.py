@@ -45,6 +45,11 @@ class AdminServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_admin__service__pb2.ListWorkersRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_admin__service__pb2.ListWorkersResponse.FromString,
                 _registered_method=True)
+        self.ListHandlers = channel.unary_unary(
+                '/jobline.v1.AdminService/ListHandlers',
+                request_serializer=jobline_dot_v1_dot_admin__service__pb2.ListHandlersRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_admin__service__pb2.ListHandlersResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -65,6 +70,13 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListHandlers(self, request, context):
+        """Lists the handlers that connected workers have announced, a page at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +89,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListWorkers,
                     request_deserializer=jobline_dot_v1_dot_admin__service__pb2.ListWorkersRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_admin__service__pb2.ListWorkersResponse.SerializeToString,
+            ),
+            'ListHandlers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHandlers,
+                    request_deserializer=jobline_dot_v1_dot_admin__service__pb2.ListHandlersRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_admin__service__pb2.ListHandlersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +151,33 @@ class AdminService(object):
             '/jobline.v1.AdminService/ListWorkers',
             jobline_dot_v1_dot_admin__service__pb2.ListWorkersRequest.SerializeToString,
             jobline_dot_v1_dot_admin__service__pb2.ListWorkersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHandlers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.AdminService/ListHandlers',
+            jobline_dot_v1_dot_admin__service__pb2.ListHandlersRequest.SerializeToString,
+            jobline_dot_v1_dot_admin__service__pb2.ListHandlersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -37,6 +37,8 @@ class AdminServiceStub:
     """Gets counts and health of the server."""
     ListWorkers: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListWorkersRequest, _admin_service_pb2.ListWorkersResponse]
     """Lists connected workers, a page at a time."""
+    ListHandlers: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListHandlersRequest, _admin_service_pb2.ListHandlersResponse]
+    """Lists the handlers that connected workers have announced, a page at a time."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -47,6 +49,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Gets counts and health of the server."""
     ListWorkers: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListWorkersRequest, _admin_service_pb2.ListWorkersResponse]  # type: ignore[assignment]
     """Lists connected workers, a page at a time."""
+    ListHandlers: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListHandlersRequest, _admin_service_pb2.ListHandlersResponse]  # type: ignore[assignment]
+    """Lists the handlers that connected workers have announced, a page at a time."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """The server itself."""
@@ -66,5 +70,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListWorkersResponse, _abc.Awaitable[_admin_service_pb2.ListWorkersResponse]]:
         """Lists connected workers, a page at a time."""
+
+    @_abc_1.abstractmethod
+    def ListHandlers(
+        self,
+        request: _admin_service_pb2.ListHandlersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.ListHandlersResponse, _abc.Awaitable[_admin_service_pb2.ListHandlersResponse]]:
+        """Lists the handlers that connected workers have announced, a page at a time."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -88,6 +88,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE: the shard of the queue or job is not served here, or no longer; the other shards are. The
     same call later or elsewhere works.
     """
+    ERROR_REASON_PAYLOAD_MISFIT: _ErrorReason.ValueType  # 68
+    """INVALID_ARGUMENT: the payload does not fit the schema that the handlers of its name announce, and the
+    queue checks that.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -159,5 +163,9 @@ ERROR_REASON_CALL_OVER: ErrorReason.ValueType  # 42
 ERROR_REASON_SHARD_UNAVAILABLE: ErrorReason.ValueType  # 43
 """UNAVAILABLE: the shard of the queue or job is not served here, or no longer; the other shards are. The
 same call later or elsewhere works.
+"""
+ERROR_REASON_PAYLOAD_MISFIT: ErrorReason.ValueType  # 68
+"""INVALID_ARGUMENT: the payload does not fit the schema that the handlers of its name announce, and the
+queue checks that.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

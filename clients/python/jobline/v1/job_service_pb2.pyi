@@ -1085,14 +1085,21 @@ class HandlerDescription(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     PAYLOAD_SCHEMA_FIELD_NUMBER: _builtins.int
     RESULT_SCHEMA_FIELD_NUMBER: _builtins.int
+    ANY_NAME_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Required. The queue."""
     name: _builtins.str
     """Optional. The name of the jobs. Unset: jobs without a name."""
     payload_schema: _builtins.str
-    """Optional. JSON schema of the payload, ≤ 64 KiB; shown to operators."""
+    """Optional. JSON Schema of the payload, ≤ 64 KiB; shown to operators, and pushes must fit it where the
+    queue has `check_payloads`.
+    """
     result_schema: _builtins.str
-    """Optional. JSON schema of the result, ≤ 64 KiB; shown to operators."""
+    """Optional. JSON Schema of the result, ≤ 64 KiB; shown to operators."""
+    any_name: _builtins.bool
+    """Optional. It takes the jobs of its queue with any name that no other handler of the worker takes; `name`
+    is unset then.
+    """
     def __init__(
         self,
         *,
@@ -1100,10 +1107,11 @@ class HandlerDescription(_message.Message):
         name: _builtins.str = ...,
         payload_schema: _builtins.str = ...,
         result_schema: _builtins.str = ...,
+        any_name: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "payload_schema", b"payload_schema", "queue", b"queue", "result_schema", b"result_schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_name", b"any_name", "name", b"name", "payload_schema", b"payload_schema", "queue", b"queue", "result_schema", b"result_schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -136,6 +136,7 @@ class QueueSettings(_message.Message):
     MAX_WAITING_BYTES_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
     DEAD_LETTERS_FIELD_NUMBER: _builtins.int
+    CHECK_PAYLOADS_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
     """Optional. Attempts before a job is dead, 1 … 1,000; 0 means unlimited. Unset: 3; 1 for a job with
     `delivery` ONCE.
@@ -156,6 +157,11 @@ class QueueSettings(_message.Message):
     """
     delivery: _job_pb2.DeliveryMode.ValueType
     """Optional. How often a job may be handed out. Unset: AT_LEAST_ONCE."""
+    check_payloads: _builtins.bool
+    """Optional. Refuses pushes of payloads that fit none of the schemas that connected workers announce for
+    the job's name (INVALID_ARGUMENT, PAYLOAD_MISFIT). Such payloads are JSON of 256 KiB at most. Jobs for
+    which no worker is connected, or one that announces no schema, are not checked. Unset: no check.
+    """
     @_builtins.property
     def lease(self) -> _duration_pb2.Duration:
         """Optional. How long a worker may stay silent, 1 s … 12 h. Unset: 30 s."""
@@ -198,10 +204,11 @@ class QueueSettings(_message.Message):
         max_waiting_bytes: _builtins.int | None = ...,
         delivery: _job_pb2.DeliveryMode.ValueType = ...,
         dead_letters: Global___DeadLetters | None = ...,
+        check_payloads: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobline.v1 import admin_service_pb2
 from jobline_server.rpc.convert.jobs import fill_moment
-from jobline_server.runtime.views import ServerView, WorkerView
+from jobline_server.runtime.views import HandlerView, ServerView, WorkerView
 
 
 def statistics_response(
@@ -63,6 +63,7 @@ def fill_worker(message: admin_service_pb2.Worker, view: WorkerView) -> None:
             name=handler.name,
             payload_schema=handler.payload_schema,
             result_schema=handler.result_schema,
+            any_name=handler.any_name,
         )
     message.window = view.window
     message.in_flight = view.in_flight
@@ -70,3 +71,19 @@ def fill_worker(message: admin_service_pb2.Worker, view: WorkerView) -> None:
     fill_moment(message.last_heard_at, view.last_heard_ms)
     message.draining = view.draining
     message.lost = view.lost
+
+
+def fill_handler(message: admin_service_pb2.HandlerSummary, view: HandlerView) -> None:
+    """Fills the message of a handler."""
+    message.queue = view.queue
+    message.name = view.name
+    message.any_name = view.any_name
+    message.workers = view.workers
+    message.differs.extend(view.differs)
+    for variant, workers in view.variants:
+        message.variants.add(
+            version=variant.version,
+            payload_schema=variant.payload_schema,
+            result_schema=variant.result_schema,
+            workers=workers,
+        )

@@ -155,17 +155,22 @@ def _handlers(messages: Sequence[job_service_pb2.HandlerDescription]) -> list[Ha
     found = []
     for index, message in enumerate(messages):
         try:
-            found.append(
-                Handler(
-                    queue=fields.queue_name(message.queue),
-                    name=fields.single_line(message.name, "name", limits.NAME_CHARACTERS_MAX),
-                    payload_schema=_schema(message.payload_schema, "payload_schema"),
-                    result_schema=_schema(message.result_schema, "result_schema"),
-                )
-            )
+            found.append(_handler(message))
         except Refused as refused:
             raise fields.within(f"handlers[{index}]", refused) from None
     return found
+
+
+def _handler(message: job_service_pb2.HandlerDescription) -> Handler:
+    if message.any_name and message.name:
+        raise fields.invalid("name", "must be unset together with any_name")
+    return Handler(
+        queue=fields.queue_name(message.queue),
+        name=fields.single_line(message.name, "name", limits.NAME_CHARACTERS_MAX),
+        payload_schema=_schema(message.payload_schema, "payload_schema"),
+        result_schema=_schema(message.result_schema, "result_schema"),
+        any_name=message.any_name,
+    )
 
 
 def _schema(value: str, field: str) -> str:

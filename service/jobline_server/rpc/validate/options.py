@@ -203,4 +203,5 @@ SETTING_CHECKS: dict[str, Check] = {
     ),
     "delivery": _delivery,
     "dead_letters": _dead_letters,
+    "check_payloads": _anything,
 }

@@ -13,6 +13,7 @@ from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.values import RevokeReason
+from jobline_server.runtime.calls.handlers import Handlers
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.calls.worker_stream import WorkerStream
@@ -55,6 +56,7 @@ class Streams:
         self._grace_ms = grace_ms
         self._new_name = new_name
         self.open: dict[str, WorkerStream] = {}
+        self.handlers = Handlers()
         core.open_streams = self.open
         self._changed = asyncio.Event()
         self._revoking: set[asyncio.Task[None]] = set()
@@ -84,6 +86,7 @@ class Streams:
         )
         self._resume(stream)
         self.open[session_id] = stream
+        self.handlers.add(stream, first)
         self._dispatcher.join(stream)
         stream.answer_open()
         return stream
@@ -116,6 +119,7 @@ class Streams:
     def _left(self, stream: WorkerStream) -> None:
         if self.open.get(stream.session.session_id) is stream:
             del self.open[stream.session.session_id]
+        self.handlers.remove(stream)
         self._changed.set()
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:

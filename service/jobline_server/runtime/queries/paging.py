@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from jobline_server.engine.values import JobError
-from jobline_server.runtime.views import JobView, QueueView, WorkerView
+from jobline_server.runtime.views import HandlerView, JobView, QueueView, WorkerView
 
 View = TypeVar("View")
 
@@ -135,6 +135,12 @@ def worker_bytes(view: WorkerView) -> int:
         schemas = (handler.payload_schema, handler.result_schema)
         size += _texts_bytes((handler.queue, handler.name, *schemas))
     return size
+
+
+def handler_bytes(view: HandlerView) -> int:
+    """Returns about how many bytes a handler takes in a message."""
+    size = FIXED_BYTES + _texts_bytes((view.queue, view.name))
+    return size + sum(_texts_bytes(variant) for variant, _ in view.variants)
 
 
 def shown_bytes(view: JobView) -> int:

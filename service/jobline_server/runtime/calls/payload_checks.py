@@ -1,0 +1,143 @@
+"""Checks payloads against the schemas that workers announce, for queues that ask for it.
+
+A payload fits if it fits one of the schemas that connected workers announce for the job's name:
+while a new version is rolled out, there are two. It is not checked where there is nothing to check
+against: no worker is connected, one of them announces no schema, or one that cannot be used.
+
+Schemas come from workers. They are compiled once, refer to nothing outside themselves, and match
+patterns in linear time. Payloads are limited in size, so that each check takes some milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.decide.calls import find_call
+from jobline_server.engine.decide.known_keys import job_keys_of
+from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, hash_of
+from jobline_server.engine.queue import Queue
+from jobline_server.runtime.calls.handlers import Handlers
+from jobline_server.runtime.core import Core
+
+# A larger payload is refused in a queue that checks: to parse this much takes two milliseconds, and
+# the loop stands still meanwhile.
+CHECKED_PAYLOAD_BYTES_MAX = 256 << 10
+# Payloads and bytes that are checked in one step.
+STEP_PAYLOADS = 200
+STEP_BYTES = 256 << 10
+# Compiled schemas, some kilobytes each; the least recently used go.
+SCHEMAS_MAX = 1_000
+# Of the place in a schema, for messages.
+PLACE_CHARACTERS_MAX = 200
+
+
+class Candidate(NamedTuple):
+    """A job to check: where it is in the request, its name, payload and idempotency key."""
+
+    field: str
+    name: str
+    payload: bytes
+    job_key: str
+
+
+class PayloadChecks:
+    """Refuses pushes of payloads that do not fit."""
+
+    def __init__(self, core: Core, handlers: Handlers) -> None:
+        self._core = core
+        self._handlers = handlers
+
+    async def check(self, command: Push) -> None:
+        """Raises `Refused` with PAYLOAD_MISFIT or TOO_LARGE. A push that came before is not
+        refused, nor a job whose key is known: what was stored was checked then.
+        """
+        size = 0
+        for number, job in enumerate(_candidates(command), 1):
+            why = self._why_not(command.queue, job)
+            if why is not None and not self._came_before(command, job):
+                raise why
+            size += len(job.payload)
+            if number % STEP_PAYLOADS == 0 or size >= STEP_BYTES:
+                size = 0
+                await asyncio.sleep(0)
+
+    def _why_not(self, queue: str, job: Candidate) -> Refused | None:
+        variants = self._handlers.find(queue, job.name)
+        validators = [validator_of(variant.payload_schema) for variant in variants]
+        if not validators or None in validators:
+            return None
+        if len(job.payload) > CHECKED_PAYLOAD_BYTES_MAX:
+            message = f"must be at most {CHECKED_PAYLOAD_BYTES_MAX} bytes in a queue that checks"
+            return Refused(RefusalKind.TOO_LARGE, message, field=job.field)
+        try:
+            # No payload is what clients send for null.
+            value = json.loads(job.payload) if job.payload else None
+        except (ValueError, RecursionError):
+            return _misfit(job, "is not JSON, which the handlers of this name take")
+        place = ""
+        for validator in validators:
+            error = next(iter(validator.iter_errors(value)), None)
+            if error is None:
+                return None
+            place = place or "/".join(map(str, error.schema_path))
+        why = f"does not fit the schema of its handlers at /{place}"
+        return _misfit(job, why[:PLACE_CHARACTERS_MAX])
+
+    def _came_before(self, command: Push, job: Candidate) -> bool:
+        shard = self._core.slots.of_queue(command.queue).shard
+        aged_ms = shard.age.at(self._core.now())
+        if command.request_id:
+            request = hash_of(REQUEST_ID, command.queue, command.request_id)
+            if shard.requests.find(request, aged_ms) is not None:
+                return True
+        elif any(find_call(shard, aged_ms, call) is not None for call in command.calls):
+            return True
+        if not job.job_key:
+            return False
+        key = hash_of(JOB_KEY, command.queue, job.job_key.encode())
+        return shard.keys.find(key, aged_ms) is not None
+
+
+def checks(queue: Queue | None) -> bool:
+    """Returns whether pushes to a queue are checked."""
+    return queue is not None and queue.settings.check_payloads
+
+
+@lru_cache(maxsize=SCHEMAS_MAX)
+def validator_of(schema: str) -> Any:
+    """Returns the validator of a schema; None where it says nothing, or cannot be used."""
+    if not schema:
+        return None
+    import jsonschema_rs  # noqa: PLC0415  # only servers whose queues check payloads load it
+
+    try:
+        return jsonschema_rs.validator_for(
+            json.loads(schema),
+            offline=True,
+            pattern_options=jsonschema_rs.RegexOptions(),
+        )
+    except (ValueError, RecursionError):  # its own errors are such
+        return None
+
+
+def _candidates(command: Push) -> Iterator[Candidate]:
+    """Yields the jobs of a push: those with options of their own first."""
+    rows, payloads = command.rows, command.payloads
+    keys = rows.job_keys or [""] * len(rows)
+    for index, (payload, options, key) in enumerate(
+        zip(rows.payloads, rows.options, keys, strict=True)
+    ):
+        yield Candidate(f"jobs[{index}].payload", options.name, payload, key)
+    name, plain_keys = command.options.name, job_keys_of(payloads)
+    for index, payload in enumerate(payloads):
+        key = plain_keys[index] if plain_keys else ""
+        yield Candidate(f"payloads[{index}]", name, payload, key)
+
+
+def _misfit(job: Candidate, why: str) -> Refused:
+    return Refused(RefusalKind.PAYLOAD_MISFIT, why, field=job.field)
