@@ -159,10 +159,12 @@ async def test_a_session_that_comes_back_keeps_its_leases(
     assert not again.confirms[0].exceptions
 
 
+@pytest.mark.parametrize("grace", [None, 2])
 async def test_a_broken_streams_jobs_go_on_after_the_grace(
-    client: AsyncClient, channel: aio.Channel, server: RunningServer
+    client: AsyncClient, channel: aio.Channel, server: RunningServer, grace: int | None
 ) -> None:
-    """Fifteen seconds, not the whole lease; it costs a stall."""
+    """Fifteen seconds, not the whole lease, or as its queue says; it costs a stall."""
+    await client.queues.update("mail", disconnect_grace=grace)
     pushed = await client.push("mail", b"x", options=None)
     pool = Pool(channel)
     await pool.open(window=1)
@@ -170,7 +172,7 @@ async def test_a_broken_streams_jobs_go_on_after_the_grace(
     pool.call.cancel()
     # Until the server has seen the connection break.
     assert await server.runtime.streams.wait_empty(50)
-    server.advance(14_000)
+    server.advance(14_000 if grace is None else 1_000)
     assert await client.pull("mail") == []
     server.advance(3_000)
     (again,) = await client.pull("mail", wait=5)

@@ -107,6 +107,7 @@ settings = st.builds(
     max_waiting_bytes=optional(st.integers(1, 2**50)),
     delivery_mode=optional(st.sampled_from(DeliveryMode)),
     dead_letters=dead_letters,
+    disconnect_grace_ms=optional(moments),
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)

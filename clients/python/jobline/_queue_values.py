@@ -64,6 +64,7 @@ class SettingsHow(TypedDict, total=False):
     delivery: DeliveryModeName | None
     dead_letters: DeadLetters | None
     check_payloads: bool
+    disconnect_grace: Seconds | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,8 @@ class QueueSettings:
     - `check_payloads`: pushes are refused whose payload fits no schema that connected workers
       announce for the job's name (`PayloadMisfit`).
     - `dead_letters`: how long dead jobs are kept, and whether they are put back by themselves.
+    - `disconnect_grace`: how long jobs wait for a worker whose stream broke, 0 s … 1 h (default: as
+      the server is set, 15 s).
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -103,6 +106,7 @@ class QueueSettings:
     delivery: DeliveryModeName | None = None
     dead_letters: DeadLetters | None = None
     check_payloads: bool = False
+    disconnect_grace: Seconds | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -125,6 +129,9 @@ class QueueSettings:
                 DeadLetters.from_message(message.dead_letters) if has("dead_letters") else None
             ),
             check_payloads=message.check_payloads,
+            disconnect_grace=(
+                from_duration(message.disconnect_grace) if has("disconnect_grace") else None
+            ),
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -148,6 +155,9 @@ class QueueSettings:
             ),
             dead_letters=None if self.dead_letters is None else self.dead_letters.to_message(),
             check_payloads=self.check_payloads,
+            disconnect_grace=(
+                None if self.disconnect_grace is None else to_duration(self.disconnect_grace)
+            ),
         )
 
 

@@ -6,10 +6,10 @@ directly, and only by the methods of `LeaseClocks`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from jobline_server.engine import limits
-from jobline_server.engine.holder import Holder, LeaseWheel
+from jobline_server.engine.holder import NO_GRACES, Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.lot import RunLease
@@ -49,10 +49,19 @@ class LeaseClocks:
         """Has the next leases start now."""
         self.mono_ms = now.mono_ms
 
-    def disconnect(self, now: Now, holder: Holder, *, grace_ms: int) -> None:
-        """Records that a worker's stream broke: its leases end after `grace_ms` at the latest."""
+    def disconnect(
+        self,
+        now: Now,
+        holder: Holder,
+        *,
+        grace_ms: int,
+        graces: Mapping[str, int] = NO_GRACES,
+    ) -> None:
+        """Records that a worker's stream broke: its leases end after `grace_ms` at the latest, or
+        after the time of their queue in `graces`.
+        """
         holder.disconnected_ms = now.mono_ms
-        holder.grace_ms = grace_ms
+        holder.grace_ms, holder.graces = grace_ms, graces
         check_ms = holder.next_check()
         if check_ms is None:
             self.forget(holder)
@@ -109,7 +118,7 @@ class LeaseClocks:
             if holder.session_id:
                 # No worker is connected yet: each lease has its own length from now.
                 holder.disconnected_ms = now.mono_ms
-                holder.grace_ms = limits.LEASE_MS_MAX
+                holder.grace_ms, holder.graces = limits.LEASE_MS_MAX, NO_GRACES
             check_ms = holder.next_check()
             if check_ms is not None:  # pragma: no branch: each of them has a lease
                 self._wheel.arm(holder, check_ms)

@@ -9,11 +9,25 @@ acked within a second never needs a timer.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol
 from weakref import ReferenceType, ref
 
 from jobline_server.engine import limits
+from jobline_server.engine.queue import Queue
+
+# The graces of a holder whose queues have none of their own.
+NO_GRACES: Mapping[str, int] = MappingProxyType({})
+
+
+def graces_in(queues: Mapping[str, Queue], weights: Iterable[tuple[str, int]]) -> Mapping[str, int]:
+    """Returns how long jobs wait for a worker whose stream broke, for those of its queues, given as
+    (name, weight), that have a time of their own.
+    """
+    found = [queues[name] for name, _ in weights if name in queues]
+    graces = ((queue.name, queue.settings.disconnect_grace_ms) for queue in found)
+    return {name: grace_ms for name, grace_ms in graces if grace_ms is not None} or NO_GRACES
 
 
 class Lease(Protocol):
@@ -22,6 +36,10 @@ class Lease(Protocol):
     delivery: int
     lease_ms: int
     deadline_ms: int
+
+    @property
+    def queue(self) -> Queue:
+        """The queue of its jobs."""
 
     def open_totals(self) -> tuple[int, int]:
         """Returns the number of jobs that are still leased, and their payload bytes."""
@@ -61,13 +79,14 @@ class Holder:
 
     `last_seen_ms` is when the session last sent anything (monotonic); leases of a pull are extended
     one by one. `disconnected_ms` is when its stream broke; its leases end `grace_ms` later at the
-    latest.
+    latest, or after the time of their queue in `graces`.
     """
 
     __slots__ = (
         "__weakref__",
         "armed",
         "grace_ms",
+        "graces",
         "last_seen_ms",
         "lease_ms_min",
         "leases",
@@ -89,6 +108,7 @@ class Holder:
         self.last_seen_ms = 0
         self.disconnected_ms: int | None = None
         self.grace_ms = limits.DISCONNECT_GRACE_MS
+        self.graces: Mapping[str, int] = NO_GRACES
         self.lease_ms_min = limits.LEASE_MS_MAX
         self.armed: int | None = None
 
@@ -126,12 +146,12 @@ class Holder:
         """
         if self.session_id:
             ends_ms = max(ends_ms, self.last_seen_ms + lease.lease_ms)
-        return self._cut_short(ends_ms)
-
-    def _cut_short(self, ends_ms: int) -> int:
         if self.disconnected_ms is None:
             return ends_ms
-        return min(ends_ms, self.disconnected_ms + self.grace_ms)
+        grace_ms = self.grace_ms
+        if self.graces:
+            grace_ms = self.graces.get(lease.queue.name, grace_ms)
+        return min(ends_ms, self.disconnected_ms + grace_ms)
 
     def count_with(self, in_flight: InFlight) -> None:
         """Moves its leases to the `InFlight` of the stream on which its worker returned."""
@@ -175,7 +195,10 @@ class Holder:
             return None
         if not self.session_id:
             return min(map(self.deadline_of, self.leases.values()))
-        return self._cut_short(self.last_seen_ms + self.lease_ms_min)
+        ends_ms = self.last_seen_ms + self.lease_ms_min
+        if self.disconnected_ms is None:
+            return ends_ms
+        return min(ends_ms, self.disconnected_ms + min([self.grace_ms, *self.graces.values()]))
 
 
 class LeaseWheel:

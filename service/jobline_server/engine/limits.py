@@ -29,6 +29,7 @@ LEASE_MS_MIN = 1 * SECOND_MS
 LEASE_MS_MAX = 12 * HOUR_MS
 # How long a broken stream's jobs wait for its worker to return, never longer than their lease.
 DISCONNECT_GRACE_MS = 15 * SECOND_MS
+DISCONNECT_GRACE_MS_MAX = HOUR_MS
 # The lease wheel's buckets: expiry is noticed within this time.
 WHEEL_MS = 1 * SECOND_MS
 

@@ -39,6 +39,7 @@ class RunLease:
         "lease_ms",
         "leased_ms",
         "lot",
+        "queue",
         "remaining",
         "settled",
         "slots",
@@ -48,11 +49,10 @@ class RunLease:
     def __init__(
         self, lot: Lot, start: int, count: int, *, delivery: int, holder: Holder, lease_ms: int
     ) -> None:
-        self.lot = lot
+        self.lot, self.queue = lot, lot.queue
         self.start, self.count = start, count
         self.delivery, self.holder = delivery, holder
-        self.lease_ms = lease_ms
-        self.slots = lot.options.rules.slots or 1
+        self.lease_ms, self.slots = lease_ms, lot.options.rules.slots or 1
         self.leased_ms = self.deadline_ms = 0
         self.later: dict[int, int] = {}
         self.settled: bytearray | None = None

@@ -223,6 +223,7 @@ class QueueSettings:
     delivery_mode: DeliveryMode | None = None
     dead_letters: DeadLetters = NO_DEAD_LETTERS
     check_payloads: bool = False
+    disconnect_grace_ms: int | None = None
 
 
 DEFAULT_SETTINGS = QueueSettings()

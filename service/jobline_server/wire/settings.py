@@ -39,6 +39,9 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
             else NO_DEAD_LETTERS
         ),
         check_payloads=message.check_payloads,
+        disconnect_grace_ms=(
+            milliseconds_of(message.disconnect_grace) if has("disconnect_grace") else None
+        ),
     )
 
 
@@ -63,6 +66,9 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     message.non_retryable_error_types.extend(settings.non_retryable_error_types)
     if settings.delivery_mode is not None:
         message.delivery = job_pb2.DeliveryMode.ValueType(settings.delivery_mode)
+    if settings.disconnect_grace_ms is not None:
+        message.disconnect_grace.SetInParent()
+        fill_time(message.disconnect_grace, settings.disconnect_grace_ms)
     _fill_limits(message, settings)
     message.check_payloads = settings.check_payloads
     if settings.dead_letters != NO_DEAD_LETTERS:

@@ -10,6 +10,7 @@ from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.once import decide_abandon
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
+from jobline_server.engine.holder import graces_in
 from jobline_server.engine.values import (
     FailAction,
     JobError,
@@ -226,8 +227,12 @@ class ConsumerRules(RuleBasedStateMachine):
         elif grace_ms is None:
             both.session(worker)
         else:
-            both.shard.clocks.disconnect(both.now, holder, grace_ms=grace_ms)
+            graces = graces_in(both.shard.queues, [("a", 1), ("b", 1)])
+            both.shard.clocks.disconnect(both.now, holder, grace_ms=grace_ms, graces=graces)
             one.disconnected_ms, one.grace_ms = both.now.mono_ms, grace_ms
+            settings = {name: both.model.settings(name) for name in ("a", "b")}
+            own = {name: of.disconnect_grace_ms for name, of in settings.items()}
+            one.graces = {name: ms for name, ms in own.items() if ms is not None}
 
 
 def explained(found, leases, both):

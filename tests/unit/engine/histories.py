@@ -53,6 +53,7 @@ SETTINGS = [
     QueueSettings(max_stalls=0, non_retryable_error_types=("Fatal",)),
     QueueSettings(delivery_mode=DeliveryMode.ONCE),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(2_000, 2))),
+    QueueSettings(disconnect_grace_ms=1_300),
 ]
 KIND = st.integers(0, len(OPTIONS) - 1)
 QUEUE = st.sampled_from(["a", "b"])

@@ -28,6 +28,7 @@ class Consumer:
     disconnected_ms: int | None = None
     grace_ms: int = 0
     version: str = ""
+    graces: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -84,7 +85,7 @@ class ModelJob:
         return (
             ends
             if holder.disconnected_ms is None
-            else min(ends, holder.disconnected_ms + holder.grace_ms)
+            else min(ends, holder.disconnected_ms + holder.graces.get(self.queue, holder.grace_ms))
         )
 
 

@@ -199,4 +199,4 @@ class ReferenceModel(Operators):
             job.deadline_ms = self.mono_ms + job.lease_ms
             if holder.session:
                 holder.last_seen_ms = holder.disconnected_ms = self.mono_ms
-                holder.grace_ms = 12 * 3_600_000
+                holder.grace_ms, holder.graces = 12 * 3_600_000, {}

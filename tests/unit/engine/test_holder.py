@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline_server.engine import limits
-from jobline_server.engine.holder import Holder, InFlight, LeaseWheel
+from jobline_server.engine.holder import NO_GRACES, Holder, InFlight, LeaseWheel, graces_in
 from jobline_server.engine.job import Job
 from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.queue import Queue
@@ -11,10 +11,15 @@ from jobline_server.engine.values import DEFAULT_OPTIONS
 
 
 def leased(
-    holder: Holder, *, lease_ms: int = 5_000, deadline_ms: int = 5_000, job_id: int = 1
+    holder: Holder,
+    *,
+    lease_ms: int = 5_000,
+    deadline_ms: int = 5_000,
+    job_id: int = 1,
+    queue: str = "q",
 ) -> Job:
     """A single job in the hands of a holder."""
-    job = Job(job_id, Queue("q", 9, 0), DEFAULT_OPTIONS, b"xyz", 0)
+    job = Job(job_id, Queue(queue, 9, 0), DEFAULT_OPTIONS, b"xyz", 0)
     job.lease_ms, job.deadline_ms = lease_ms, deadline_ms
     holder.add(job, job.id, 1, 3)
     return job
@@ -60,6 +65,42 @@ def test_broken_stream_cuts_leases_short_and_never_lengthens_them():
     holder.disconnected_ms, holder.grace_ms = 1_000, 15_000
     assert [holder.deadline_of(job) for job in (short, long)] == [5_000, 16_000]
     assert holder.next_check() == 5_000
+
+
+def test_queues_may_have_graces_of_their_own():
+    """Shorter or longer than the server's; the next check is early enough for all."""
+    holder = Holder("w1", "s1")
+    jobs = [
+        leased(holder, deadline_ms=60_000, job_id=number, queue=f"q{number}")
+        for number in (1, 2, 3)
+    ]
+    holder.disconnected_ms, holder.grace_ms = 1_000, 15_000
+    holder.graces = {"q1": 2_000, "q2": 40_000}
+    assert [holder.deadline_of(job) for job in jobs] == [3_000, 41_000, 16_000]
+    assert holder.next_check() == 3_000
+    assert lost_ids(holder, 16_000) == [1, 3]
+
+
+def test_graces_are_those_of_the_queues_that_have_one(world):
+    """Others have the server's."""
+    world.settings("a", disconnect_grace_ms=0)
+    world.settings("b", max_stalls=1)
+    assert graces_in(world.shard.queues, [("a", 1), ("b", 2), ("c", 1)]) == {"a": 0}
+    assert graces_in(world.shard.queues, [("b", 2)]) is NO_GRACES
+
+
+def test_a_grace_is_forgotten_at_a_restart(world):
+    """Nobody is connected then: each lease has its own length."""
+    world.settings(disconnect_grace_ms=1_000)
+    world.row()
+    holder = world.session()
+    world.lease(holder=holder)
+    graces = graces_in(world.shard.queues, [("q", 1)])
+    world.shard.clocks.disconnect(world.now, holder, grace_ms=15_000, graces=graces)
+    world.shard.restart_leases(world.now)
+    assert holder.graces is NO_GRACES
+    world.tick(5_000)
+    assert world.counts() == (0, 0, 1)
 
 
 def test_holder_without_leases_need_not_be_looked_at():

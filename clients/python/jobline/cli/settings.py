@@ -93,6 +93,7 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
         partial(named, DeliveryMode),
         "at_least_once, or once: never again after a hand-out",
     ),
+    "disconnect_grace": (parse_span, "how long jobs wait for a worker whose stream broke"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
     "check_payloads": (_boolean, "refuse payloads that fit no announced schema"),
     "dead_letters.expire_after": (parse_span, "how long dead jobs stay"),

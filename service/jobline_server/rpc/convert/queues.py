@@ -15,7 +15,11 @@ from jobline_server.runtime.views import QueueView
 from jobline_server.wire.settings import fill_settings, settings_from_message
 
 # Fields of the message that the value names differently.
-RENAMED = {"lease": "lease_ms", "delivery": "delivery_mode"}
+RENAMED = {
+    "lease": "lease_ms",
+    "delivery": "delivery_mode",
+    "disconnect_grace": "disconnect_grace_ms",
+}
 PATHS = {
     field.name: RENAMED.get(field.name, field.name)
     for field in queue_pb2.QueueSettings.DESCRIPTOR.fields

@@ -101,6 +101,10 @@ def _version(value: str, field: str) -> None:
         )
 
 
+def _disconnect_grace(value: Any, field: str) -> None:
+    fields.duration_ms(value, field, 0, limits.DISCONNECT_GRACE_MS_MAX)
+
+
 def _slots(value: int, field: str) -> None:
     fields.integer(value, field, 1, limits.SLOTS_MAX)
 
@@ -179,6 +183,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "max_stalls": _max_stalls,
     "retention": _retention,
     "delivery": _delivery,
+    "disconnect_grace": _disconnect_grace,
     "min_worker_version": _version,
     "slots": _slots,
     "tags": check_tags,

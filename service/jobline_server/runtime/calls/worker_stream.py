@@ -12,13 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from jobline_server.dispatch.frames import Goaway, ServerFrame, WorkerFrame
 from jobline_server.dispatch.session import Phase, Session
 from jobline_server.engine import limits
-from jobline_server.engine.commands import (
-    ExtendItem,
-    Leased,
-    RefusalKind,
-    Refused,
-)
-from jobline_server.engine.holder import Holder, InFlight
+from jobline_server.engine.commands import ExtendItem, Leased, RefusalKind, Refused
+from jobline_server.engine.holder import Holder, InFlight, graces_in
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import RevokeReason, SettleOutcome
 from jobline_server.runtime.calls.confirms import Confirms
@@ -297,4 +292,5 @@ class WorkerStream:
             if goodbye:
                 self._returns.abandon(holder.held(), but=leases_of(unsent))
             shard = self._core.slots[number].shard
-            shard.clocks.disconnect(now, holder, grace_ms=self._grace_ms)
+            graces = graces_in(shard.queues, self.queues)
+            shard.clocks.disconnect(now, holder, grace_ms=self._grace_ms, graces=graces)
