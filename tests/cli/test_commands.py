@@ -186,6 +186,16 @@ def test_ids_that_do_not_fit_are_told(jobline, queue):
     assert jobline("job", "cancel", "--yes").code == Exit.USAGE
 
 
+def test_waiting_job_is_changed(jobline, queue):
+    """Its payload, priority and time; without any of them there is nothing to do."""
+    job_id = push(jobline, queue, "old")
+    changed = jobline("job", "update", job_id, "new", "--priority", "3", "--delay", "1h", "--json")
+    assert changed.document["state"] == "SCHEDULED"
+    assert changed.document["options"]["priority"] == 3
+    assert "SCHEDULED" in jobline("job", "update", job_id, "--delay", "2h").out
+    assert jobline("job", "update", job_id).code == Exit.USAGE
+
+
 def test_scheduled_job_is_promoted_and_removed(jobline, queue):
     job_id = push(jobline, queue, "x", "--delay", "1h")
     assert "1 job made ready" in jobline("job", "promote", job_id).out

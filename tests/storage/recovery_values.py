@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from jobline_server.engine.commands import NewLine
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
+from jobline_server.engine.decide.update import JobChange
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.values import (
@@ -48,4 +49,10 @@ reported = st.sampled_from([(), (NewLine("begun"), NewLine("odd", LogLevel.WARNI
 """Lines for the log of a job."""
 new_jobs = st.lists(
     st.tuples(options, st.sampled_from(["", "", "k1", "k2"]), delays), min_size=1, max_size=4
+)
+changes = st.builds(
+    JobChange,
+    payload=st.sampled_from([None, b"", b"another one"]),
+    priority=st.sampled_from([None, 0, 7]),
+    delay_ms=st.sampled_from([None, 0, 30_000]),
 )

@@ -13,6 +13,7 @@ from jobline_server.engine import (
     message_entries,
     queue_entries,
     report_entries,
+    update_entries,
     values,
 )
 from tests.pushed_payloads import with_columns
@@ -174,6 +175,15 @@ FACTS: dict[type, Any_] = {
         ids=id_lists,
         lots=id_lists,
         promoted=st.booleans(),
+    ),
+    update_entries.JobUpdated: st.builds(
+        update_entries.JobUpdated,
+        at_ms=moments,
+        queue=text,
+        id=ids,
+        payload=st.none() | st.binary(max_size=8),
+        priority=st.none() | st.integers(-(2**31), 2**31 - 1),
+        run_at_ms=st.none() | moments,
     ),
     blocked_entries.JobsUnblocked: st.builds(
         blocked_entries.JobsUnblocked,

@@ -27,8 +27,8 @@ from jobline_server.storage.kinds import lots
 from tests.examples import EXAMPLES
 from tests.shard_image import counting_at, image_of
 from tests.storage.message_rules import MessageRules
-from tests.storage.recovery_commands import CommandRules
 from tests.storage.recovery_values import OPTIONS, queues, sessions
+from tests.storage.update_rules import UpdateRules
 
 # Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
@@ -40,7 +40,7 @@ def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
 
 
-class RecoveryMachine(CommandRules, MessageRules):
+class RecoveryMachine(UpdateRules, MessageRules):
     """One shard under everything that can be done to it."""
 
     # Time, and lines that break.

@@ -7,6 +7,7 @@ from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from jobline import _codec as codec
 from jobline._arguments import message_of
 from jobline._enums import JobState, JobStateName, all_named, named
 from jobline._filters import DeadFilter, F, JobFilter, chosen
@@ -20,6 +21,8 @@ from jobline.v1 import queue_service_pb2 as queues
 from jobline.v1.job_admin_service_pb2 import JobSelection
 
 PAGE_SIZE = 100
+# A payload that is not given: None is one.
+UNCHANGED: Any = object()
 
 
 def selection(
@@ -175,5 +178,19 @@ def delete_queue(
         confirm_queue=queue,
         force=force,
         dry_run=dry_run,
+        reason=reason,
+    )
+
+
+def update_job(
+    id_: int, payload: Any, priority: int | None, delay: Seconds | None, reason: str
+) -> job_admin_service_pb2.UpdateJobRequest:
+    """Returns the request to change a job."""
+    return message_of(
+        job_admin_service_pb2.UpdateJobRequest,
+        id=id_,
+        payload=None if payload is UNCHANGED else codec.encode(payload)[0],
+        priority=priority,
+        delay=None if delay is None else to_duration(delay),
         reason=reason,
     )

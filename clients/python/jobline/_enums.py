@@ -231,6 +231,7 @@ class EventKind(IntEnum):
     QUEUE_RESUMED = 19
     QUEUE_DELETED = 20
     DEAD_EVICTED = 21
+    UPDATED = 29
     BLOCKED = 35
     UNBLOCKED = 36
     QUEUE_LIMITED = 43

@@ -23,6 +23,7 @@ class Move(Enum):
     PUSHED_BLOCKED = "pushed behind others"
     DUE = "due"
     PROMOTED = "promoted"
+    POSTPONED = "given another time"
     UNBLOCKED = "unblocked"
     UNBLOCKED_FOR_LATER = "unblocked before its time"
     LEASED = "leased"
@@ -48,6 +49,8 @@ MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
     (None, Move.PUSHED_BLOCKED): _S.BLOCKED,
     (_S.SCHEDULED, Move.DUE): _S.READY,
     (_S.SCHEDULED, Move.PROMOTED): _S.READY,
+    (_S.SCHEDULED, Move.POSTPONED): _S.SCHEDULED,
+    (_S.READY, Move.POSTPONED): _S.SCHEDULED,
     (_S.BLOCKED, Move.UNBLOCKED): _S.READY,
     (_S.BLOCKED, Move.UNBLOCKED_FOR_LATER): _S.SCHEDULED,
     (_S.READY, Move.LEASED): _S.ACTIVE,

@@ -10,6 +10,7 @@ from jobline_server.rpc.convert import selection
 from jobline_server.rpc.convert.jobs import fill_job, fill_obstacle, fill_page
 from jobline_server.rpc.convert.logs import log_response
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
+from jobline_server.rpc.convert.updates import job_change
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.runtime import Runtime
@@ -19,8 +20,9 @@ from jobline_server.runtime.views import JobView
 class JobAdminService:
     """Serves jobs from the runtime, and changes them through it."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, *, payload_bytes_max: int) -> None:
         self._runtime = runtime
+        self._payload_bytes_max = payload_bytes_max
 
     async def GetJob(self, request: pb.GetJobRequest, _context: Context) -> pb.GetJobResponse:
         """Returns one job, by id or by key."""
@@ -91,6 +93,16 @@ class JobAdminService:
             skipped_ids=done.skipped_ids,
             not_found_ids=done.not_found_ids,
         )
+
+    async def UpdateJob(
+        self, request: pb.UpdateJobRequest, _context: Context
+    ) -> pb.UpdateJobResponse:
+        """Changes a job that waits."""
+        change = job_change(request, self._payload_bytes_max)
+        response = pb.UpdateJobResponse()
+        view = await self._runtime.updates.update_job(request.id, change)
+        fill_job(response.job, view, with_payload=True)
+        return response
 
     async def CancelJobs(
         self, request: pb.CancelJobsRequest, _context: Context

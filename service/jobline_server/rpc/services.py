@@ -53,9 +53,10 @@ def make_services(
         payload_bytes_max=payload_bytes_max,
         default_level=default_level,
     )
+    jobs = JobAdminService(runtime, payload_bytes_max=payload_bytes_max)
     served: list[tuple[ServiceDescriptor, object]] = [
         (_service(job_service_pb2), JobService(runtime, reader, guard.admission)),
-        (_service(job_admin_service_pb2), JobAdminService(runtime)),
+        (_service(job_admin_service_pb2), jobs),
         (_service(queue_service_pb2), QueueService(runtime)),
         (_service(dead_letter_service_pb2), DeadLetterService(runtime)),
         (

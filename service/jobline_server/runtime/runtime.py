@@ -25,6 +25,7 @@ from jobline_server.runtime.calls.settles import Settles
 from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.calls.statistics import Statistics
 from jobline_server.runtime.calls.streams import Streams
+from jobline_server.runtime.calls.updates import Updates
 from jobline_server.runtime.checkpoints import JOURNAL_BYTES_MAX, Checkpoints
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.core import Core, Wants
@@ -117,6 +118,7 @@ class Runtime:
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)
+        self.updates = Updates(core, self.jobs)
         self.explainer = JobExplainer(core, self.jobs)
         self.bulk = Bulk(core, self.ended, new_name)
         self.queues = Queues(core, self.ended, self.bulk, new_name)

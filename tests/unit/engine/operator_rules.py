@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from jobline_server.engine.commands import Refused
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide import admin, queues
+from jobline_server.engine.decide.update import JobChange, decide_update
 from jobline_server.engine.values import JobState, RevokeReason
 from tests.unit.engine.histories import PICKS, QUEUE, SETTINGS
 from tests.unit.engine.side_by_side import SideBySide
@@ -55,6 +56,28 @@ class OperatorRules(RuleBasedStateMachine):
             self._delete_queue(queue, yes)
         else:
             self._change_settings(queue, wanted)
+
+    @rule(
+        picks=PICKS,
+        payload=st.sampled_from([None, b"", b"another"]),
+        priority=st.sampled_from([None, None, 0, 1]),
+        delay=st.sampled_from([None, None, 0, 1_500]),
+    )
+    def update(self, picks, payload, priority, delay):
+        """A job that waits is changed."""
+        both = self.both
+        both.begin()
+        (job_id, *_) = both.ids_at(picks)
+        change = JobChange(payload, priority, delay)
+        was_in_lot = job_id not in both.shard.jobs
+        try:
+            decide_update(both.shard, both.now, job_id, change)
+            found = True
+        except Refused as refused:
+            if refused.kind is not RefusalKind.WRONG_STATE:
+                return
+            found = False
+        assert found == both.model.update(job_id, change, was_in_lot=was_in_lot)
 
     def _cancel(self, picks):
         both = self.both

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from jobline_server.engine.decide.update import JobChange
 from jobline_server.engine.values import EndReason, JobState, LeaseReason, QueueSettings
 from tests.unit.engine.reference_jobs import ModelJob
 from tests.unit.engine.reference_limits import ModelQueue
@@ -41,6 +43,26 @@ class Operators(ReferenceState):
         for job in chosen:
             self.ready(job)
         return skipped
+
+    def update(self, job_id: int, change: JobChange, *, was_in_lot: bool) -> bool:
+        """Changes what waits; returns whether it does. With another priority, or if it was in a
+        lot, it goes to the tail."""
+        job = self.jobs.get(job_id)
+        if job is None or job.state not in WAITING:
+            return False
+        priority = job.options.priority if change.priority is None else change.priority
+        moves = priority != job.options.priority
+        job.options = replace(job.options, priority=priority)
+        job.payload = job.payload if change.payload is None else change.payload
+        if change.delay_ms:
+            self.wait_until(job, self.wall_ms + change.delay_ms, job.id)
+        elif job.state is S.SCHEDULED and change.delay_ms == 0:
+            self.ready(job)
+        elif job.state is S.SCHEDULED:
+            job.due = job.due[0], job.id
+        else:
+            self.ready(job, again=not moves and not was_in_lot)
+        return True
 
     def delete(self, ids: Iterable[int]) -> list[int]:
         """Deletes what waits; returns the ids that do not."""

@@ -8,6 +8,7 @@ import pytest
 
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.queues import decide_delete_queue
+from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.rules import JobRules
@@ -64,6 +65,14 @@ def test_a_worker_that_holds_nothing_takes_any_job(world):
     holder = world.session()
     assert taken(world, holder, room=2) == ids[:1]
     assert holder.in_flight.extra_slots == 999
+
+
+def test_a_lot_of_jobs_larger_than_a_window_goes_out_one_by_one(world):
+    """The journal takes whole numbers only, and refuses a truth value for one."""
+    ids = a_lot(world, 2, slots=9)
+    assert taken(world, world.session(), room=3) == ids[:1]
+    leased = [fact for _, fact in world.journal if isinstance(fact, JobsLeased)]
+    assert [type(count) for count in leased[0].counts] == [int]
 
 
 def test_a_share_of_the_backlog_is_counted_in_jobs(world):

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Unpack
+from typing import Any, Unpack
 
 from jobline import _admin_requests as admin_requests
-from jobline._admin_requests import PAGE_SIZE
+from jobline._admin_requests import PAGE_SIZE, UNCHANGED
 from jobline._arguments import message_of
 from jobline._blocking.connection import Connection
 from jobline._blocking.pages import pages_of
@@ -16,6 +16,7 @@ from jobline._job_log import JobLog, LogLevelName
 from jobline._job_values import BulkResult, Explanation, Job, JobPage
 from jobline._keywords import spelled_out
 from jobline._reading import read
+from jobline._times import Seconds
 from jobline.v1 import job_admin_service_pb2, job_admin_service_pb2_grpc
 
 
@@ -112,6 +113,24 @@ class JobApi:
         """Returns why a job is not running, the first obstacle first. Raises JobNotFound."""
         request = admin_requests.explain_job(id_)
         return read(Explanation, self._connection.read(self._stub.ExplainJob, request))
+
+    def update(
+        self,
+        id_: int,
+        *,
+        payload: Any = UNCHANGED,
+        priority: int | None = None,
+        delay: Seconds | None = None,
+        reason: str = "",
+    ) -> Job:
+        """Changes a job that waits, and returns it as it is then. With another `priority` it goes
+        to the end of those that have it; `delay` is from now, 0 makes it ready. A new `payload`
+        keeps the content type. Raises JobNotFound, and WrongState for a job that is active or has
+        ended.
+        """
+        request = admin_requests.update_job(id_, payload, priority, delay, reason)
+        response = self._connection.write(self._stub.UpdateJob, request)
+        return Job.from_message(response.job)
 
     @spelled_out(JobConditions)
     def promote(

@@ -16,6 +16,7 @@ from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.durations import show_moment
 from jobline.cli.exit_codes import Exit, UsageError
 from jobline.cli.job_logs import logs
+from jobline.cli.job_update import update
 from jobline.cli.selection import choose, id_of, job_filter, state_name
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def register(app: typer.Typer) -> None:
     command(jobs, "logs")(logs)
     command(jobs, "wait")(wait)
     command(jobs, "explain")(explain)
+    command(jobs, "update")(update)
     command(jobs, "cancel")(cancel)
     command(jobs, "retry")(retry)
     command(jobs, "promote")(promote)

@@ -22,11 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from jobline.v1 import job_pb2 as jobline_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"jobline/v1/job_admin_service.proto\x12\njobline.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14jobline/v1/job.proto\"\xdb\x03\n\tJobFilter\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x17\n\x04name\x18\x02 \x01(\tH\x00R\x04name\x88\x01\x01\x12,\n\x06states\x18\x03 \x03(\x0e\x32\x14.jobline.v1.JobStateR\x06states\x12=\n\x0cpushed_after\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpushedAfter\x12?\n\rpushed_before\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cpushedBefore\x12<\n\x07headers\x18\x06 \x03(\x0b\x32\".jobline.v1.JobFilter.HeadersEntryR\x07headers\x12\x1d\n\nerror_type\x18\x07 \x01(\tR\terrorType\x12%\n\x0e\x65rror_contains\x18\x08 \x01(\tR\rerrorContains\x12\x14\n\x05group\x18\t \x01(\tR\x05group\x12\x12\n\x04tags\x18\n \x03(\tR\x04tags\x1a:\n\x0cHeadersEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\x42\x07\n\x05_name\"a\n\x0cJobSelection\x12\x10\n\x03ids\x18\x01 \x03(\x04R\x03ids\x12-\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.jobline.v1.JobFilterR\x06\x66ilter\x12\x10\n\x03\x61ll\x18\x03 \x01(\x08R\x03\x61ll\"0\n\x06JobKey\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x10\n\x03key\x18\x02 \x01(\tR\x03key\"\x8c\x01\n\rGetJobRequest\x12\x10\n\x02id\x18\x01 \x01(\x04H\x00R\x02id\x12-\n\x07job_key\x18\x02 \x01(\x0b\x32\x12.jobline.v1.JobKeyH\x00R\x06jobKey\x12\x33\n\nunique_key\x18\x03 \x01(\x0b\x32\x12.jobline.v1.JobKeyH\x00R\tuniqueKeyB\x05\n\x03job\"3\n\x0eGetJobResponse\x12!\n\x03job\x18\x01 \x01(\x0b\x32\x0f.jobline.v1.JobR\x03job\"l\n\x11GetJobLogsRequest\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n\x05\x61\x66ter\x18\x02 \x01(\x04R\x05\x61\x66ter\x12\x31\n\tmin_level\x18\x03 \x01(\x0e\x32\x14.jobline.v1.LogLevelR\x08minLevel\"\x85\x01\n\x12GetJobLogsResponse\x12)\n\x05lines\x18\x01 \x03(\x0b\x32\x13.jobline.v1.LogLineR\x05lines\x12\x18\n\x07\x64ropped\x18\x02 \x01(\x04R\x07\x64ropped\x12*\n\x05state\x18\x03 \x01(\x0e\x32\x14.jobline.v1.JobStateR\x05state\"\xa7\x01\n\x0fListJobsRequest\x12-\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x15.jobline.v1.JobFilterR\x06\x66ilter\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12)\n\x10include_payloads\x18\x04 \x01(\x08R\x0fincludePayloads\"_\n\x10ListJobsResponse\x12#\n\x04jobs\x18\x01 \x03(\x0b\x32\x0f.jobline.v1.JobR\x04jobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"#\n\x11\x45xplainJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\"\x9a\x01\n\x08Obstacle\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x18.jobline.v1.ObstacleKindR\x04kind\x12\x18\n\x07message\x18\x02 \x01(\tR\x07message\x12\x30\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05until\x12\x14\n\x05\x63ount\x18\x04 \x01(\x03R\x05\x63ount\"t\n\x12\x45xplainJobResponse\x12*\n\x05state\x18\x01 \x01(\x0e\x32\x14.jobline.v1.JobStateR\x05state\x12\x32\n\tobstacles\x18\x02 \x03(\x0b\x32\x14.jobline.v1.ObstacleR\tobstacles\"s\n\x12PromoteJobsRequest\x12,\n\x04jobs\x18\x01 \x01(\x0b\x32\x18.jobline.v1.JobSelectionR\x04jobs\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"\x93\x01\n\x13PromoteJobsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\x12\x1f\n\x0bskipped_ids\x18\x03 \x03(\x04R\nskippedIds\x12\"\n\rnot_found_ids\x18\x04 \x03(\x04R\x0bnotFoundIds\"r\n\x11\x43\x61ncelJobsRequest\x12,\n\x04jobs\x18\x01 \x01(\x0b\x32\x18.jobline.v1.JobSelectionR\x04jobs\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"\xb0\x01\n\x12\x43\x61ncelJobsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\x12\x1c\n\trequested\x18\x03 \x01(\x03R\trequested\x12\x1f\n\x0bskipped_ids\x18\x04 \x03(\x04R\nskippedIds\x12\"\n\rnot_found_ids\x18\x05 \x03(\x04R\x0bnotFoundIds\"q\n\x10RetryJobsRequest\x12,\n\x04jobs\x18\x01 \x01(\x0b\x32\x18.jobline.v1.JobSelectionR\x04jobs\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"\x91\x01\n\x11RetryJobsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\x12\x1f\n\x0bskipped_ids\x18\x03 \x03(\x04R\nskippedIds\x12\"\n\rnot_found_ids\x18\x04 \x03(\x04R\x0bnotFoundIds\"r\n\x11\x44\x65leteJobsRequest\x12,\n\x04jobs\x18\x01 \x01(\x0b\x32\x18.jobline.v1.JobSelectionR\x04jobs\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"\x92\x01\n\x12\x44\x65leteJobsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\x12\x1f\n\x0bskipped_ids\x18\x03 \x03(\x04R\nskippedIds\x12\"\n\rnot_found_ids\x18\x04 \x03(\x04R\x0bnotFoundIds*\xfd\x03\n\x0cObstacleKind\x12\x1d\n\x19OBSTACLE_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15OBSTACLE_KIND_NOT_DUE\x10\x01\x12\x1e\n\x1aOBSTACLE_KIND_QUEUE_PAUSED\x10\x02\x12\x1b\n\x17OBSTACLE_KIND_NO_WORKER\x10\x03\x12 \n\x1cOBSTACLE_KIND_UNHANDLED_NAME\x10\x04\x12\x1c\n\x18OBSTACLE_KIND_JOBS_AHEAD\x10\x05\x12\x19\n\x15OBSTACLE_KIND_RUNNING\x10\x06\x12\x17\n\x13OBSTACLE_KIND_ENDED\x10\x07\x12\x1d\n\x19OBSTACLE_KIND_NOT_DURABLE\x10\x08\x12\x1e\n\x1aOBSTACLE_KIND_WORKERS_BUSY\x10\t\x12\x1b\n\x17OBSTACLE_KIND_TOO_LARGE\x10\n\x12 \n\x1cOBSTACLE_KIND_WORKER_VERSION\x10\x14\x12\x17\n\x13OBSTACLE_KIND_SLOTS\x10\x15\x12\x1e\n\x1aOBSTACLE_KIND_RATE_LIMITED\x10!\x12%\n!OBSTACLE_KIND_CONCURRENCY_LIMITED\x10\"\x12$\n OBSTACLE_KIND_LIMITED_FOR_A_TIME\x10#2\xe7\x04\n\x0fJobAdminService\x12?\n\x06GetJob\x12\x19.jobline.v1.GetJobRequest\x1a\x1a.jobline.v1.GetJobResponse\x12\x45\n\x08ListJobs\x12\x1b.jobline.v1.ListJobsRequest\x1a\x1c.jobline.v1.ListJobsResponse\x12K\n\nGetJobLogs\x12\x1d.jobline.v1.GetJobLogsRequest\x1a\x1e.jobline.v1.GetJobLogsResponse\x12K\n\nExplainJob\x12\x1d.jobline.v1.ExplainJobRequest\x1a\x1e.jobline.v1.ExplainJobResponse\x12N\n\x0bPromoteJobs\x12\x1e.jobline.v1.PromoteJobsRequest\x1a\x1f.jobline.v1.PromoteJobsResponse\x12K\n\nCancelJobs\x12\x1d.jobline.v1.CancelJobsRequest\x1a\x1e.jobline.v1.CancelJobsResponse\x12H\n\tRetryJobs\x12\x1c.jobline.v1.RetryJobsRequest\x1a\x1d.jobline.v1.RetryJobsResponse\x12K\n\nDeleteJobs\x12\x1d.jobline.v1.DeleteJobsRequest\x1a\x1e.jobline.v1.DeleteJobsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"jobline/v1/job_admin_service.proto\x12\njobline.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14jobline/v1/job.proto\"\xdb\x03\n\tJobFilter\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x17\n\x04name\x18\x02 \x01(\tH\x00R\x04name\x88\x01\x01\x12,\n\x06states\x18\x03 \x03(\x0e\x32\x14.jobline.v1.JobStateR\x06states\x12=\n\x0cpushed_after\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0bpushedAfter\x12?\n\rpushed_before\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0cpushedBefore\x12<\n\x07headers\x18\x06 \x03(\x0b\x32\".jobline.v1.JobFilter.HeadersEntryR\x07headers\x12\x1d\n\nerror_type\x18\x07 \x01(\tR\terrorType\x12%\n\x0e\x65rror_contains\x18\x08 \x01(\tR\rerrorContains\x12\x14\n\x05group\x18\t \x01(\tR\x05group\x12\x12\n\x04tags\x18\n \x03(\tR\x04tags\x1a:\n\x0cHeadersEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\x42\x07\n\x05_name\"a\n\x0cJobSelection\x12\x10\n\x03ids\x18\x01 \x03(\x04R\x03ids\x12-\n\x06\x66ilter\x18\x02 \x01(\x0b\x32\x15.jobline.v1.JobFilterR\x06\x66ilter\x12\x10\n\x03\x61ll\x18\x03 \x01(\x08R\x03\x61ll\"0\n\x06JobKey\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12\x10\n\x03key\x18\x02 \x01(\tR\x03key\"\x8c\x01\n\rGetJobRequest\x12\x10\n\x02id\x18\x01 \x01(\x04H\x00R\x02id\x12-\n\x07job_key\x18\x02 \x01(\x0b\x32\x12.jobline.v1.JobKeyH\x00R\x06jobKey\x12\x33\n\nunique_key\x18\x03 \x01(\x0b\x32\x12.jobline.v1.JobKeyH\x00R\tuniqueKeyB\x05\n\x03job\"3\n\x0eGetJobResponse\x12!\n\x03job\x18\x01 \x01(\x0b\x32\x0f.jobline.v1.JobR\x03job\"l\n\x11GetJobLogsRequest\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n\x05\x61\x66ter\x18\x02 \x01(\x04R\x05\x61\x66ter\x12\x31\n\tmin_level\x18\x03 \x01(\x0e\x32\x14.jobline.v1.LogLevelR\x08minLevel\"\x85\x01\n\x12GetJobLogsResponse\x12)\n\x05lines\x18\x01 \x03(\x0b\x32\x13.jobline.v1.LogLineR\x05lines\x12\x18\n\x07\x64ropped\x18\x02 \x01(\x04R\x07\x64ropped\x12*\n\x05state\x18\x03 \x01(\x0e\x32\x14.jobline.v1.JobStateR\x05state\"\xa7\x01\n\x0fListJobsRequest\x12-\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\x15.jobline.v1.JobFilterR\x06\x66ilter\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12)\n\x10include_payloads\x18\x04 \x01(\x08R\x0fincludePayloads\"_\n\x10ListJobsResponse\x12#\n\x04jobs\x18\x01 \x03(\x0b\x32\x0f.jobline.v1.JobR\x04jobs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"#\n\x11\x45xplainJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\"\x9a\x01\n\x08Obstacle\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x18.jobline.v1.ObstacleKindR\x04kind\x12\x18\n\x07message\x18\x02 \x01(\tR\x07message\x12\x30\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05until\x12\x14\n\x05\x63ount\x18\x04 \x01(\x03R\x05\x63ount\"t\n\x12\x45xplainJobResponse\x12*\n\x05state\x18\x01 \x01(\x0e\x32\x14.jobline.v1.JobStateR\x05state\x12\x32\n\tobstacles\x18\x02 \x03(\x0b\x32\x14.jobline.v1.ObstacleR\tobstacles\"s\n\x12PromoteJobsRequest\x12,\n\x04jobs\x18\x01 \x01(\x0b\x32\x18.jobline.v1.JobSelectionR\x04jobs\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"\x93\x01\n\x13PromoteJobsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\x12\x1f\n\x0bskipped_ids\x18\x03 \x03(\x04R\nskippedIds\x12\"\n\rnot_found_ids\x18\x04 \x03(\x04R\x0bnotFoundIds\"\x81\x02\n\x10UpdateJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x1d\n\x07payload\x18\x02 \x01(\x0cH\x00R\x07payload\x88\x01\x01\x12\x1f\n\x08priority\x18\x03 \x01(\x05H\x01R\x08priority\x88\x01\x01\x12/\n\x05\x64\x65lay\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x05\x64\x65lay\x12;\n\x0bupdate_mask\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x16\n\x06reason\x18\x06 \x01(\tR\x06reasonB\n\n\x08_payloadB\x0b\n\t_priority\"6\n\x11UpdateJobResponse\x12!\n\x03job\x18\x01 \x01(\x0b\x32\x0f.jobline.v1.JobR\x03job\"r\n\x11\x43\x61ncelJobsRequest\x12,\n\x04jobs\x18\x01 \x01(\x0b\x32\x18.jobline.v1.JobSelectionR\x04jobs\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"\xb0\x01\n\x12\x43\x61ncelJobsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\x12\x1c\n\trequested\x18\x03 \x01(\x03R\trequested\x12\x1f\n\x0bskipped_ids\x18\x04 \x03(\x04R\nskippedIds\x12\"\n\rnot_found_ids\x18\x05 \x03(\x04R\x0bnotFoundIds\"q\n\x10RetryJobsRequest\x12,\n\x04jobs\x18\x01 \x01(\x0b\x32\x18.jobline.v1.JobSelectionR\x04jobs\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"\x91\x01\n\x11RetryJobsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\x12\x1f\n\x0bskipped_ids\x18\x03 \x03(\x04R\nskippedIds\x12\"\n\rnot_found_ids\x18\x04 \x03(\x04R\x0bnotFoundIds\"r\n\x11\x44\x65leteJobsRequest\x12,\n\x04jobs\x18\x01 \x01(\x0b\x32\x18.jobline.v1.JobSelectionR\x04jobs\x12\x17\n\x07\x64ry_run\x18\x02 \x01(\x08R\x06\x64ryRun\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"\x92\x01\n\x12\x44\x65leteJobsResponse\x12\x14\n\x05\x63ount\x18\x01 \x01(\x03R\x05\x63ount\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\x12\x1f\n\x0bskipped_ids\x18\x03 \x03(\x04R\nskippedIds\x12\"\n\rnot_found_ids\x18\x04 \x03(\x04R\x0bnotFoundIds*\xfd\x03\n\x0cObstacleKind\x12\x1d\n\x19OBSTACLE_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15OBSTACLE_KIND_NOT_DUE\x10\x01\x12\x1e\n\x1aOBSTACLE_KIND_QUEUE_PAUSED\x10\x02\x12\x1b\n\x17OBSTACLE_KIND_NO_WORKER\x10\x03\x12 \n\x1cOBSTACLE_KIND_UNHANDLED_NAME\x10\x04\x12\x1c\n\x18OBSTACLE_KIND_JOBS_AHEAD\x10\x05\x12\x19\n\x15OBSTACLE_KIND_RUNNING\x10\x06\x12\x17\n\x13OBSTACLE_KIND_ENDED\x10\x07\x12\x1d\n\x19OBSTACLE_KIND_NOT_DURABLE\x10\x08\x12\x1e\n\x1aOBSTACLE_KIND_WORKERS_BUSY\x10\t\x12\x1b\n\x17OBSTACLE_KIND_TOO_LARGE\x10\n\x12 \n\x1cOBSTACLE_KIND_WORKER_VERSION\x10\x14\x12\x17\n\x13OBSTACLE_KIND_SLOTS\x10\x15\x12\x1e\n\x1aOBSTACLE_KIND_RATE_LIMITED\x10!\x12%\n!OBSTACLE_KIND_CONCURRENCY_LIMITED\x10\"\x12$\n OBSTACLE_KIND_LIMITED_FOR_A_TIME\x10#2\xb1\x05\n\x0fJobAdminService\x12?\n\x06GetJob\x12\x19.jobline.v1.GetJobRequest\x1a\x1a.jobline.v1.GetJobResponse\x12\x45\n\x08ListJobs\x12\x1b.jobline.v1.ListJobsRequest\x1a\x1c.jobline.v1.ListJobsResponse\x12K\n\nGetJobLogs\x12\x1d.jobline.v1.GetJobLogsRequest\x1a\x1e.jobline.v1.GetJobLogsResponse\x12K\n\nExplainJob\x12\x1d.jobline.v1.ExplainJobRequest\x1a\x1e.jobline.v1.ExplainJobResponse\x12N\n\x0bPromoteJobs\x12\x1e.jobline.v1.PromoteJobsRequest\x1a\x1f.jobline.v1.PromoteJobsResponse\x12H\n\tUpdateJob\x12\x1c.jobline.v1.UpdateJobRequest\x1a\x1d.jobline.v1.UpdateJobResponse\x12K\n\nCancelJobs\x12\x1d.jobline.v1.CancelJobsRequest\x1a\x1e.jobline.v1.CancelJobsResponse\x12H\n\tRetryJobs\x12\x1c.jobline.v1.RetryJobsRequest\x1a\x1d.jobline.v1.RetryJobsResponse\x12K\n\nDeleteJobs\x12\x1d.jobline.v1.DeleteJobsRequest\x1a\x1e.jobline.v1.DeleteJobsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,50 +37,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_JOBFILTER_HEADERSENTRY']._loaded_options = None
   _globals['_JOBFILTER_HEADERSENTRY']._serialized_options = b'8\001'
-  _globals['_OBSTACLEKIND']._serialized_start=2844
-  _globals['_OBSTACLEKIND']._serialized_end=3353
-  _globals['_JOBFILTER']._serialized_start=106
-  _globals['_JOBFILTER']._serialized_end=581
-  _globals['_JOBFILTER_HEADERSENTRY']._serialized_start=514
-  _globals['_JOBFILTER_HEADERSENTRY']._serialized_end=572
-  _globals['_JOBSELECTION']._serialized_start=583
-  _globals['_JOBSELECTION']._serialized_end=680
-  _globals['_JOBKEY']._serialized_start=682
-  _globals['_JOBKEY']._serialized_end=730
-  _globals['_GETJOBREQUEST']._serialized_start=733
-  _globals['_GETJOBREQUEST']._serialized_end=873
-  _globals['_GETJOBRESPONSE']._serialized_start=875
-  _globals['_GETJOBRESPONSE']._serialized_end=926
-  _globals['_GETJOBLOGSREQUEST']._serialized_start=928
-  _globals['_GETJOBLOGSREQUEST']._serialized_end=1036
-  _globals['_GETJOBLOGSRESPONSE']._serialized_start=1039
-  _globals['_GETJOBLOGSRESPONSE']._serialized_end=1172
-  _globals['_LISTJOBSREQUEST']._serialized_start=1175
-  _globals['_LISTJOBSREQUEST']._serialized_end=1342
-  _globals['_LISTJOBSRESPONSE']._serialized_start=1344
-  _globals['_LISTJOBSRESPONSE']._serialized_end=1439
-  _globals['_EXPLAINJOBREQUEST']._serialized_start=1441
-  _globals['_EXPLAINJOBREQUEST']._serialized_end=1476
-  _globals['_OBSTACLE']._serialized_start=1479
-  _globals['_OBSTACLE']._serialized_end=1633
-  _globals['_EXPLAINJOBRESPONSE']._serialized_start=1635
-  _globals['_EXPLAINJOBRESPONSE']._serialized_end=1751
-  _globals['_PROMOTEJOBSREQUEST']._serialized_start=1753
-  _globals['_PROMOTEJOBSREQUEST']._serialized_end=1868
-  _globals['_PROMOTEJOBSRESPONSE']._serialized_start=1871
-  _globals['_PROMOTEJOBSRESPONSE']._serialized_end=2018
-  _globals['_CANCELJOBSREQUEST']._serialized_start=2020
-  _globals['_CANCELJOBSREQUEST']._serialized_end=2134
-  _globals['_CANCELJOBSRESPONSE']._serialized_start=2137
-  _globals['_CANCELJOBSRESPONSE']._serialized_end=2313
-  _globals['_RETRYJOBSREQUEST']._serialized_start=2315
-  _globals['_RETRYJOBSREQUEST']._serialized_end=2428
-  _globals['_RETRYJOBSRESPONSE']._serialized_start=2431
-  _globals['_RETRYJOBSRESPONSE']._serialized_end=2576
-  _globals['_DELETEJOBSREQUEST']._serialized_start=2578
-  _globals['_DELETEJOBSREQUEST']._serialized_end=2692
-  _globals['_DELETEJOBSRESPONSE']._serialized_start=2695
-  _globals['_DELETEJOBSRESPONSE']._serialized_end=2841
-  _globals['_JOBADMINSERVICE']._serialized_start=3356
-  _globals['_JOBADMINSERVICE']._serialized_end=3971
+  _globals['_OBSTACLEKIND']._serialized_start=3226
+  _globals['_OBSTACLEKIND']._serialized_end=3735
+  _globals['_JOBFILTER']._serialized_start=172
+  _globals['_JOBFILTER']._serialized_end=647
+  _globals['_JOBFILTER_HEADERSENTRY']._serialized_start=580
+  _globals['_JOBFILTER_HEADERSENTRY']._serialized_end=638
+  _globals['_JOBSELECTION']._serialized_start=649
+  _globals['_JOBSELECTION']._serialized_end=746
+  _globals['_JOBKEY']._serialized_start=748
+  _globals['_JOBKEY']._serialized_end=796
+  _globals['_GETJOBREQUEST']._serialized_start=799
+  _globals['_GETJOBREQUEST']._serialized_end=939
+  _globals['_GETJOBRESPONSE']._serialized_start=941
+  _globals['_GETJOBRESPONSE']._serialized_end=992
+  _globals['_GETJOBLOGSREQUEST']._serialized_start=994
+  _globals['_GETJOBLOGSREQUEST']._serialized_end=1102
+  _globals['_GETJOBLOGSRESPONSE']._serialized_start=1105
+  _globals['_GETJOBLOGSRESPONSE']._serialized_end=1238
+  _globals['_LISTJOBSREQUEST']._serialized_start=1241
+  _globals['_LISTJOBSREQUEST']._serialized_end=1408
+  _globals['_LISTJOBSRESPONSE']._serialized_start=1410
+  _globals['_LISTJOBSRESPONSE']._serialized_end=1505
+  _globals['_EXPLAINJOBREQUEST']._serialized_start=1507
+  _globals['_EXPLAINJOBREQUEST']._serialized_end=1542
+  _globals['_OBSTACLE']._serialized_start=1545
+  _globals['_OBSTACLE']._serialized_end=1699
+  _globals['_EXPLAINJOBRESPONSE']._serialized_start=1701
+  _globals['_EXPLAINJOBRESPONSE']._serialized_end=1817
+  _globals['_PROMOTEJOBSREQUEST']._serialized_start=1819
+  _globals['_PROMOTEJOBSREQUEST']._serialized_end=1934
+  _globals['_PROMOTEJOBSRESPONSE']._serialized_start=1937
+  _globals['_PROMOTEJOBSRESPONSE']._serialized_end=2084
+  _globals['_UPDATEJOBREQUEST']._serialized_start=2087
+  _globals['_UPDATEJOBREQUEST']._serialized_end=2344
+  _globals['_UPDATEJOBRESPONSE']._serialized_start=2346
+  _globals['_UPDATEJOBRESPONSE']._serialized_end=2400
+  _globals['_CANCELJOBSREQUEST']._serialized_start=2402
+  _globals['_CANCELJOBSREQUEST']._serialized_end=2516
+  _globals['_CANCELJOBSRESPONSE']._serialized_start=2519
+  _globals['_CANCELJOBSRESPONSE']._serialized_end=2695
+  _globals['_RETRYJOBSREQUEST']._serialized_start=2697
+  _globals['_RETRYJOBSREQUEST']._serialized_end=2810
+  _globals['_RETRYJOBSRESPONSE']._serialized_start=2813
+  _globals['_RETRYJOBSRESPONSE']._serialized_end=2958
+  _globals['_DELETEJOBSREQUEST']._serialized_start=2960
+  _globals['_DELETEJOBSREQUEST']._serialized_end=3074
+  _globals['_DELETEJOBSRESPONSE']._serialized_start=3077
+  _globals['_DELETEJOBSRESPONSE']._serialized_end=3223
+  _globals['_JOBADMINSERVICE']._serialized_start=3738
+  _globals['_JOBADMINSERVICE']._serialized_end=4427
 # @@protoc_insertion_point(module_scope)

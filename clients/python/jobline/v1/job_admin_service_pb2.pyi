@@ -5,6 +5,8 @@ JobAdminService: what operators do with jobs."""
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -594,6 +596,87 @@ class PromoteJobsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PromoteJobsResponse: _TypeAlias = PromoteJobsResponse  # noqa: Y015
+
+@_typing.final
+class UpdateJobRequest(_message.Message):
+    """Asks to change a job that is SCHEDULED, BLOCKED or READY. Any other is refused with
+    FAILED_PRECONDITION (WRONG_STATE).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    DELAY_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Required. The job."""
+    payload: _builtins.bytes
+    """Optional. The new payload, ≤ 10 MiB (a server setting). Content type, headers and idempotency key stay."""
+    priority: _builtins.int
+    """Optional. The new priority. The job goes to the end of those that have it."""
+    reason: _builtins.str
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    @_builtins.property
+    def delay(self) -> _duration_pb2.Duration:
+        """Optional. When it becomes READY, from now, 0 s … 400 days; 0 s: at once."""
+
+    @_builtins.property
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """Optional. Which of `payload`, `priority` and `delay` to change; one that is named and unset becomes empty,
+        0 or at once. Unset: those that are set, one at least.
+        """
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        payload: _builtins.bytes | None = ...,
+        priority: _builtins.int | None = ...,
+        delay: _duration_pb2.Duration | None = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_payload", b"_payload", "_priority", b"_priority", "delay", b"delay", "payload", b"payload", "priority", b"priority", "update_mask", b"update_mask"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_payload", b"_payload", "_priority", b"_priority", "delay", b"delay", "id", b"id", "payload", b"payload", "priority", b"priority", "reason", b"reason", "update_mask", b"update_mask"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__payload: _TypeAlias = _typing.Literal["payload"]  # noqa: Y015
+    _WhichOneofArgType__payload: _TypeAlias = _typing.Literal["_payload", b"_payload"]  # noqa: Y015
+    _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
+    _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__payload) -> _WhichOneofReturnType__payload | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
+
+Global___UpdateJobRequest: _TypeAlias = UpdateJobRequest  # noqa: Y015
+
+@_typing.final
+class UpdateJobResponse(_message.Message):
+    """The job as it is now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def job(self) -> _job_pb2.Job:
+        """Output only. The job."""
+
+    def __init__(
+        self,
+        *,
+        job: _job_pb2.Job | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateJobResponse: _TypeAlias = UpdateJobResponse  # noqa: Y015
 
 @_typing.final
 class CancelJobsRequest(_message.Message):

@@ -62,6 +62,11 @@ class JobAdminServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.PromoteJobsRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.PromoteJobsResponse.FromString,
                 _registered_method=True)
+        self.UpdateJob = channel.unary_unary(
+                '/jobline.v1.JobAdminService/UpdateJob',
+                request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.UpdateJobRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.UpdateJobResponse.FromString,
+                _registered_method=True)
         self.CancelJobs = channel.unary_unary(
                 '/jobline.v1.JobAdminService/CancelJobs',
                 request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.CancelJobsRequest.SerializeToString,
@@ -120,6 +125,13 @@ class JobAdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateJob(self, request, context):
+        """Changes the payload, priority or time of one job that waits.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CancelJobs(self, request, context):
         """Cancels jobs: waiting ones at once, active ones when their worker settles them.
         """
@@ -169,6 +181,11 @@ def add_JobAdminServiceServicer_to_server(servicer, server):
                     servicer.PromoteJobs,
                     request_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.PromoteJobsRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_job__admin__service__pb2.PromoteJobsResponse.SerializeToString,
+            ),
+            'UpdateJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateJob,
+                    request_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.UpdateJobRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_job__admin__service__pb2.UpdateJobResponse.SerializeToString,
             ),
             'CancelJobs': grpc.unary_unary_rpc_method_handler(
                     servicer.CancelJobs,
@@ -324,6 +341,33 @@ class JobAdminService(object):
             '/jobline.v1.JobAdminService/PromoteJobs',
             jobline_dot_v1_dot_job__admin__service__pb2.PromoteJobsRequest.SerializeToString,
             jobline_dot_v1_dot_job__admin__service__pb2.PromoteJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.JobAdminService/UpdateJob',
+            jobline_dot_v1_dot_job__admin__service__pb2.UpdateJobRequest.SerializeToString,
+            jobline_dot_v1_dot_job__admin__service__pb2.UpdateJobResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -46,6 +46,8 @@ class JobAdminServiceStub:
     """Tells why a job is not running."""
     PromoteJobs: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.PromoteJobsRequest, _job_admin_service_pb2.PromoteJobsResponse]
     """Makes SCHEDULED jobs READY now."""
+    UpdateJob: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.UpdateJobRequest, _job_admin_service_pb2.UpdateJobResponse]
+    """Changes the payload, priority or time of one job that waits."""
     CancelJobs: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.CancelJobsRequest, _job_admin_service_pb2.CancelJobsResponse]
     """Cancels jobs: waiting ones at once, active ones when their worker settles them."""
     RetryJobs: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.RetryJobsRequest, _job_admin_service_pb2.RetryJobsResponse]
@@ -73,6 +75,8 @@ class JobAdminServiceAsyncStub(JobAdminServiceStub):
     """Tells why a job is not running."""
     PromoteJobs: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.PromoteJobsRequest, _job_admin_service_pb2.PromoteJobsResponse]  # type: ignore[assignment]
     """Makes SCHEDULED jobs READY now."""
+    UpdateJob: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.UpdateJobRequest, _job_admin_service_pb2.UpdateJobResponse]  # type: ignore[assignment]
+    """Changes the payload, priority or time of one job that waits."""
     CancelJobs: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.CancelJobsRequest, _job_admin_service_pb2.CancelJobsResponse]  # type: ignore[assignment]
     """Cancels jobs: waiting ones at once, active ones when their worker settles them."""
     RetryJobs: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.RetryJobsRequest, _job_admin_service_pb2.RetryJobsResponse]  # type: ignore[assignment]
@@ -127,6 +131,14 @@ class JobAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_job_admin_service_pb2.PromoteJobsResponse, _abc.Awaitable[_job_admin_service_pb2.PromoteJobsResponse]]:
         """Makes SCHEDULED jobs READY now."""
+
+    @_abc_1.abstractmethod
+    def UpdateJob(
+        self,
+        request: _job_admin_service_pb2.UpdateJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_admin_service_pb2.UpdateJobResponse, _abc.Awaitable[_job_admin_service_pb2.UpdateJobResponse]]:
+        """Changes the payload, priority or time of one job that waits."""
 
     @_abc_1.abstractmethod
     def CancelJobs(

@@ -22,6 +22,7 @@ from jobline_server.engine.apply import (
     pushes,
     queues,
     reports,
+    updates,
 )
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.state import ShardState
@@ -29,6 +30,7 @@ from jobline_server.engine.state import ShardState
 APPLY: ApplyTable = {
     **pushes.APPLY,
     **blocked.APPLY,
+    **updates.APPLY,
     **leases.APPLY,
     **reports.APPLY,
     **ends.APPLY,

@@ -20,7 +20,7 @@ from jobline_server.engine.tables import are_neighbours, part_of
 from jobline_server.engine.values import JobState
 
 # Enum attribute access is slow before Python 3.12.
-_ACTIVE, _SCHEDULED = JobState.ACTIVE, JobState.SCHEDULED
+_ACTIVE, _READY = JobState.ACTIVE, JobState.READY
 
 
 def run_key(lease: RunLease) -> int:
@@ -234,8 +234,8 @@ def _member(lot: Lot, index: int) -> Job:
 
 
 def _split(shard: ShardState, lot: Lot, index: int) -> Job:
-    """Splits one member, ACTIVE or SCHEDULED, off its lot. The timer of a SCHEDULED one remains
-    with the lot: the caller makes the job ready or schedules it.
+    """Splits one member off its lot. The timer of a SCHEDULED one remains with the lot, and a READY
+    one is in no lane: the caller puts the job there or schedules it.
     """
     job = _member(lot, index)
     job.volatile = lot.volatile
@@ -251,10 +251,12 @@ def _split(shard: ShardState, lot: Lot, index: int) -> Job:
         job.holder = lease.holder
         settle_member(lease, index)
         job.holder.add(job, job.id, 1, len(job.payload))
-    elif lot.is_waiting(index) and lot.run_at_ms:
+    elif lot.is_waiting(index):
         job.state = lot.state
         job.run_at_ms = lot.run_at_ms
         lot.remove(index)
+        if lot.state is _READY:
+            lot.queue.leave(lot, 1)
     else:
         raise IllegalMove(f"job {job.id} cannot be taken off its lot")
     drop_members(shard, lot, 1, lot.payloads.bytes_of(index, 1))

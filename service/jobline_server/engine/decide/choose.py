@@ -123,7 +123,7 @@ def _take_in_slots(items: Iterable[Item], chosen: Choice) -> bool:
     taken = chosen.items
     for item in islice(items, limits.LEASE_SLICE_ITEMS - len(taken)):
         slots, is_first = item.options.rules.slots or 1, chosen.is_idle and not taken
-        room = min(chosen.jobs_room, max(chosen.slots_room // slots, is_first))
+        room = min(chosen.jobs_room, max(chosen.slots_room // slots, int(is_first)))
         part = Choice(room, chosen.bytes_room, is_idle=is_first)
         if isinstance(item, Lot):
             waiting = item.waiting()

@@ -183,7 +183,6 @@ OPTION_CHECKS: dict[str, Check] = {
     "max_stalls": _max_stalls,
     "retention": _retention,
     "delivery": _delivery,
-    "disconnect_grace": _disconnect_grace,
     "min_worker_version": _version,
     "slots": _slots,
     "tags": check_tags,
@@ -209,4 +208,5 @@ SETTING_CHECKS: dict[str, Check] = {
     "delivery": _delivery,
     "dead_letters": _dead_letters,
     "check_payloads": _anything,
+    "disconnect_grace": _disconnect_grace,
 }

@@ -15,12 +15,14 @@ from jobline_server.engine import (
     message_entries,
     queue_entries,
     report_entries,
+    update_entries,
 )
 from jobline_server.engine.effects import Applied, endings_of
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_blocked import pushed_some_blocked, unblocked
 from jobline_server.runtime.watch.event_endings import ended_runs
 from jobline_server.runtime.watch.event_origin import EventOrigin, by_moment, cut, singles
+from jobline_server.runtime.watch.event_updated import updated
 from jobline_server.wire.event_runs import Columns, EventRun
 
 
@@ -224,6 +226,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsPushed: _jobs_pushed,
     entries.JobsReady: _ready,
     blocked_entries.JobsUnblocked: unblocked,
+    update_entries.JobUpdated: updated,
     entries.JobsLeased: _leased,
     entries.JobFailed: _failed,
     entries.JobsStalled: _came_back,

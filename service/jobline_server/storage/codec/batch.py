@@ -10,7 +10,16 @@ from collections.abc import Sequence
 
 from jobline.v1 import entry_pb2
 from jobline_server.engine.entries import Fact, LotPushed
-from jobline_server.storage.codec import blocked, ends, leases, messages, pushes, queues, reports
+from jobline_server.storage.codec import (
+    blocked,
+    ends,
+    leases,
+    messages,
+    pushes,
+    queues,
+    reports,
+    updates,
+)
 from jobline_server.storage.codec.table import FactTable
 
 
@@ -21,6 +30,7 @@ class UnknownFact(Exception):
 FACTS: FactTable = {
     **pushes.FACTS,
     **blocked.FACTS,
+    **updates.FACTS,
     **leases.FACTS,
     **reports.FACTS,
     **ends.FACTS,

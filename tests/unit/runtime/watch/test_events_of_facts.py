@@ -19,6 +19,7 @@ from jobline_server.engine.queue_entries import (
     QueueResumed,
 )
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.update_entries import JobUpdated
 from jobline_server.engine.values import (
     DEFAULT_SETTINGS,
     EndReason,
@@ -108,6 +109,10 @@ FACTS: dict[str, tuple[Fact, list[Row]]] = {
     "unblocked": (
         JobsUnblocked(AT, "mail", [5, 8], run_at_ms=[0, LATER]),
         [("UNBLOCKED", [5], BLOCKED, READY), ("UNBLOCKED", [8], BLOCKED, SCHEDULED)],
+    ),
+    "updated": (
+        JobUpdated(AT, "mail", 5, b"x", run_at_ms=LATER, before=READY, after=SCHEDULED),
+        [("UPDATED", [5], READY, SCHEDULED)],
     ),
     "pushed, some blocked": (
         entries.JobsPushed(AT, "mail", 5, [A], [b"", b"", b""], [0, 0, LATER], blocked=[1]),

@@ -1,0 +1,32 @@
+"""`jobline job update`: changes a job that waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobline.cli import job_view
+from jobline.cli import options as option
+from jobline.cli import payloads as source
+from jobline.cli.as_json import plain
+from jobline.cli.command import Cli
+from jobline.cli.exit_codes import UsageError
+
+
+def update(
+    cli: Cli,
+    job: option.JobId,
+    payload: option.Payload = None,
+    *,
+    file: option.File = None,
+    priority: option.Priority = None,
+    delay: option.Delay = None,
+    reason: option.Why = "",
+) -> None:
+    """Change the payload, priority or time of a job that waits. --delay 0s makes it ready."""
+    changes: dict[str, Any] = {"priority": priority, "delay": delay}
+    if payload is not None or file is not None:
+        changes["payload"] = source.single(payload, file)
+    elif priority is None and delay is None:
+        raise UsageError("nothing to change: give a payload, --file, --priority or --delay")
+    found = cli.client.jobs.update(job, **changes, reason=reason)
+    cli.out.document(plain(found), job_view.full(found, cli.now()))

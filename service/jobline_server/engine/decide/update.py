@@ -1,0 +1,56 @@
+"""Update: changes a job that waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.job import Job
+from jobline_server.engine.lot import Lot
+from jobline_server.engine.room import Room
+from jobline_server.engine.update_entries import JobUpdated
+from jobline_server.engine.values import WAITING_STATES, Now
+from jobline_server.engine.view import ShardView
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """What to change of a job; `None` changes nothing. `delay_ms` 0 makes it READY."""
+
+    payload: bytes | None = None
+    priority: int | None = None
+    delay_ms: int | None = None
+
+
+def decide_update(shard: ShardView, now: Now, job_id: int, change: JobChange) -> None:
+    """Changes a live job. Raises `Refused` with WRONG_STATE unless it waits, and if there is no
+    room for its larger payload.
+    """
+    state = shard.state_of(job_id)
+    owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
+    if state not in WAITING_STATES or owner is None:
+        raise wrong_state(job_id, "has ended" if state is None else f"is {state.name}")
+    if change.payload is not None:
+        more = len(change.payload) - _payload_bytes(owner, job_id)
+        refusal = Room(shard.load).refusal(owner.queue, 0, more) if more > 0 else None
+        if refusal is not None:
+            raise refusal
+    delay_ms, run_at_ms = change.delay_ms, None
+    if delay_ms is not None:
+        run_at_ms = now.wall_ms + delay_ms if delay_ms else 0
+    fact = JobUpdated(
+        now.wall_ms, owner.queue.name, job_id, change.payload, change.priority, run_at_ms
+    )
+    shard.emit(fact, volatile=owner.volatile)
+
+
+def _payload_bytes(owner: Job | Lot, job_id: int) -> int:
+    if isinstance(owner, Job):
+        return len(owner.payload)
+    return owner.payloads.size_of(job_id - owner.first_id)
+
+
+def wrong_state(job_id: int, what: str) -> Refused:
+    """Returns the refusal for a job that does not wait."""
+    message = f"job {job_id} {what}: only a job that waits can be changed"
+    return Refused(RefusalKind.WRONG_STATE, message, field="id")

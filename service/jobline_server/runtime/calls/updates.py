@@ -1,0 +1,36 @@
+"""Updates: changes of single jobs that wait."""
+
+from __future__ import annotations
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.update import JobChange, decide_update, wrong_state
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.queries.job_queries import JobQueries
+from jobline_server.runtime.views import JobView
+
+
+class Updates:
+    """Changes jobs one by one."""
+
+    def __init__(self, core: Core, queries: JobQueries) -> None:
+        self._core = core
+        self._queries = queries
+
+    async def update_job(self, job_id: int, change: JobChange) -> JobView:
+        """Changes a job that waits, and returns it as it was right after that, when the change is
+        on disk. Raises `Refused` with JOB_NOT_FOUND, with WRONG_STATE, or if there is no room for
+        its larger payload.
+        """
+        slot = self._core.slots.of_id(job_id)
+        if slot is None or slot.shard.state_of(job_id) is None:
+            view = await self._queries.get_job(job_id)
+            raise wrong_state(job_id, f"is {view.state.name}")
+        if change.payload is not None:
+            self._core.check_accepting(slot, 0)
+        decide_update(slot.shard, self._core.now(), job_id, change)
+        view_now = self._queries.live(job_id)
+        self._core.after_decision(slot)
+        await self._core.commits.wait(slot)
+        if view_now is None:  # pragma: no cover  # a job that was changed is live
+            raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
+        return view_now
