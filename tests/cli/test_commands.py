@@ -196,6 +196,14 @@ def test_waiting_job_is_changed(jobline, queue):
     assert jobline("job", "update", job_id).code == Exit.USAGE
 
 
+def test_key_is_forgotten(jobline, queue):
+    """The next push with it is another job."""
+    job_id = push(jobline, queue, "x", "--key", "k")
+    assert f"it named job {job_id}" in jobline("job", "forget-key", queue, "k").out
+    assert push(jobline, queue, "x", "--key", "k") != job_id
+    assert jobline("job", "forget-key", queue, "other").code == Exit.NOT_FOUND
+
+
 def test_scheduled_job_is_promoted_and_removed(jobline, queue):
     job_id = push(jobline, queue, "x", "--delay", "1h")
     assert "1 job made ready" in jobline("job", "promote", job_id).out

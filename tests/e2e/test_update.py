@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobline import AsyncClient, JobState, WrongState
+from jobline import AsyncClient, JobNotFound, JobState, WrongState
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import running_server
 
@@ -53,3 +53,26 @@ async def test_a_change_outlives_the_process(tmp_path: Path) -> None:
             (lot.ids[1], b"new"),
             (lot.ids[0], b"a"),
         ]
+
+
+async def test_a_forgotten_key_stays_forgotten_over_a_restart(tmp_path: Path) -> None:
+    """With a checkpoint of it in between; what was pushed with it since is known."""
+    clock = ManualClock()
+    async with (
+        running_server(tmp_path, clock=clock) as server,
+        AsyncClient(server.address) as client,
+    ):
+        first = await client.push("mail", b"x", job_key="k")
+        await client.push("mail", b"x", job_key="gone")
+        await server.runtime.checkpoints.take_last()
+        assert await client.jobs.forget_key("mail", "k", reason="wrong address") == first.id
+        await client.jobs.forget_key("mail", "gone")
+        second = await client.push("mail", b"y", job_key="k")
+        await server.runtime.checkpoints.take_last()
+    async with (
+        running_server(tmp_path, clock=clock) as server,
+        AsyncClient(server.address) as client,
+    ):
+        assert (await client.jobs.get_by_key("mail", "k")).id == second.id
+        with pytest.raises(JobNotFound):
+            await client.jobs.get_by_key("mail", "gone")

@@ -176,6 +176,12 @@ FACTS: dict[type, Any_] = {
         lots=id_lists,
         promoted=st.booleans(),
     ),
+    update_entries.KeyForgotten: st.builds(
+        update_entries.KeyForgotten,
+        at_ms=moments,
+        queue=text,
+        key_hash=st.binary(min_size=16, max_size=16),
+    ),
     update_entries.JobUpdated: st.builds(
         update_entries.JobUpdated,
         at_ms=moments,

@@ -194,3 +194,9 @@ def update_job(
         delay=None if delay is None else to_duration(delay),
         reason=reason,
     )
+
+
+def forget_key(queue: str, job_key: str, reason: str) -> job_admin_service_pb2.ForgetKeyRequest:
+    """Returns the request to forget a key."""
+    key = message_of(job_admin_service_pb2.JobKey, queue=queue, key=job_key)
+    return message_of(job_admin_service_pb2.ForgetKeyRequest, job_key=key, reason=reason)

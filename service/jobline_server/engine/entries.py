@@ -30,7 +30,7 @@ from jobline_server.engine.queue_entries import (
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.report_entries import JobLogged
 from jobline_server.engine.ties import Ties
-from jobline_server.engine.update_entries import JobUpdated
+from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
 from jobline_server.engine.values import (
     EndReason,
     JobError,
@@ -259,6 +259,7 @@ Fact = (
     | JobsReady
     | JobsUnblocked
     | JobUpdated
+    | KeyForgotten
     | JobsLeased
     | JobsCompleted
     | JobFailed

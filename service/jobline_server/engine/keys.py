@@ -7,7 +7,7 @@ own table and limit, so that neither uses up the other's room.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from jobline_server.engine import limits
@@ -32,7 +32,9 @@ def digest_of(payload: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """The ids `first_id … first_id + count − 1` that a key names until `expires_ms`."""
+    """The ids `first_id … first_id + count − 1` that a key names until `expires_ms`. With `count` 0
+    it was forgotten by hand: the record takes the place of the one in the checkpoint.
+    """
 
     first_id: int
     count: int
@@ -58,7 +60,8 @@ class KeyTable(WindowTable[KeyRecord]):
     def find(self, key_hash: bytes, aged_ms: int) -> KeyRecord | None:
         """Returns the record of a key; None if it is unknown or expired."""
         record = self.records.parts[key_hash[0]].get(key_hash)
-        return record if record is not None and record.expires_ms > aged_ms else None
+        is_known = record is not None and record.expires_ms > aged_ms and record.count
+        return record if is_known else None
 
     def add(
         self, key_hash: bytes, record: KeyRecord, *, saved: bool = False, volatile: bool = False
@@ -66,6 +69,10 @@ class KeyTable(WindowTable[KeyRecord]):
         """Adds a key or replaces an expired one; returns how many keys the table has more."""
         part = self.records.parts[key_hash[0]]
         is_new = key_hash not in part
+        if not is_new and not part[key_hash].count and not saved:
+            # The checkpoint may have both, and believes the one that expires later.
+            expires_ms = max(record.expires_ms, part[key_hash].expires_ms + 1)
+            record = replace(record, expires_ms=expires_ms)
         part[key_hash] = record
         file_under(self._minutes, record.expires_ms // limits.MINUTE_MS, key_hash)
         if volatile:
@@ -76,6 +83,14 @@ class KeyTable(WindowTable[KeyRecord]):
         if not saved:
             file_under(self.unsaved, record.expires_ms // limits.KEY_BUCKET_MS, key_hash)
         return is_new
+
+    def forget_one(self, key_hash: bytes) -> None:
+        """Forgets a key for good, on disk as well; does nothing if it is not in the table."""
+        record = self.records.parts[key_hash[0]].get(key_hash)
+        if record is not None:
+            is_volatile = key_hash in self.volatile
+            gone = KeyRecord(record.first_id, 0, record.digest, record.expires_ms + 1)
+            self.add(key_hash, gone, volatile=is_volatile)
 
     def written(self, hour: int, hashes: list[bytes]) -> list[tuple[bytes, KeyRecord]]:
         """Returns the durable keys among `hashes` that expire in this hour. Others were replaced

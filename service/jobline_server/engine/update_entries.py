@@ -1,4 +1,4 @@
-"""The fact of a job that an operator changed. `entries` has the list of all facts."""
+"""Facts of jobs that an operator changed, and of forgotten keys. `entries` lists all facts."""
 
 from __future__ import annotations
 
@@ -22,3 +22,12 @@ class JobUpdated:
     # ----
     before: JobState = JobState.READY  # its states before and after; `apply` sets them
     after: JobState = JobState.READY
+
+
+@dataclass(slots=True)
+class KeyForgotten:
+    """A job key names no job any more, although its window has not ended."""
+
+    at_ms: int
+    queue: str
+    key_hash: bytes

@@ -38,11 +38,7 @@ class JobAdminService:
             raise fields.not_served("unique_key")
         if kind is None:
             raise fields.invalid("job", "an id or a key is required")
-        queue = fields.queue_name(request.job_key.queue, "job_key.queue")
-        key = fields.key(request.job_key.key, "job_key.key", limits.JOB_KEY_BYTES_MAX)
-        if not key:
-            raise fields.invalid("job_key.key", "is required")
-        return await self._runtime.jobs.get_job_by_key(queue, key)
+        return await self._runtime.jobs.get_job_by_key(*_key_of(request.job_key))
 
     async def ListJobs(self, request: pb.ListJobsRequest, _context: Context) -> pb.ListJobsResponse:
         """Lists jobs by id."""
@@ -104,6 +100,16 @@ class JobAdminService:
         fill_job(response.job, view, with_payload=True)
         return response
 
+    async def ForgetKey(
+        self, request: pb.ForgetKeyRequest, _context: Context
+    ) -> pb.ForgetKeyResponse:
+        """Forgets a key."""
+        selection.audit(request.reason)
+        if request.WhichOneof("key") is None:
+            raise fields.invalid("key", "a key is required")
+        job_id = await self._runtime.updates.forget_key(*_key_of(request.job_key))
+        return pb.ForgetKeyResponse(job_id=job_id)
+
     async def CancelJobs(
         self, request: pb.CancelJobsRequest, _context: Context
     ) -> pb.CancelJobsResponse:
@@ -152,3 +158,12 @@ class JobAdminService:
             skipped_ids=done.skipped_ids,
             not_found_ids=done.not_found_ids,
         )
+
+
+def _key_of(message: pb.JobKey) -> tuple[str, str]:
+    """Returns a queue and a key of one of its jobs."""
+    queue = fields.queue_name(message.queue, "job_key.queue")
+    key = fields.key(message.key, "job_key.key", limits.JOB_KEY_BYTES_MAX)
+    if not key:
+        raise fields.invalid("job_key.key", "is required")
+    return queue, key

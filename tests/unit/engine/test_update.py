@@ -8,12 +8,14 @@ import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.lease import decide_lease
-from jobline_server.engine.decide.update import JobChange, decide_update
+from jobline_server.engine.decide.update import JobChange, decide_forget_key, decide_update
 from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.state import Load
-from jobline_server.engine.values import AckLevel, JobOptions, JobState
+from jobline_server.engine.update_entries import KeyForgotten
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, JobState
+from tests.pushed_rows import NewJob
 from tests.shard_image import image_of
-from tests.unit.engine.world import World
+from tests.unit.engine.world import WALL_MS, World
 
 
 @pytest.fixture
@@ -178,3 +180,42 @@ def test_recovery_sees_what_was_changed(world):
     update(world, later, delay_ms=0)
     update(world, single, priority=2, payload=b"y", delay_ms=90_000)
     assert image_of(world.recovered()) == image_of(world.shard)
+
+
+def test_a_key_that_is_forgotten_is_free_again(world):
+    """The job that it named stays; the next push with it is another one, and known again."""
+    first = world.row(key="k")
+    assert decide_forget_key(world.shard, world.now, "q", "k") == first
+    world.commit()
+    second = world.row(key="k")
+    assert second != first
+    assert world.push(jobs=[NewJob(b"x", DEFAULT_OPTIONS, "k", 0)]).exceptions[0][2] == second
+    assert world.state(first) is JobState.READY
+    assert image_of(world.recovered()) == image_of(world.shard)
+    world.check()
+
+
+def test_a_key_that_is_not_known_cannot_be_forgotten(world):
+    """Nor can one twice, or one of another queue."""
+    world.row(key="k")
+    decide_forget_key(world.shard, world.now, "q", "k")
+    for queue, key in (("q", "k"), ("q", "other"), ("other", "k")):
+        with pytest.raises(Refused) as refused:
+            decide_forget_key(world.shard, world.now, queue, key)
+        assert refused.value.kind is RefusalKind.JOB_NOT_FOUND
+
+
+def test_a_key_of_a_job_that_is_never_written_is_forgotten_with_nothing_written(world):
+    """It would have gone with the process."""
+    world.row(key="k", level=AckLevel.MEMORY)
+    before = world.shard.next_offset
+    decide_forget_key(world.shard, world.now, "q", "k")
+    world.commit()
+    assert world.shard.next_offset == before
+    assert not image_of(world.shard)["keys"]
+
+
+def test_a_key_whose_window_ends_meanwhile_is_no_matter(world):
+    """Recovery may apply the fact after it swept the key."""
+    world.shard.emit(KeyForgotten(WALL_MS, "q", b"0" * 16))
+    assert not len(world.shard.keys.records)

@@ -132,6 +132,14 @@ class JobApi:
         response = await self._connection.write(self._stub.UpdateJob, request)
         return Job.from_message(response.job)
 
+    async def forget_key(self, queue: str, job_key: str, *, reason: str = "") -> int:
+        """Forgets an idempotency key before its window ends, so that the next push with it is a new
+        job; returns the id of the job that it named. Raises JobNotFound.
+        """
+        request = admin_requests.forget_key(queue, job_key, reason)
+        response = await self._connection.write(self._stub.ForgetKey, request)
+        return response.job_id
+
     @spelled_out(JobConditions)
     async def promote(
         self,

@@ -132,6 +132,14 @@ class JobApi:
         response = self._connection.write(self._stub.UpdateJob, request)
         return Job.from_message(response.job)
 
+    def forget_key(self, queue: str, job_key: str, *, reason: str = "") -> int:
+        """Forgets an idempotency key before its window ends, so that the next push with it is a new
+        job; returns the id of the job that it named. Raises JobNotFound.
+        """
+        request = admin_requests.forget_key(queue, job_key, reason)
+        response = self._connection.write(self._stub.ForgetKey, request)
+        return response.job_id
+
     @spelled_out(JobConditions)
     def promote(
         self,

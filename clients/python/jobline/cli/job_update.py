@@ -1,4 +1,4 @@
-"""`jobline job update`: changes a job that waits."""
+"""`jobline job update` and `forget-key`: change a job that waits, and free a key."""
 
 from __future__ import annotations
 
@@ -30,3 +30,11 @@ def update(
         raise UsageError("nothing to change: give a payload, --file, --priority or --delay")
     found = cli.client.jobs.update(job, **changes, reason=reason)
     cli.out.document(plain(found), job_view.full(found, cli.now()))
+
+
+def forget_key(
+    cli: Cli, queue: option.QueueName, key: option.RequiredKey, *, reason: option.Why = ""
+) -> None:
+    """Forget an idempotency key: the next push with it is a new job. Its job stays."""
+    job_id = cli.client.jobs.forget_key(queue, key, reason=reason)
+    cli.out.document({"job_id": job_id}, f"forgotten; it named job {job_id}")

@@ -16,7 +16,7 @@ from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.durations import show_moment
 from jobline.cli.exit_codes import Exit, UsageError
 from jobline.cli.job_logs import logs
-from jobline.cli.job_update import update
+from jobline.cli.job_update import forget_key, update
 from jobline.cli.selection import choose, id_of, job_filter, state_name
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def register(app: typer.Typer) -> None:
     command(jobs, "wait")(wait)
     command(jobs, "explain")(explain)
     command(jobs, "update")(update)
+    command(jobs, "forget-key")(forget_key)
     command(jobs, "cancel")(cancel)
     command(jobs, "retry")(retry)
     command(jobs, "promote")(promote)

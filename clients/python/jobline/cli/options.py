@@ -106,6 +106,7 @@ QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
 JobId = Annotated[int, typer.Argument(metavar="ID", help="The job.", parser=_id)]
 JobOrQueue = Annotated[str, typer.Argument(metavar="ID|QUEUE", help="Its id, or its queue …")]
 KeyArgument = Annotated[str | None, typer.Argument(metavar="KEY", help="… and its key.")]
+RequiredKey = Annotated[str, typer.Argument(metavar="KEY", help="The key.")]
 JobIds = Annotated[list[int], typer.Argument(metavar="ID", help="The jobs.", parser=_id)]
 
 # Of push.

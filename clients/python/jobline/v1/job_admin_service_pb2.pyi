@@ -891,3 +891,55 @@ class DeleteJobsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteJobsResponse: _TypeAlias = DeleteJobsResponse  # noqa: Y015
+
+@_typing.final
+class ForgetKeyRequest(_message.Message):
+    """Asks to forget a key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_KEY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    @_builtins.property
+    def job_key(self) -> Global___JobKey:
+        """An idempotency key. NOT_FOUND (JOB_NOT_FOUND) if it is not known."""
+
+    def __init__(
+        self,
+        *,
+        job_key: Global___JobKey | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["job_key", b"job_key", "key", b"key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_key", b"job_key", "key", b"key", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_key: _TypeAlias = _typing.Literal["job_key"]  # noqa: Y015
+    _WhichOneofArgType_key: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_key) -> _WhichOneofReturnType_key | None: ...
+
+Global___ForgetKeyRequest: _TypeAlias = ForgetKeyRequest  # noqa: Y015
+
+@_typing.final
+class ForgetKeyResponse(_message.Message):
+    """The key is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_ID_FIELD_NUMBER: _builtins.int
+    job_id: _builtins.int
+    """Output only. The job that it named; it stays as it is."""
+    def __init__(
+        self,
+        *,
+        job_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetKeyResponse: _TypeAlias = ForgetKeyResponse  # noqa: Y015

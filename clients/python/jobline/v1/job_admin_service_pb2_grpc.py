@@ -77,6 +77,11 @@ class JobAdminServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.RetryJobsRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.RetryJobsResponse.FromString,
                 _registered_method=True)
+        self.ForgetKey = channel.unary_unary(
+                '/jobline.v1.JobAdminService/ForgetKey',
+                request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.ForgetKeyRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.ForgetKeyResponse.FromString,
+                _registered_method=True)
         self.DeleteJobs = channel.unary_unary(
                 '/jobline.v1.JobAdminService/DeleteJobs',
                 request_serializer=jobline_dot_v1_dot_job__admin__service__pb2.DeleteJobsRequest.SerializeToString,
@@ -147,6 +152,13 @@ class JobAdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetKey(self, request, context):
+        """Forgets a key before its window ends: the next push with it is a new job.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteJobs(self, request, context):
         """Deletes jobs that wait or have ended.
         """
@@ -196,6 +208,11 @@ def add_JobAdminServiceServicer_to_server(servicer, server):
                     servicer.RetryJobs,
                     request_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.RetryJobsRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_job__admin__service__pb2.RetryJobsResponse.SerializeToString,
+            ),
+            'ForgetKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetKey,
+                    request_deserializer=jobline_dot_v1_dot_job__admin__service__pb2.ForgetKeyRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_job__admin__service__pb2.ForgetKeyResponse.SerializeToString,
             ),
             'DeleteJobs': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteJobs,
@@ -422,6 +439,33 @@ class JobAdminService(object):
             '/jobline.v1.JobAdminService/RetryJobs',
             jobline_dot_v1_dot_job__admin__service__pb2.RetryJobsRequest.SerializeToString,
             jobline_dot_v1_dot_job__admin__service__pb2.RetryJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.JobAdminService/ForgetKey',
+            jobline_dot_v1_dot_job__admin__service__pb2.ForgetKeyRequest.SerializeToString,
+            jobline_dot_v1_dot_job__admin__service__pb2.ForgetKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -54,6 +54,8 @@ class JobAdminServiceStub:
     """Puts ended jobs back: dead, cancelled, expired and completed ones alike. Attempts and stalls start
     again; the lease's counter grows on.
     """
+    ForgetKey: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.ForgetKeyRequest, _job_admin_service_pb2.ForgetKeyResponse]
+    """Forgets a key before its window ends: the next push with it is a new job."""
     DeleteJobs: _grpc.UnaryUnaryMultiCallable[_job_admin_service_pb2.DeleteJobsRequest, _job_admin_service_pb2.DeleteJobsResponse]
     """Deletes jobs that wait or have ended."""
 
@@ -83,6 +85,8 @@ class JobAdminServiceAsyncStub(JobAdminServiceStub):
     """Puts ended jobs back: dead, cancelled, expired and completed ones alike. Attempts and stalls start
     again; the lease's counter grows on.
     """
+    ForgetKey: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.ForgetKeyRequest, _job_admin_service_pb2.ForgetKeyResponse]  # type: ignore[assignment]
+    """Forgets a key before its window ends: the next push with it is a new job."""
     DeleteJobs: _aio.UnaryUnaryMultiCallable[_job_admin_service_pb2.DeleteJobsRequest, _job_admin_service_pb2.DeleteJobsResponse]  # type: ignore[assignment]
     """Deletes jobs that wait or have ended."""
 
@@ -157,6 +161,14 @@ class JobAdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Puts ended jobs back: dead, cancelled, expired and completed ones alike. Attempts and stalls start
         again; the lease's counter grows on.
         """
+
+    @_abc_1.abstractmethod
+    def ForgetKey(
+        self,
+        request: _job_admin_service_pb2.ForgetKeyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_admin_service_pb2.ForgetKeyResponse, _abc.Awaitable[_job_admin_service_pb2.ForgetKeyResponse]]:
+        """Forgets a key before its window ends: the next push with it is a new job."""
 
     @_abc_1.abstractmethod
     def DeleteJobs(

@@ -17,7 +17,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lane import lane_key
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
-from jobline_server.engine.update_entries import JobUpdated
+from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
 from jobline_server.engine.values import JobOptions, JobState
 
 # Enum attribute access is slow before Python 3.12.
@@ -114,6 +114,12 @@ def _with_priority(options: JobOptions, priority: int) -> JobOptions:
     return replace(options, priority=priority)
 
 
+def apply_key_forgotten(shard: ShardState, fact: KeyForgotten, _offset: int) -> None:
+    """Forgets a job key."""
+    shard.keys.forget_one(fact.key_hash)
+
+
 APPLY: ApplyTable = {
     JobUpdated: apply_job_updated,
+    KeyForgotten: apply_key_forgotten,
 }

@@ -1,4 +1,4 @@
-"""Update: changes a job that waits."""
+"""Update: changes a job that waits, and forgets a key."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.job import Job
+from jobline_server.engine.keys import JOB_KEY, hash_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.room import Room
-from jobline_server.engine.update_entries import JobUpdated
+from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
 from jobline_server.engine.values import WAITING_STATES, Now
 from jobline_server.engine.view import ShardView
 
@@ -54,3 +55,17 @@ def wrong_state(job_id: int, what: str) -> Refused:
     """Returns the refusal for a job that does not wait."""
     message = f"job {job_id} {what}: only a job that waits can be changed"
     return Refused(RefusalKind.WRONG_STATE, message, field="id")
+
+
+def decide_forget_key(shard: ShardView, now: Now, queue: str, key: str) -> int:
+    """Forgets a job key; returns the id of the job that it named. Raises `Refused` with
+    JOB_NOT_FOUND if the key is not known.
+    """
+    key_hash = hash_of(JOB_KEY, queue, key.encode())
+    record = shard.keys.find(key_hash, shard.age.at(now))
+    if record is None:
+        message = f"no job of queue {queue} is known by this key"
+        raise Refused(RefusalKind.JOB_NOT_FOUND, message, field="job_key.key")
+    fact = KeyForgotten(now.wall_ms, queue, key_hash)
+    shard.emit(fact, volatile=key_hash in shard.keys.volatile)
+    return record.first_id

@@ -1,16 +1,21 @@
-"""Updates: changes of single jobs that wait."""
+"""Updates: changes of single jobs that wait, and of keys."""
 
 from __future__ import annotations
 
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.decide.update import JobChange, decide_update, wrong_state
+from jobline_server.engine.decide.update import (
+    JobChange,
+    decide_forget_key,
+    decide_update,
+    wrong_state,
+)
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.views import JobView
 
 
 class Updates:
-    """Changes jobs one by one."""
+    """Changes jobs one by one, and forgets keys."""
 
     def __init__(self, core: Core, queries: JobQueries) -> None:
         self._core = core
@@ -34,3 +39,13 @@ class Updates:
         if view_now is None:  # pragma: no cover  # a job that was changed is live
             raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
         return view_now
+
+    async def forget_key(self, queue: str, key: str) -> int:
+        """Forgets a job key; returns the id of the job that it named, when that is on disk. Raises
+        `Refused` with JOB_NOT_FOUND.
+        """
+        slot = self._core.slots.of_queue(queue)
+        job_id = decide_forget_key(slot.shard, self._core.now(), queue, key)
+        self._core.after_decision(slot)
+        await self._core.commits.wait(slot)
+        return job_id

@@ -227,6 +227,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsReady: _ready,
     blocked_entries.JobsUnblocked: unblocked,
     update_entries.JobUpdated: updated,
+    update_entries.KeyForgotten: None,  # nothing became of any job
     entries.JobsLeased: _leased,
     entries.JobFailed: _failed,
     entries.JobsStalled: _came_back,

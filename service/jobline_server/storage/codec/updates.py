@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline.v1 import entry_pb2
-from jobline_server.engine.update_entries import JobUpdated
+from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 
 
@@ -33,6 +33,18 @@ def job_updated(at_ms: int, message: entry_pb2.JobUpdated) -> JobUpdated:
     )
 
 
+def fill_key_forgotten(entry: entry_pb2.Entry, fact: KeyForgotten) -> None:
+    """Writes it into an entry."""
+    entry.key_forgotten.queue = fact.queue
+    entry.key_forgotten.key_hash = fact.key_hash
+
+
+def key_forgotten(at_ms: int, message: entry_pb2.KeyForgotten) -> KeyForgotten:
+    """Reads it."""
+    return KeyForgotten(at_ms, message.queue, message.key_hash)
+
+
 FACTS: FactTable = {
+    KeyForgotten: FactRow("key_forgotten", fill_key_forgotten, key_forgotten, whole),
     JobUpdated: FactRow("job_updated", fill_job_updated, job_updated, whole),
 }

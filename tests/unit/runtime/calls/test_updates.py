@@ -8,15 +8,16 @@ import pytest
 
 from jobline_server.engine.commands import Pull, Push, RefusalKind, Refused
 from jobline_server.engine.decide.update import JobChange
-from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.runtime import Runtime
+from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.commits.test_commits import a_moment
 
 
-async def pushed(runtime: Runtime) -> int:
-    push = Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"]), level=AckLevel.BUFFERED)
+async def pushed(runtime: Runtime, key: str = "") -> int:
+    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, key)])
+    push = Push("q", DEFAULT_OPTIONS, rows=rows, level=AckLevel.BUFFERED)
     first_id = (await runtime.pushes.push(push)).first_id
     await runtime.core.commits.commit_once()
     return first_id
@@ -57,3 +58,13 @@ async def test_a_job_that_ended_or_never_was_is_told_apart(runtime: Runtime) -> 
         with pytest.raises(Refused) as refused:
             await runtime.updates.update_job(wrong, JobChange(priority=1))
         assert refused.value.kind is kind
+
+
+async def test_a_key_is_forgotten_when_that_is_on_disk(runtime: Runtime) -> None:
+    """The call returns the job that it named."""
+    job_id = await pushed(runtime, key="k")
+    call = asyncio.ensure_future(runtime.updates.forget_key("q", "k"))
+    await a_moment()
+    assert not call.done()
+    await runtime.core.commits.commit_once()
+    assert await call == job_id
