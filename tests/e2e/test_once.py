@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ from jobline import (
     QueueSettings,
     Worker,
 )
+from jobline.v1 import job_service_pb2
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import RunningServer, ServerProcess, running_server
 
@@ -70,6 +73,19 @@ async def test_g7_a_restart_leaves_it_to_its_worker(tmp_path: Path) -> None:
         assert (await client.wait_one(first.id)).state is JobState.COMPLETED
         end = await client.wait_one(second.id, timeout=5)
         assert (end.state, end.reason) == (JobState.DEAD, EndReason.INTERRUPTED)
+
+
+async def test_g7_a_pull_that_is_asked_again_returns_the_same_leases(client: AsyncClient) -> None:
+    """Its reply may have been lost, and no other pull gets the jobs."""
+    await client.push_payloads("mail", [b"x"] * 2, delivery="once")
+    stub: Any = JobServiceStub(client.channel)
+    queues = [job_service_pb2.QueueWeight(queue="mail")]
+    request = job_service_pb2.PullRequest(queues=queues, max_jobs=2, request_id="r")
+    first = (await stub.Pull(request)).jobs
+    assert await client.pull("mail", max_jobs=2) == []
+    again = (await stub.Pull(request)).jobs
+    assert {(job.id, job.delivery) for job in again} == {(job.id, job.delivery) for job in first}
+    assert [job.options.delivery for job in again] == [DeliveryMode.ONCE] * 2
 
 
 @pytest.mark.timeout(120)

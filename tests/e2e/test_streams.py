@@ -8,11 +8,12 @@ import grpc
 import pytest
 from grpc import aio
 
-from jobline import AsyncClient
+from jobline import AsyncClient, DeliveryMode
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.testing import RunningServer
 
+MODES = list(DeliveryMode)
 Request = job_service_pb2.StreamRequest
 Response = job_service_pb2.StreamResponse
 
@@ -123,9 +124,12 @@ async def test_new_jobs_come_by_themselves_and_only_those_it_handles(
     assert (counts.ready, counts.unhandled) == (1, 1)
 
 
-async def test_a_cancelled_job_is_revoked(client: AsyncClient, channel: aio.Channel) -> None:
+@pytest.mark.parametrize("delivery", MODES)
+async def test_a_cancelled_job_is_revoked(
+    client: AsyncClient, channel: aio.Channel, delivery: DeliveryMode
+) -> None:
     """Its worker is told at once."""
-    pushed = await client.push("mail", b"x")
+    pushed = await client.push("mail", b"x", delivery=delivery)
     pool = Pool(channel)
     await pool.open(window=5)
     await pool.receive_jobs(1)
@@ -137,11 +141,12 @@ async def test_a_cancelled_job_is_revoked(client: AsyncClient, channel: aio.Chan
     assert (revoke.id, revoke.reason) == (pushed.id, cancelled)
 
 
+@pytest.mark.parametrize("delivery", MODES)
 async def test_a_session_that_comes_back_keeps_its_leases(
-    client: AsyncClient, channel: aio.Channel, server: RunningServer
+    client: AsyncClient, channel: aio.Channel, server: RunningServer, delivery: DeliveryMode
 ) -> None:
     """Its jobs go to nobody else meanwhile, and count against the new stream's window."""
-    await client.push_payloads("mail", [b"x"] * 3)
+    await client.push_payloads("mail", [b"x"] * 3, delivery=delivery)
     pool = Pool(channel)
     await pool.open(window=2)
     held = [(job.id, job.delivery) for job in await pool.receive_jobs(2)]

@@ -64,15 +64,19 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     if settings.max_waiting is not None:
         message.max_waiting = settings.max_waiting
     message.non_retryable_error_types.extend(settings.non_retryable_error_types)
+    _fill_delivery(message, settings)
+    _fill_limits(message, settings)
+    message.check_payloads = settings.check_payloads
+    if settings.dead_letters != NO_DEAD_LETTERS:
+        fill_dead_letters(message.dead_letters, settings.dead_letters)
+
+
+def _fill_delivery(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:
     if settings.delivery_mode is not None:
         message.delivery = job_pb2.DeliveryMode.ValueType(settings.delivery_mode)
     if settings.disconnect_grace_ms is not None:
         message.disconnect_grace.SetInParent()
         fill_time(message.disconnect_grace, settings.disconnect_grace_ms)
-    _fill_limits(message, settings)
-    message.check_payloads = settings.check_payloads
-    if settings.dead_letters != NO_DEAD_LETTERS:
-        fill_dead_letters(message.dead_letters, settings.dead_letters)
 
 
 def _fill_limits(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:

@@ -13,8 +13,17 @@ from jobline_server.engine import (
     message_entries,
     queue_entries,
     report_entries,
+    update_entries,
 )
 
+MODULES = (
+    blocked_entries,
+    entries,
+    message_entries,
+    queue_entries,
+    report_entries,
+    update_entries,
+)
 FACTS = typing.get_args(entries.Fact)
 
 
@@ -22,7 +31,7 @@ def test_every_record_of_these_modules_is_a_fact():
     """Who knows the list knows the system."""
     defined = {
         one
-        for module in (blocked_entries, entries, queue_entries, message_entries, report_entries)
+        for module in MODULES
         for one in vars(module).values()
         if dataclasses.is_dataclass(one) and one.__module__ == module.__name__
     }

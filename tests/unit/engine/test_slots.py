@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.entries import JobsLeased
@@ -99,6 +100,15 @@ def test_a_lot_that_fits_lets_those_behind_it_through(world):
     ids = [*a_lot(world, 2, slots=2), *a_lot(world, 1), *a_lot(world, 1)]
     assert taken(world, world.session(), room=6) == ids
     assert world.counts() == (0, 0, 4)
+
+
+def test_a_lot_without_jobs_is_passed(world):
+    """All of them were cancelled, and it is still in the middle of its lane."""
+    first = world.row(rules=JobRules(slots=2))
+    gone = a_lot(world, 2, slots=2)
+    last = world.row(rules=JobRules(slots=2))
+    decide_cancel(world.shard, world.now, gone)
+    assert taken(world, world.session(), room=9) == [first, last]
 
 
 def test_bytes_and_places_are_both_kept(world):

@@ -6,13 +6,22 @@ from typing import Any
 
 import pytest
 
+from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.update import JobChange, decide_forget_key, decide_update
+from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.lane import SMALL_BYTES
+from jobline_server.engine.queue_entries import QueueChanged
 from jobline_server.engine.state import Load
 from jobline_server.engine.update_entries import KeyForgotten
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, JobState
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    DEFAULT_SETTINGS,
+    AckLevel,
+    JobOptions,
+    JobState,
+)
 from tests.pushed_rows import NewJob
 from tests.shard_image import image_of
 from tests.unit.engine.world import WALL_MS, World
@@ -219,3 +228,18 @@ def test_a_key_whose_window_ends_meanwhile_is_no_matter(world):
     """Recovery may apply the fact after it swept the key."""
     world.shard.emit(KeyForgotten(WALL_MS, "q", b"0" * 16))
     assert not len(world.shard.keys.records)
+
+
+def test_a_blocked_job_gets_its_time_when_it_is_unblocked(world):
+    """Its payload at once."""
+    shard = world.shard
+    shard.emit(QueueChanged(WALL_MS, "q", DEFAULT_SETTINGS, created_number=1))
+    job_id = shard.next_id()
+    shard.emit(JobsPushed(WALL_MS, "q", job_id, [DEFAULT_OPTIONS], [b"x"], blocked=[0]))
+    world.commit()
+    update(world, job_id, payload=b"new", priority=2)
+    update(world, job_id, delay_ms=60_000)
+    assert (world.state(job_id), world.shard.jobs[job_id].payload) == (JobState.BLOCKED, b"new")
+    shard.emit(JobsUnblocked(WALL_MS, "q", [job_id]))
+    assert world.state(job_id) is JobState.SCHEDULED
+    world.check()

@@ -213,15 +213,20 @@ def unlease_all(jobs: list[Job]) -> None:
             job.holder.free_slots(job, 1)
 
 
-def single(shard: ShardState, job_id: int) -> Job:
-    """Returns the job with this id as a single job, split off its lot if it was in one."""
+def single(shard: ShardState, job_id: int, *, may_be_ready: bool = False) -> Job:
+    """Returns the job with this id as a single job, split off its lot if it was in one; raises
+    `IllegalMove` for a READY member, unless it `may_be_ready`.
+    """
     job = shard.jobs.find(job_id)
     if job is not None:
         return job
     lot = shard.lots.find(job_id)
     if lot is None:
         raise IllegalMove(f"job {job_id} is not live")
-    return _split(shard, lot, job_id - lot.first_id)
+    index = job_id - lot.first_id
+    if lot.state is _READY and lot.is_waiting(index) and not may_be_ready:
+        raise IllegalMove(f"job {job_id} cannot be taken off its lot")
+    return _split(shard, lot, index)
 
 
 def _member(lot: Lot, index: int) -> Job:

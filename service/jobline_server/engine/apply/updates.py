@@ -27,7 +27,7 @@ _SCHEDULED, _BLOCKED, _READY = JobState.SCHEDULED, JobState.BLOCKED, JobState.RE
 def apply_job_updated(shard: ShardState, fact: JobUpdated, offset: int) -> None:
     """Changes a waiting job."""
     was_single = shard.jobs.find(fact.id) is not None
-    job = single(shard, fact.id)
+    job = single(shard, fact.id, may_be_ready=True)
     fact.before = job.state
     if job.state is _READY:
         job = _update_ready(shard, job, fact, offset, in_lane=was_single)
