@@ -103,6 +103,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         (details.history, details.worker_checkpoint, details.progress, details.progress_message),
         details.log,
         details.auto_retries,
+        details.ttl_from_ms,
     )
 
 

@@ -141,6 +141,22 @@ async def test_a_cancelled_job_is_revoked(
     assert (revoke.id, revoke.reason) == (pushed.id, cancelled)
 
 
+async def test_an_attempt_that_takes_too_long_is_revoked(
+    client: AsyncClient, channel: aio.Channel, server: RunningServer
+) -> None:
+    """Its worker is told why, so that it can stop."""
+    pushed = await client.push("mail", b"x", attempt_timeout=5)
+    pool = Pool(channel)
+    await pool.open(window=5)
+    await pool.receive_jobs(1)
+    server.advance(5_000)
+    while not pool.revokes:
+        await pool.receive()
+    (revoke,) = pool.revokes
+    timeout = job_service_pb2.REVOKE_REASON_TIMEOUT
+    assert (revoke.id, revoke.reason) == (pushed.id, timeout)
+
+
 @pytest.mark.parametrize("delivery", MODES)
 async def test_a_session_that_comes_back_keeps_its_leases(
     client: AsyncClient, channel: aio.Channel, server: RunningServer, delivery: DeliveryMode

@@ -29,10 +29,13 @@ OPTIONS = (
     JobOptions(rules=JobRules(slots=3)),
     JobOptions(rules=JobRules(slots=3)),
     JobOptions(name="mail", rules=JobRules(lifo=True)),
+    JobOptions(rules=JobRules(ttl_ms=20_000, timeout_ms=9_000)),
     JobOptions(backoff=Backoff(delays_ms=(500,)), rules=JobRules(retry_until_ms=1)),
 )
 SETTINGS = (
     QueueSettings(),
+    QueueSettings(max_attempts=2, ttl_ms=40_000, timeout_ms=2_000),
+    QueueSettings(ttl_ms=10_000, expired_to_dead=True),
     QueueSettings(max_attempts=2, lease_ms=5_000, rate=RateLimit(5, 1_000, 9), concurrency=6),
     QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(1_000, 2))),

@@ -15,7 +15,7 @@ from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, RunsEn
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.state import Load
-from jobline_server.engine.values import EndReason, JobState, Now
+from jobline_server.engine.values import JobState, Now
 from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.codec import encode_batch, record_of
 from jobline_server.storage.ended_buffer import EndedBuffer
@@ -216,7 +216,6 @@ def _records(ending: RunsEnded | JobsEnded) -> list[JobRecord]:
     if isinstance(ending, JobsEnded):
         return [replace(ending.record(job)) for job in ending.jobs]
     lot = ending.lot
-    cancelled = ending.state is JobState.CANCELLED
     return [
         JobRecord(
             id=job_id,
@@ -228,7 +227,7 @@ def _records(ending: RunsEnded | JobsEnded) -> list[JobRecord]:
             delivery=ending.delivery,
             worker=ending.worker,
             ended_ms=ending.ended_ms,
-            reason=EndReason.CANCELLED if cancelled else EndReason.NONE,
+            reason=ending.reason,
         )
         for job_id in ending.ids()
     ]

@@ -211,6 +211,7 @@ FACTS: dict[type, Any_] = {
         delivery=deliveries,
         attempt=st.integers(1, 1_000),
         worker=text,
+        timed_out=st.booleans(),
     ),
     entries.JobDied: st.builds(
         entries.JobDied,
@@ -218,6 +219,11 @@ FACTS: dict[type, Any_] = {
         id=ids,
         reason=st.sampled_from(values.EndReason),
         error=optional(errors),
+        timed_out=st.booleans(),
+    ),
+    entries.JobsExpired: st.builds(
+        lambda at, columns, dead: entries.JobsExpired(at, **columns, to_dead=dead),
+        *(moments, runs(), st.booleans()),
     ),
     entries.JobsStalled: st.builds(
         entries.JobsStalled,

@@ -60,6 +60,8 @@ job_rules = st.builds(
     slots=optional(st.integers(1, 1_000)),
     lifo=st.booleans(),
     retry_until_ms=optional(moments),
+    ttl_ms=optional(moments),
+    timeout_ms=optional(moments),
 )
 job_options = st.builds(
     values.JobOptions,
@@ -108,6 +110,9 @@ settings = st.builds(
     delivery_mode=optional(st.sampled_from(DeliveryMode)),
     dead_letters=dead_letters,
     disconnect_grace_ms=optional(moments),
+    ttl_ms=optional(moments),
+    expired_to_dead=st.booleans(),
+    timeout_ms=optional(moments),
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)

@@ -231,6 +231,7 @@ class EventKind(IntEnum):
     QUEUE_RESUMED = 19
     QUEUE_DELETED = 20
     DEAD_EVICTED = 21
+    EXPIRED = 25
     UPDATED = 29
     BLOCKED = 35
     UNBLOCKED = 36
@@ -263,6 +264,7 @@ EventKindName = (
         "queue_resumed",
         "queue_deleted",
         "dead_evicted",
+        "expired",
         "blocked",
         "unblocked",
         "queue_limited",
@@ -280,9 +282,7 @@ def known(kind: type[E], number: int) -> E:
 
 
 def named(kind: type[E], value: E | int | str) -> E:
-    """Returns the member that a value is or names, in any case. Raises InvalidArgument, which names
-    all of them.
-    """
+    """Returns the member that a value is or names, in any case; InvalidArgument names them all."""
     if isinstance(value, kind):
         return value
     names = {member.name.lower(): member for member in kind if member.value}

@@ -41,12 +41,13 @@ class Job:
 
     - `id`, `queue`, `state`; `options`: what it was pushed with; `job_key`, or "".
     - `payload`: b"" in lists that leave payloads out; `payload_bytes` is always its size.
-    - `pushed_at`; `run_at`: when it becomes ready, while it is SCHEDULED; `ended_at`.
+    - `pushed_at`; `run_at`: when it becomes ready, while it is SCHEDULED; `ended_at`;
+      `ttl_ends_at`: when its TTL ends, if it has one.
     - `attempts`: how many it has used, the one that runs or has completed included: 1 for a job
       that completed at once. `failed`: how many of them failed.
     - `stalls`: leases lost, `releases`: how often it was released; neither uses an attempt.
     - `delivery`: the newest lease's counter, 0 before the first; `worker`, `lease_until`: who has
-      it until when, while it is ACTIVE.
+      it until when, while it is ACTIVE; `times_out_at`: when this attempt has taken too long.
     - `progress` (0 … 100) and `progress_message`: what its worker last reported.
     - `checkpoint`: what an attempt left; `result`: what it returned.
     - `log_lines`: how many lines its log holds; `client.jobs.log` returns them.
@@ -67,6 +68,7 @@ class Job:
     job_key: str
     pushed_at: datetime | None
     run_at: datetime | None
+    ttl_ends_at: datetime | None
     ended_at: datetime | None
     attempts: int
     failed: int
@@ -75,6 +77,7 @@ class Job:
     delivery: int
     worker: str
     lease_until: datetime | None
+    times_out_at: datetime | None
     progress: float
     progress_message: str
     checkpoint: bytes

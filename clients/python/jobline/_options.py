@@ -42,6 +42,8 @@ class OptionsHow(TypedDict, total=False):
     retention: Retention | None
     lifo: bool | None
     retry_until: Moment | None
+    ttl: Seconds | None
+    attempt_timeout: Seconds | None
     tags: Iterable[str] | None
     cost: int | None
     delivery: DeliveryModeName | None
@@ -69,6 +71,8 @@ class JobOptions:
     - `slots`: how many places of its worker's window it takes, 1 … 1,000 (default 1).
     - `lifo`: goes before all READY jobs of its queue, priority and name.
     - `retry_until`: no retry starts after this moment.
+    - `ttl`: from push, 0 s … 400 days: a job that still waits then is EXPIRED; 0 for never.
+    - `attempt_timeout`: how long one attempt may take in all, 1 s … 400 days; 0 for no limit.
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
     - `cost`: tokens that a hand-out takes of its queue's rate, 1 … 1,000,000 (default 1).
     """
@@ -84,6 +88,8 @@ class JobOptions:
     retention: Retention | None = None
     lifo: bool | None = None
     retry_until: Moment | None = None
+    ttl: Seconds | None = None
+    attempt_timeout: Seconds | None = None
     tags: Iterable[str] | None = None
     cost: int | None = None
     delivery: DeliveryModeName | None = None
@@ -126,6 +132,8 @@ class JobOptions:
             retention=Retention.from_message(message.retention) if has("retention") else None,
             lifo=message.lifo if has("lifo") else None,
             retry_until=from_timestamp(message.retry_until) if has("retry_until") else None,
+            attempt_timeout=from_duration(message.timeout) if has("timeout") else None,
+            ttl=from_duration(message.ttl) if has("ttl") else None,
             tags=message.tags or None,
             cost=message.cost if has("cost") else None,
             delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
@@ -256,6 +264,10 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
     if options.retention is not None:
         retention = value_given("options.retention", options.retention, Retention)
         message.retention.CopyFrom(retention.to_message())
+    if options.attempt_timeout is not None:
+        message.timeout.CopyFrom(to_duration(options.attempt_timeout))
+    if options.ttl is not None:
+        message.ttl.CopyFrom(to_duration(options.ttl))
     if options.retry_until is not None:
         message.retry_until.CopyFrom(to_timestamp(options.retry_until))
     return message

@@ -65,6 +65,9 @@ class SettingsHow(TypedDict, total=False):
     dead_letters: DeadLetters | None
     check_payloads: bool
     disconnect_grace: Seconds | None
+    ttl: Seconds | None
+    expired_to_dead: bool | None
+    timeout: Seconds | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,9 @@ class QueueSettings:
     - `dead_letters`: how long dead jobs are kept, and whether they are put back by themselves.
     - `disconnect_grace`: how long jobs wait for a worker whose stream broke, 0 s … 1 h (default: as
       the server is set, 15 s).
+    - `ttl`: how long new jobs may wait, 0 s … 400 days (default: for ever).
+    - `expired_to_dead`: jobs whose TTL ends are DEAD, not EXPIRED (default false).
+    - `timeout`: how long one attempt may take in all, 1 s … 400 days (default: as it takes).
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -107,6 +113,9 @@ class QueueSettings:
     dead_letters: DeadLetters | None = None
     check_payloads: bool = False
     disconnect_grace: Seconds | None = None
+    ttl: Seconds | None = None
+    expired_to_dead: bool | None = None
+    timeout: Seconds | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -132,6 +141,9 @@ class QueueSettings:
             disconnect_grace=(
                 from_duration(message.disconnect_grace) if has("disconnect_grace") else None
             ),
+            ttl=from_duration(message.ttl) if has("ttl") else None,
+            expired_to_dead=message.expired_to_dead if has("expired_to_dead") else None,
+            timeout=from_duration(message.timeout) if has("timeout") else None,
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -158,6 +170,9 @@ class QueueSettings:
             disconnect_grace=(
                 None if self.disconnect_grace is None else to_duration(self.disconnect_grace)
             ),
+            ttl=None if self.ttl is None else to_duration(self.ttl),
+            expired_to_dead=self.expired_to_dead,
+            timeout=None if self.timeout is None else to_duration(self.timeout),
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jobline_server.engine import limits
+from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.holder import NO_GRACES, Holder, LeaseWheel
 from jobline_server.engine.job import Job
 from jobline_server.engine.lease_lookup import LeaseLookup
@@ -21,11 +22,13 @@ class LeaseClocks:
     adds start at `mono_ms`, in monotonic milliseconds.
     """
 
-    __slots__ = ("_lookup", "_wheel", "holders", "mono_ms")
+    __slots__ = ("_lookup", "_wheel", "holders", "mono_ms", "timeouts")
 
     def __init__(self) -> None:
         self.holders: dict[str, Holder] = {}
         self.mono_ms = 0
+        self.timeouts = Delayed()
+        """Leases that may take only so long, by the time at which they end (`timeouts`)."""
         self._wheel = LeaseWheel()
         self._lookup: LeaseLookup | None = None
         """The incomplete lookup that the next slice continues."""
@@ -112,6 +115,7 @@ class LeaseClocks:
             lease.renew(now.mono_ms)
             if lease.holder is not None:  # pragma: no branch: each of them has one
                 holders[id(lease.holder)] = lease.holder
+        self.timeouts = Delayed()
         self._wheel = LeaseWheel()
         for holder in holders.values():
             holder.last_seen_ms, holder.armed = now.mono_ms, None

@@ -35,6 +35,11 @@ def lease_ms(options: JobOptions, settings: QueueSettings) -> int:
     return options.lease_ms or settings.lease_ms or limits.LEASE_MS_DEFAULT
 
 
+def timeout_ms(options: JobOptions, settings: QueueSettings) -> int:
+    """Returns how long one attempt may take in all, in milliseconds; 0: as long as it takes."""
+    return _first(options.rules.timeout_ms, settings.timeout_ms, 0)
+
+
 def max_attempts(options: JobOptions, settings: QueueSettings) -> int:
     """Returns how many attempts may fail; 0 means unlimited."""
     default = 1 if is_once(options, settings) else limits.MAX_ATTEMPTS_DEFAULT

@@ -19,6 +19,14 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import EndReason, JobError, JobState, QueueSettings
 
+# Why members of a lot ended, by their state.
+_REASONS = {
+    JobState.COMPLETED: EndReason.NONE,
+    JobState.CANCELLED: EndReason.CANCELLED,
+    JobState.EXPIRED: EndReason.EXPIRED,
+    JobState.DEAD: EndReason.EXPIRED,
+}
+
 
 @dataclass(slots=True)
 class Ended:
@@ -49,6 +57,11 @@ class RunsEnded:
     kept: bool
     before: JobState = JobState.ACTIVE
     leased_ms: int = field(default=0, compare=False)
+
+    @property
+    def reason(self) -> EndReason:
+        """Why they ended. A job to which anything else happens leaves its lot first."""
+        return _REASONS[self.state]
 
     def ids(self) -> Iterator[int]:
         """Yields the ids."""

@@ -143,6 +143,7 @@ class JobFailed:
     delivery: int
     attempt: int
     worker: str
+    timed_out: bool = False
 
 
 @dataclass(slots=True)
@@ -153,6 +154,17 @@ class JobDied:
     id: int
     reason: EndReason
     error: JobError | None
+    timed_out: bool = False
+
+
+@dataclass(slots=True)
+class JobsExpired:
+    """The TTL of waiting jobs ended, as runs: they are EXPIRED, or DEAD if `to_dead`."""
+
+    at_ms: int
+    starts: list[int]
+    counts: list[int]
+    to_dead: bool = False
 
 
 @dataclass(slots=True)
@@ -264,6 +276,7 @@ Fact = (
     | JobsCompleted
     | JobFailed
     | JobDied
+    | JobsExpired
     | JobsStalled
     | JobsReleased
     | JobReported

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from jobline_server.engine.blocks import BLOCK_IDS
+from jobline_server.engine.invariants_of_time import waiting_jobs_have_expiries
 from jobline_server.engine.items import Item
 from jobline_server.engine.lane import lane_key
 from jobline_server.engine.limit_invariants import allowances_fit_settings
@@ -279,7 +280,7 @@ def outboxes_add_up(shard: Shard) -> str:
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
     "G6": [keys_point_to_given_ids, calls_add_up],
-    "G7": [delayed_jobs_have_entries],
+    "G7": [delayed_jobs_have_entries, waiting_jobs_have_expiries],
     "G8": [one_lease_each, sessions_are_known, in_flight_covers_leases],
     "G10": [ids_are_new],
     "G12": [ready_jobs_stand_in_their_lane],

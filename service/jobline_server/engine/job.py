@@ -23,6 +23,8 @@ class Details:
         "progress",
         "progress_message",
         "auto_retries",
+        "times_out",
+        "ttl_from_ms",
     )
 
     def __init__(self) -> None:
@@ -32,6 +34,10 @@ class Details:
         self.progress_message = ""
         self.log: JobLog | None = None
         self.auto_retries = 0
+        # When a lease times out, in monotonic milliseconds, and its `delivery`; no fact.
+        self.times_out = (0, 0)
+        # Since when its TTL counts; 0: since its push.
+        self.ttl_from_ms = 0
 
     def report_bytes(self) -> int:
         """Returns the bytes that count towards those of the server."""

@@ -53,6 +53,12 @@ BACKOFF_JITTER_DEFAULT = 0.1
 BACKOFF_DELAYS_MAX = 100
 DELAY_MS_MAX = 400 * DAY_MS
 
+# Of one attempt; as exact as the lease wheel.
+TIMEOUT_MS_MIN = 1 * SECOND_MS
+TIMEOUT_MS_MAX = 400 * DAY_MS
+# From push. Below a second a TTL is as good as its timers.
+TTL_MS_MAX = 400 * DAY_MS
+
 # Sizes.
 NAME_CHARACTERS_MAX = 256
 RESULT_BYTES_MAX = 1 << 20
@@ -162,5 +168,9 @@ LEASE_SLICE_ITEMS = 1_000
 # An expired lease costs about 10 µs; one that is only examined, 0.5 µs.
 LOST_SLICE_JOBS = 1_000
 EXAMINED_SLICE_LEASES = 10_000
+# Jobs whose TTL ends, expired before a lease: 0.5 ms. Timers do the rest.
+EXPIRED_LEASE_JOBS = 100
+# An attempt that times out costs about 20 µs, as a failed one.
+TIMEOUT_SLICE_JOBS = 500
 # Leases listed in one step, when a worker returns or says goodbye.
 HELD_SLICE_LEASES = 5_000

@@ -44,6 +44,7 @@ class RunLease:
         "settled",
         "slots",
         "start",
+        "times_out_ms",
     )
 
     def __init__(
@@ -53,7 +54,7 @@ class RunLease:
         self.start, self.count = start, count
         self.delivery, self.holder = delivery, holder
         self.lease_ms, self.slots = lease_ms, lot.options.rules.slots or 1
-        self.leased_ms = self.deadline_ms = 0
+        self.leased_ms = self.deadline_ms = self.times_out_ms = 0
         self.later: dict[int, int] = {}
         self.settled: bytearray | None = None
         self.remaining = count
@@ -292,8 +293,7 @@ class Lot:
 
     def drop_lease(self, lease: RunLease) -> None:
         """Removes a lease that is completely settled."""
-        at = bisect_right(self.leases, lease.start, key=_start_of) - 1
-        del self.leases[at]
+        del self.leases[bisect_right(self.leases, lease.start, key=_start_of) - 1]
 
     def is_waiting(self, index: int) -> bool:
         """Returns whether the job at this index waits in the lot."""

@@ -42,6 +42,10 @@ class JobRules:
     """Words to filter by: sorted, each once."""
     lifo: bool = False
     retry_until_ms: int | None = None
+    timeout_ms: int | None = None
+    """0: none."""
+    ttl_ms: int | None = None
+    """0: never. That of the queue at the push is part of it."""
     min_worker_version: str = ""
     limiters: tuple[str, ...] = ()
     cost: int = 1

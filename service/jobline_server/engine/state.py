@@ -13,6 +13,7 @@ from jobline_server.engine.changes import Bundle, KindChanges
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
+from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
@@ -23,6 +24,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import MessageTable
 from jobline_server.engine.split import SplitSet
 from jobline_server.engine.tables import IdSet, IdTable
+from jobline_server.engine.timeouts import start_run_timeout, start_timeouts
 from jobline_server.engine.values import JobState, Now, RevokeReason
 
 # Enum attribute access is slow before Python 3.12.
@@ -126,6 +128,7 @@ class ShardState:
         self.report_bytes = 0
         self.clocks = LeaseClocks()
         self.delayed = Delayed()
+        self.expiring = Expiring()
         self.gates = GateTimers()
         self.committed = 0
         self.next_offset = 1
@@ -287,6 +290,9 @@ class ShardState:
         for queue in self.queues.values():
             if queue.allowance is not None:
                 queue.allowance.restart(now.mono_ms)
-        runs = (lease for lot in self.lots.lots.every() for lease in lot.leases)
-        singles = (job for job in self.jobs.every() if job.holder is not None)
+        runs = [lease for lot in self.lots.lots.every() for lease in lot.leases]
+        singles = [job for job in self.jobs.every() if job.holder is not None]
         self.clocks.restart(now, chain(runs, singles))
+        for lease in runs:
+            start_run_timeout(self, lease)
+        start_timeouts(self, singles)

@@ -35,6 +35,8 @@ class Move(Enum):
     RELEASED = "released"
     RELEASED_FOR_LATER = "released for later"
     DIED = "died"
+    EXPIRED = "expired"
+    EXPIRED_TO_DEAD = "expired, to the dead letters"
     CANCELLED = "cancelled"
     RETRIED = "retried by hand"
     AGED_OUT = "past its first retention"
@@ -64,6 +66,8 @@ MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
     (_S.ACTIVE, Move.DIED): _S.DEAD,
     (_S.ACTIVE, Move.CANCELLED): _S.CANCELLED,
     **{(state, Move.CANCELLED): _S.CANCELLED for state in sorted(WAITING_STATES)},
+    **{(state, Move.EXPIRED): _S.EXPIRED for state in sorted(WAITING_STATES)},
+    **{(state, Move.EXPIRED_TO_DEAD): _S.DEAD for state in sorted(WAITING_STATES)},
     **{(state, Move.RETRIED): _S.READY for state in [*sorted(ENDED_STATES), _S.STALE]},
     **{(state, Move.AGED_OUT): _S.STALE for state in sorted(ENDED_STATES)},
     (_S.ACTIVE, Move.DELETED): None,  # with its queue

@@ -224,6 +224,9 @@ class QueueSettings:
     dead_letters: DeadLetters = NO_DEAD_LETTERS
     check_payloads: bool = False
     disconnect_grace_ms: int | None = None
+    ttl_ms: int | None = None
+    expired_to_dead: bool = False
+    timeout_ms: int | None = None
 
 
 DEFAULT_SETTINGS = QueueSettings()

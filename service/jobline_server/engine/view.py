@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.entries import Fact
+from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord
@@ -140,6 +141,10 @@ class ShardView(Protocol):
     @property
     def gates(self) -> GateTimers:
         """Queues with gates that open by themselves, by time."""
+
+    @property
+    def expiring(self) -> Expiring:
+        """Jobs and lots with a TTL, by the time at which it ends."""
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
         """Applies a fact and records it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from jobline_server.engine.expiring import expires_ms
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -26,6 +27,7 @@ def live_view(job: Job, clock: Clock) -> JobView:
         pushed_ms=job.pushed_ms,
         job_key=job.job_key,
         run_at_ms=job.run_at_ms,
+        ttl_ends_ms=expires_ms(job),
         attempts=job.attempts,
         stalls=job.stalls,
         releases=job.releases,
@@ -43,6 +45,9 @@ def live_view(job: Job, clock: Clock) -> JobView:
     if job.holder is not None:
         view.worker = job.holder.worker
         view.lease_until_ms = clock.wall_at(job.holder.deadline_of(job))
+        times_out_ms, delivery = details.times_out
+        if delivery == job.delivery:
+            view.times_out_ms = clock.wall_at(times_out_ms)
     return view
 
 
@@ -70,6 +75,7 @@ def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
         pushed_ms=lot.pushed_ms,
         job_key=payloads.job_key_of(index),
         run_at_ms=lot.run_at_ms,
+        ttl_ends_ms=expires_ms(lot),
         payload_bytes=payloads.size_of(index),
     )
     if lease is not None and active:
@@ -77,6 +83,8 @@ def in_lot(lot: Lot, index: int, clock: Clock) -> JobView | None:
         view.worker = lease.holder.worker
         ends_ms = lease.holder.ends_ms(lease, lease.ends_ms(index))
         view.lease_until_ms = clock.wall_at(ends_ms)
+        if lease.times_out_ms:
+            view.times_out_ms = clock.wall_at(lease.times_out_ms)
     return view
 
 

@@ -34,6 +34,7 @@ class JobView:
     pushed_ms: int
     job_key: str = ""
     run_at_ms: int = 0
+    ttl_ends_ms: int = 0
     ended_ms: int = 0
     attempts: int = 0
     stalls: int = 0
@@ -41,6 +42,7 @@ class JobView:
     delivery: int = 0
     worker: str = ""
     lease_until_ms: int = 0
+    times_out_ms: int = 0
     progress: float = 0.0
     progress_message: str = ""
     worker_checkpoint: bytes = b""

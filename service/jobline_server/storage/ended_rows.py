@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.values import JobOptions, JobState
-from jobline_server.storage.codec.ended import encode_ended_job, encode_ended_run, reason_of
+from jobline_server.storage.codec.ended import encode_ended_job, encode_ended_run
 from jobline_server.storage.ended_store import (
     EndedOp,
     EndedRow,
@@ -148,7 +148,7 @@ def _run_row(ending: RunsEnded, chunk: list[EndedRun]) -> EndedRow:
         name=options.name,
         state=int(ending.state),
         ended_ms=last_ms,
-        reason=int(reason_of(ending)),
+        reason=int(ending.reason),
         error_type="",
         error_message="",
         blob=encode_ended_run(ending, first_id, count, moments),

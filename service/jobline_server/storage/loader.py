@@ -10,13 +10,16 @@ An item with a wrong checksum is reported and left out; `damaged` is true then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter, ge
 
 from google.protobuf.message import DecodeError
 
+from jobline_server.engine.expiring import expect_expiry
+from jobline_server.engine.job import Job
 from jobline_server.engine.lane import place_of
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.shard import Shard
 from jobline_server.storage.kinds import KINDS
 from jobline_server.storage.kinds.loading import Loading, Report, SetApart
@@ -66,6 +69,10 @@ class Loader(Loading):
             shard.next_order = max(shard.next_order, items[-1].order)
             shard.front_order = min(shard.front_order, items[0].order)
         self.ready.clear()
+        live: Iterable[Lot | Job] = chain(shard.jobs.every(), shard.lots.lots.every())
+        for item in live:
+            if item.options.rules is not NO_RULES:
+                expect_expiry(shard, item)
         if shard.jobs:
             shard.use_ids(shard.jobs.highest(), 1)
 

@@ -18,6 +18,8 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         slots=message.slots if message.HasField("slots") else None,
         lifo=message.lifo,
         retry_until_ms=_moment_ms(message),
+        timeout_ms=milliseconds_of(message.timeout) if message.HasField("timeout") else None,
+        ttl_ms=milliseconds_of(message.ttl) if message.HasField("ttl") else None,
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -35,6 +37,12 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
         message.slots = rules.slots
     if rules.lifo:
         message.lifo = True
+    if rules.timeout_ms is not None:
+        message.timeout.SetInParent()
+        fill_time(message.timeout, rules.timeout_ms)
+    if rules.ttl_ms is not None:
+        message.ttl.SetInParent()
+        fill_time(message.ttl, rules.ttl_ms)
     if rules.retry_until_ms is not None:
         message.retry_until.SetInParent()
         fill_time(message.retry_until, rules.retry_until_ms)

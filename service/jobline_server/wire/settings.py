@@ -42,6 +42,9 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         disconnect_grace_ms=(
             milliseconds_of(message.disconnect_grace) if has("disconnect_grace") else None
         ),
+        ttl_ms=milliseconds_of(message.ttl) if has("ttl") else None,
+        expired_to_dead=message.expired_to_dead,
+        timeout_ms=milliseconds_of(message.timeout) if has("timeout") else None,
     )
 
 
@@ -65,6 +68,7 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
         message.max_waiting = settings.max_waiting
     message.non_retryable_error_types.extend(settings.non_retryable_error_types)
     _fill_delivery(message, settings)
+    _fill_deadlines(message, settings)
     _fill_limits(message, settings)
     message.check_payloads = settings.check_payloads
     if settings.dead_letters != NO_DEAD_LETTERS:
@@ -77,6 +81,17 @@ def _fill_delivery(message: queue_pb2.QueueSettings, settings: QueueSettings) ->
     if settings.disconnect_grace_ms is not None:
         message.disconnect_grace.SetInParent()
         fill_time(message.disconnect_grace, settings.disconnect_grace_ms)
+
+
+def _fill_deadlines(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:
+    if settings.ttl_ms is not None:
+        message.ttl.SetInParent()
+        fill_time(message.ttl, settings.ttl_ms)
+    if settings.expired_to_dead:
+        message.expired_to_dead = True
+    if settings.timeout_ms is not None:
+        message.timeout.SetInParent()
+        fill_time(message.timeout, settings.timeout_ms)
 
 
 def _fill_limits(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:

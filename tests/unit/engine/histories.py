@@ -40,16 +40,18 @@ OPTIONS = [
     JobOptions(
         lease_ms=2_300,
         backoff=Backoff(delays_ms=(1_000, 3_000), jitter=0.0),
-        rules=JobRules(lifo=True, retry_until_ms=START.wall_ms + 20_000),
+        rules=JobRules(lifo=True, retry_until_ms=START.wall_ms + 5_000),
     ),
-    JobOptions(lease_ms=2_300, backoff=BACKOFF, name="mail", rules=JobRules(lifo=True)),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, name="mail", rules=JobRules(lifo=True, ttl_ms=0)),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(ttl_ms=3_000)),
+    JobOptions(lease_ms=9_300, backoff=BACKOFF, max_attempts=1, rules=JobRules(timeout_ms=2_000)),
 ]
 SETTINGS = [
     QueueSettings(),
-    QueueSettings(max_waiting=12, max_attempts=2),
-    QueueSettings(rate=RateLimit(2, 1_000, 3)),
+    QueueSettings(max_waiting=12, max_attempts=2, expired_to_dead=True),
+    QueueSettings(rate=RateLimit(2, 1_000, 3), timeout_ms=2_000),
     QueueSettings(rate=RateLimit(1, 2_000), concurrency=3, max_waiting_bytes=30),
-    QueueSettings(concurrency=2),
+    QueueSettings(concurrency=2, ttl_ms=4_000, expired_to_dead=True),
     QueueSettings(max_stalls=0, non_retryable_error_types=("Fatal",)),
     QueueSettings(delivery_mode=DeliveryMode.ONCE),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(2_000, 2))),

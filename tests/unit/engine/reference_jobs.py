@@ -45,6 +45,8 @@ class ModelJob:
     state: JobState = JobState.READY
     place: int = 0
     due: tuple[int, int] = (0, 0)
+    expires_ms: int = 0
+    times_out_ms: int = 0
     offset: int = 0
     attempts: int = 0
     stalls: int = 0

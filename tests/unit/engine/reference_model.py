@@ -18,6 +18,7 @@ from jobline_server.engine.values import (
     JobState,
     LeaseReason,
     ReleaseReason,
+    RevokeReason,
     SettleOutcome,
 )
 from tests.unit.engine.reference_jobs import (
@@ -31,6 +32,7 @@ from tests.unit.engine.reference_jobs import (
 from tests.unit.engine.reference_operators import Operators
 
 S, Out = JobState, SettleOutcome
+Revoke = tuple[Consumer, int, int, RevokeReason]
 
 
 class ReferenceModel(Operators):
@@ -48,6 +50,7 @@ class ReferenceModel(Operators):
         lease_ms: int,
     ) -> list[ModelJob]:
         """Jobs in the order of their hand-out: the highest priority, then what was ready first."""
+        self._expire_before_lease(name)
         taken: list[ModelJob] = []
         held_up: set[object] = set()
         is_idle = not any(job.holder is holder for job in self.live(S.ACTIVE))
@@ -78,7 +81,16 @@ class ReferenceModel(Operators):
             own = first(job.options.lease_ms, self.settings(name).lease_ms, 30_000)
             job.lease_ms = lease_ms or own
             job.deadline_ms = self.mono_ms + job.lease_ms
+            self._start_timeout(job)
         return taken
+
+    def _expire_before_lease(self, name: str) -> None:
+        if not self.queues[name].paused and any(job.queue == name for job in self.live(S.READY)):
+            self.expire()
+
+    def _start_timeout(self, job: ModelJob) -> None:
+        timeout_ms = first(job.options.rules.timeout_ms, self.settings(job.queue).timeout_ms, 0)
+        job.times_out_ms = self.mono_ms + timeout_ms if timeout_ms else 0
 
     def ack(self, job_id: int, delivery: int, result: bytes) -> SettleOutcome:
         job = self.active(job_id, delivery)
@@ -99,20 +111,13 @@ class ReferenceModel(Operators):
             outcome = Out.CANCELLED if job.cancel_requested else Out.DONE
             self.end(job, S.CANCELLED, EndReason.CANCELLED)
             return outcome, S.CANCELLED, 0
-        settings = self.settings(job.queue)
-        job.attempts += 1
-        job.why = LeaseReason.RETRY
-        most = first(
-            job.options.max_attempts, settings.max_attempts, 1 if is_once(job, settings) else 3
-        )
-        final = item.then is FailAction.DEAD
-        if final or item.error.type in settings.non_retryable_error_types:
+        types = self.settings(job.queue).non_retryable_error_types
+        if item.then is FailAction.DEAD or item.error.type in types:
+            job.attempts += 1
+            job.why = LeaseReason.RETRY
             self.end(job, S.DEAD, EndReason.EXPLICIT_FAIL)
-        elif most and job.attempts >= most:
-            self.end(job, S.DEAD, EndReason.MAX_ATTEMPTS_EXCEEDED)
         else:
-            pause = first(item.retry_after_ms, backoff_ms(job.options, job.attempts))
-            self.try_again(job, pause, again=False)
+            self._use_attempt(job, EndReason.MAX_ATTEMPTS_EXCEEDED, item.retry_after_ms)
         return Out.DONE, job.state, job.due[0]
 
     def release(self, items: list[ReleaseItem]) -> list[SettleOutcome]:
@@ -150,24 +155,54 @@ class ReferenceModel(Operators):
 
     # Time.
 
-    def tick(self, order: Iterable[Consumer]) -> list[tuple[Consumer, int, int]]:
-        """What is due goes to the tails, earliest first; then leases end, and what goes on stands
-        where it stood. Returns (holder, id, delivery) of the leases that were lost, holder by
-        holder in the order given."""
+    def tick(self, order: Iterable[Consumer]) -> list[Revoke]:
+        """What is due goes to the tails, earliest first; attempts that take too long have failed;
+        then leases end, and what goes on stands where it stood. Returns what workers are told,
+        those that lost a lease in the order given."""
+        self.expire()
         due = [job for job in self.live(S.SCHEDULED) if job.due[0] <= self.wall_ms]
         due.sort(key=lambda job: (job.due, job.id))
         for _, together in groupby(due, lambda job: job.due[0]):
             self.ready_together(list(together))
+        told = self._time_out()
         gone = [
             (holder, job)
             for holder in order
             for job in self.live(S.ACTIVE)
             if job.holder is holder and job.ends_ms() <= self.mono_ms
         ]
-        lost = [(holder, job.id, job.delivery) for holder, job in gone]
+        told += [(holder, job.id, job.delivery, RevokeReason.LEASE_LOST) for holder, job in gone]
         for holder, job in gone:
             self._stall(job, holder)
-        return lost
+        self.expire()
+        return told
+
+    def _time_out(self) -> list[Revoke]:
+        late = [job for job in self.live(S.ACTIVE) if 0 < job.times_out_ms <= self.mono_ms]
+        told: list[Revoke] = []
+        for job in sorted(late, key=lambda job: (job.times_out_ms, job.id)):
+            if job.cancel_requested:
+                self.end(job, S.CANCELLED, EndReason.CANCELLED)
+                continue
+            assert job.holder is not None
+            told.append((job.holder, job.id, job.delivery, RevokeReason.TIMEOUT))
+            self._use_attempt(job, EndReason.TIMEOUT, None)
+        return told
+
+    def _use_attempt(self, job: ModelJob, reason: EndReason, pause_ms: int | None) -> None:
+        """It is tried again after this pause, or its backoff; or that was its last attempt."""
+        job.attempts += 1
+        job.why = LeaseReason.RETRY
+        settings = self.settings(job.queue)
+        is_last = is_once(job, settings)
+        most = first(job.options.max_attempts, settings.max_attempts, 1 if is_last else 3)
+        if reason is EndReason.TIMEOUT and is_last:
+            self.end(job, S.DEAD, EndReason.INTERRUPTED)
+        elif most and job.attempts >= most:
+            self.end(job, S.DEAD, reason)
+        else:
+            pause = first(pause_ms, backoff_ms(job.options, job.attempts))
+            self.try_again(job, pause, again=False)
 
     def _stall(self, job: ModelJob, holder: Consumer) -> None:
         lost = EndReason.STALLED if holder.disconnected_ms is None else EndReason.WORKER_LOST
@@ -197,6 +232,7 @@ class ReferenceModel(Operators):
             holder = job.holder
             assert holder is not None
             job.deadline_ms = self.mono_ms + job.lease_ms
+            self._start_timeout(job)
             if holder.session:
                 holder.last_seen_ms = holder.disconnected_ms = self.mono_ms
                 holder.grace_ms, holder.graces = 12 * 3_600_000, {}

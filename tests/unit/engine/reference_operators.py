@@ -88,6 +88,8 @@ class Operators(ReferenceState):
         job.attempts = job.stalls = job.releases = 0
         job.cancel_requested, job.retry_ms = False, 0
         job.auto_retries = job.auto_retries + 1 if automatic else 0
+        if job.options.rules.ttl_ms:
+            job.expires_ms = self.wall_ms + job.options.rules.ttl_ms
         job.result, job.reason, job.why = b"", EndReason.NONE, LeaseReason.RETRY
         self.queues.setdefault(job.queue, ModelQueue())
 

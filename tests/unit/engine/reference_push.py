@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jobline_server.engine.commands import Push
 from jobline_server.engine.producers import Call
-from jobline_server.engine.values import AckLevel, JobState, PushOutcome
+from jobline_server.engine.values import AckLevel, JobOptions, JobState, PushOutcome
 from tests.pushed_payloads import jobs_in
 from tests.pushed_rows import NewJob
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request
@@ -50,7 +52,10 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
     first_plain = first_id + len(created) - len(plain)
     ready: list[ModelJob] = []
     for job_id, new in enumerate(created, first_id):
-        job = ModelJob(job_id, name, new.payload, new.options, volatile, new.job_key)
+        options = _with_ttl(new.options, model.settings(name).ttl_ms)
+        job = ModelJob(job_id, name, new.payload, options, volatile, new.job_key)
+        if options.rules.ttl_ms:
+            job.expires_ms = model.wall_ms + options.rules.ttl_ms
         job.beside_bytes = new.beside_bytes or 0
         model.jobs[job_id] = job
         if new.run_at_ms > model.wall_ms:
@@ -60,6 +65,13 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
             ready.append(job)
     model.ready_together(ready)
     return outcomes
+
+
+def _with_ttl(options: JobOptions, ttl_ms: int | None) -> JobOptions:
+    """A job without a TTL has that of its queue."""
+    if not ttl_ms or options.rules.ttl_ms is not None:
+        return options
+    return replace(options, rules=replace(options.rules, ttl_ms=ttl_ms))
 
 
 def _call_again(model: ReferenceModel, call: Call) -> Request | None:

@@ -69,6 +69,13 @@ class ReferenceState:
         if job.volatile or (state is S.COMPLETED and remove):
             del self.jobs[job.id]
 
+    def expire(self) -> None:
+        """What waits when its TTL ends has ended."""
+        for job in self.live(*WAITING):
+            if 0 < job.expires_ms <= self.wall_ms:
+                to_dead = self.settings(job.queue).expired_to_dead
+                self.end(job, S.DEAD if to_dead else S.EXPIRED, EndReason.EXPIRED)
+
     def try_again(self, job: ModelJob, pause_ms: int, *, again: bool) -> None:
         """Unless its retries are over by then."""
         until = job.options.rules.retry_until_ms

@@ -130,9 +130,8 @@ class SideBySide:
         consumers = {job.holder.worker: job.holder for job in active if job.holder}
         order = [consumers[worker] for worker in workers]
         order += [one for worker, one in consumers.items() if worker not in workers]
-        for consumer, job_id, delivery in self.model.tick(order):
-            lost = (consumer.worker, job_id, delivery, RevokeReason.LEASE_LOST)
-            self.expected_revokes.append(lost)
+        for consumer, job_id, delivery, reason in self.model.tick(order):
+            self.expected_revokes.append((consumer.worker, job_id, delivery, reason))
 
     def flush(self) -> None:
         """The journal takes what was recorded."""

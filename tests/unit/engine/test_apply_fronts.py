@@ -77,6 +77,14 @@ def test_jobs_of_one_moment_keep_their_order_and_later_ones_go_before(world):
     assert world.ids() == [later, later + 1, first, volatile, third, plain]
 
 
+def test_jobs_of_one_moment_keep_their_order_in_several_queues(world):
+    """However they alternate."""
+    ids = [world.row(delay_ms=1_000, rules=LIFO.rules, queue="qp"[n % 2]) for n in range(4)]
+    world.tick(1_000)
+    world.check()
+    assert [*world.ids(), *world.ids(queue="p")] == [ids[0], ids[2], ids[1], ids[3]]
+
+
 def test_a_retry_goes_to_the_front_and_a_release_to_its_old_place(world):
     first, second = world.row(rules=LIFO.rules), world.row(rules=LIFO.rules)
     job = world.one()

@@ -30,7 +30,7 @@ KEPT = {
 # What a verb makes for itself, and changes until it is done.
 OWN = {"Choice", "_Batch", "_Part", "Leased", "LeasedJob"}
 # Bookkeeping that is no fact, behind one object each.
-DOORS = {"clocks", "delayed", "emit", "note_use", "forget_keys"}
+DOORS = {"clocks", "delayed", "emit", "expiring", "note_use", "forget_keys"}
 CHANGES = {
     "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "insert",
     "pop", "popitem", "popleft", "put", "put_back", "remove", "send", "setdefault", "settle",

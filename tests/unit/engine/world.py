@@ -34,7 +34,6 @@ from jobline_server.engine.state import Load
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,
-    EndReason,
     JobError,
     JobOptions,
     JobState,
@@ -257,8 +256,6 @@ def records_of(ending: Ending) -> list[tuple[JobState, JobRecord]]:
 
 def _records_of_runs(ended: RunsEnded) -> list[JobRecord]:
     lot = ended.lot
-    cancelled = ended.state is JobState.CANCELLED
-    reason = EndReason.CANCELLED if cancelled else EndReason.NONE
     return [
         JobRecord(
             id=first_id + index,
@@ -270,7 +267,7 @@ def _records_of_runs(ended: RunsEnded) -> list[JobRecord]:
             delivery=ended.delivery,
             worker=ended.worker,
             ended_ms=ended.ended_ms,
-            reason=reason,
+            reason=ended.reason,
         )
         for first_id, count in zip(ended.starts, ended.counts, strict=True)
         for index, payload in enumerate(ended.payloads(first_id, count))

@@ -122,6 +122,7 @@ class Producer(Observer):
         *,
         atomic: bool = True,
         request_id: str | None = None,
+        spread: Seconds | None = None,
         **how: Unpack[LotHow],
     ) -> list[Pushed]:
         """Pushes many jobs in one call, and returns what became of each, in order.
@@ -129,15 +130,16 @@ class Producer(Observer):
         `jobs` are payloads, or `NewJob`s with something of their own; ≤ 1,000, or ≤ 10,000 if all
         are payloads; ≤ 16 MiB. All or none are stored; with `atomic=False` a job whose key does
         not match is REFUSED alone. The same `request_id` (1 … 64 bytes) within 10 minutes returns
-        the same ids. The other keywords and errors are those of `push`.
+        the same ids. `spread`: the jobs, at most 1,000, become ready one after the other, evenly
+        over this time. The other keywords and errors are those of `push`.
         """
         news = listed(jobs)
         if not news:
             return []
-        batch_key = batch_key_of(queue, how)
+        batch_key = batch_key_of(queue, how)._replace(spread=spread)
         if not self._push_middleware:
             return self._push_lot(batch_key, news, atomic, request_id)
-        send = partial(self._push_lot_through, batch_key.ack_level, atomic, request_id)
+        send = partial(self._push_lot_through, batch_key, atomic, request_id)
         return through_plain(self._push_middleware, outgoing_of(batch_key, news), send)
 
     def _push_lot(
@@ -158,12 +160,13 @@ class Producer(Observer):
 
     def _push_lot_through(
         self,
-        ack_level: AckLevel | None,
+        call: BatchKey,
         atomic: bool,
         request_id: str | None,
         jobs: Sequence[Outgoing],
     ) -> list[Pushed]:
-        batch_key, rest = shared_lot(jobs, ack_level)
+        batch_key, rest = shared_lot(jobs, call.ack_level)
+        batch_key = batch_key._replace(spread=call.spread)
         return self._push_lot(batch_key, rest, atomic, request_id)
 
     @spelled_out(LotHow)
@@ -173,6 +176,7 @@ class Producer(Observer):
         payloads: Sequence[bytes],
         *,
         request_id: str | None = None,
+        spread: Seconds | None = None,
         **how: Unpack[LotHow],
     ) -> PushedLot:
         """Pushes up to 10,000 plain jobs (≤ 16 MiB) that share everything but the payload: the
@@ -182,8 +186,10 @@ class Producer(Observer):
         of `push_many`.
         """
         if self._push_middleware and payloads:
-            return pushed_lot(self.push_many(queue, payloads, request_id=request_id, **how))
-        batch_key = batch_key_of(queue, how, "push_payloads")
+            return pushed_lot(
+                self.push_many(queue, payloads, request_id=request_id, spread=spread, **how)
+            )
+        batch_key = batch_key_of(queue, how, "push_payloads")._replace(spread=spread)
         request = request_of_payloads(batch_key, payloads, request_id)
         return lot_of(self._connection.push(request))
 

@@ -58,6 +58,7 @@ class BatchKey(NamedTuple):
     delay: Seconds | None
     run_at: datetime | None
     ack_level: AckLevel | None
+    spread: Seconds | None = None
 
 
 class LotHow(OptionsHow, total=False):
@@ -268,6 +269,8 @@ def _request_of_key(batch_key: BatchKey) -> pb.PushRequest:
     if batch_key.ack_level is not None:
         request.ack_level = job_pb2.AckLevel.ValueType(batch_key.ack_level)
     _put_start(request, batch_key.delay, batch_key.run_at)
+    if batch_key.spread is not None:
+        request.spread.CopyFrom(to_duration(batch_key.spread))
     return request
 
 

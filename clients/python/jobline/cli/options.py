@@ -158,6 +158,16 @@ Lease = Annotated[
     typer.Option("--lease", parser=_span, metavar="TIME", help="How long a worker may be silent."),
 ]
 Lifo = Annotated[bool, _flag("--lifo", help="Goes before all ready jobs of its priority and name.")]
+Ttl = Annotated[
+    float | None,
+    typer.Option("--ttl", parser=_span, metavar="TIME", help="Expires if it has not run by then."),
+]
+AttemptTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--attempt-timeout", parser=_span, metavar="TIME", help="What one attempt may take."
+    ),
+]
 RetryUntil = Annotated[
     str, typer.Option("--retry-until", metavar="MOMENT", help="No retry after this moment.")
 ]

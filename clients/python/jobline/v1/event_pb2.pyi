@@ -71,6 +71,8 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A queue was deleted."""
     EVENT_KIND_DEAD_EVICTED: _EventKind.ValueType  # 21
     """A dead job was deleted because its queue keeps no more of them."""
+    EVENT_KIND_EXPIRED: _EventKind.ValueType  # 25
+    """The TTL of a job ended before it ran."""
     EVENT_KIND_UPDATED: _EventKind.ValueType  # 29
     """An operator changed its payload, priority or time."""
     EVENT_KIND_BLOCKED: _EventKind.ValueType  # 35
@@ -131,6 +133,8 @@ EVENT_KIND_QUEUE_DELETED: EventKind.ValueType  # 20
 """A queue was deleted."""
 EVENT_KIND_DEAD_EVICTED: EventKind.ValueType  # 21
 """A dead job was deleted because its queue keeps no more of them."""
+EVENT_KIND_EXPIRED: EventKind.ValueType  # 25
+"""The TTL of a job ended before it ran."""
 EVENT_KIND_UPDATED: EventKind.ValueType  # 29
 """An operator changed its payload, priority or time."""
 EVENT_KIND_BLOCKED: EventKind.ValueType  # 35

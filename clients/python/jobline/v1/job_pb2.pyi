@@ -541,11 +541,18 @@ class JobOptions(_message.Message):
 
     @_builtins.property
     def ttl(self) -> _duration_pb2.Duration:
-        """Optional. From push; not run by then, the job is EXPIRED. Not served yet: UNIMPLEMENTED."""
+        """Optional. From push, 0 s … 400 days. A job that still waits then (SCHEDULED, BLOCKED or READY) is EXPIRED,
+        or DEAD if its queue has `expired_to_dead`; an ACTIVE one goes on, and expires if it comes back. A retry
+        by hand starts it again. 0 s: never, whatever its queue says. Unset: that of the queue at its push.
+        """
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
-        """Optional. How long one attempt may take in all. Not served yet: UNIMPLEMENTED."""
+        """Optional. How long one attempt may take in all, heartbeats or not, 1 s … 400 days; noticed within a second.
+        Then it has failed with the error type `timeout`, its worker is told to stop, and a job without attempts
+        left is DEAD with the reason TIMEOUT. After a start of the server attempts have their full time again.
+        0 s: as long as it takes, whatever its queue says. Unset: that of the queue.
+        """
 
     @_builtins.property
     def retry_until(self) -> _timestamp_pb2.Timestamp:
@@ -890,6 +897,8 @@ class Job(_message.Message):
     HISTORY_FIELD_NUMBER: _builtins.int
     CANCEL_REQUESTED_FIELD_NUMBER: _builtins.int
     STALE_FROM_FIELD_NUMBER: _builtins.int
+    TTL_ENDS_AT_FIELD_NUMBER: _builtins.int
+    TIMES_OUT_AT_FIELD_NUMBER: _builtins.int
     LOG_LINES_FIELD_NUMBER: _builtins.int
     RETRY_AT_FIELD_NUMBER: _builtins.int
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
@@ -965,6 +974,14 @@ class Job(_message.Message):
         """Output only. The last 20 attempts that did not simply complete, oldest first."""
 
     @_builtins.property
+    def ttl_ends_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When its TTL ends, if it has one; it is not handed out after that."""
+
+    @_builtins.property
+    def times_out_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When this attempt times out, while it is ACTIVE, if it has a timeout."""
+
+    @_builtins.property
     def retry_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it is put back by itself, while it is DEAD in a queue with `auto_retry`."""
 
@@ -1000,14 +1017,16 @@ class Job(_message.Message):
         history: _abc.Iterable[Global___Attempt] | None = ...,
         cancel_requested: _builtins.bool = ...,
         stale_from: Global___JobState.ValueType = ...,
+        ttl_ends_at: _timestamp_pb2.Timestamp | None = ...,
+        times_out_at: _timestamp_pb2.Timestamp | None = ...,
         log_lines: _builtins.int = ...,
         retry_at: _timestamp_pb2.Timestamp | None = ...,
         expires_at: _timestamp_pb2.Timestamp | None = ...,
         auto_retries: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "retry_at", b"retry_at", "run_at", b"run_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "retry_at", b"retry_at", "run_at", b"run_at", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

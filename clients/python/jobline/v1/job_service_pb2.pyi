@@ -262,7 +262,9 @@ class PushRequest(_message.Message):
 
     @_builtins.property
     def spread(self) -> _duration_pb2.Duration:
-        """Optional. Spreads the batch evenly over this time. Not served yet: UNIMPLEMENTED."""
+        """Optional. Spreads at most 1,000 jobs evenly over this time, 0 s … 400 days: the first becomes READY at
+        `start`, each following one a share of the time later. Not together with a start of a job: INVALID_ARGUMENT.
+        """
 
     @_builtins.property
     def producer(self) -> Global___PushProducer:

@@ -131,6 +131,9 @@ class QueueSettings(_message.Message):
     MIN_ACK_LEVEL_FIELD_NUMBER: _builtins.int
     MAX_WAITING_FIELD_NUMBER: _builtins.int
     NON_RETRYABLE_ERROR_TYPES_FIELD_NUMBER: _builtins.int
+    TTL_FIELD_NUMBER: _builtins.int
+    EXPIRED_TO_DEAD_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
     RATE_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     MAX_WAITING_BYTES_FIELD_NUMBER: _builtins.int
@@ -150,6 +153,8 @@ class QueueSettings(_message.Message):
     """
     max_waiting: _builtins.int
     """Optional. How many jobs may wait, 1 … 1,000,000,000. Unset: no limit of its own."""
+    expired_to_dead: _builtins.bool
+    """Optional. Jobs whose TTL ends are DEAD, with the reason EXPIRED. Unset: they are EXPIRED."""
     concurrency: _builtins.int
     """Optional. How many jobs may be ACTIVE at once, 1 … 1,000,000. Unset: no limit."""
     max_waiting_bytes: _builtins.int
@@ -180,6 +185,18 @@ class QueueSettings(_message.Message):
         """Optional. Errors of these types go straight to the dead letters; ≤ 100 names."""
 
     @_builtins.property
+    def ttl(self) -> _duration_pb2.Duration:
+        """Optional. How long after their push jobs may wait, 0 s … 400 days; then they are EXPIRED. Jobs that are
+        there already keep theirs. 0 s and unset: for ever.
+        """
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """Optional. How long one attempt may take in all, 1 s … 400 days. A change is for attempts that begin after
+        it. 0 s and unset: as long as it takes.
+        """
+
+    @_builtins.property
     def rate(self) -> Global___RateLimit:
         """Optional. How many jobs may start in a time, whoever takes them. A change keeps the tokens; after a start
         of the server the bucket is empty. Unset: no limit.
@@ -206,6 +223,9 @@ class QueueSettings(_message.Message):
         min_ack_level: _job_pb2.AckLevel.ValueType = ...,
         max_waiting: _builtins.int | None = ...,
         non_retryable_error_types: _abc.Iterable[_builtins.str] | None = ...,
+        ttl: _duration_pb2.Duration | None = ...,
+        expired_to_dead: _builtins.bool | None = ...,
+        timeout: _duration_pb2.Duration | None = ...,
         rate: Global___RateLimit | None = ...,
         concurrency: _builtins.int | None = ...,
         max_waiting_bytes: _builtins.int | None = ...,
@@ -214,12 +234,14 @@ class QueueSettings(_message.Message):
         check_payloads: _builtins.bool = ...,
         disconnect_grace: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
+    _WhichOneofReturnType__expired_to_dead: _TypeAlias = _typing.Literal["expired_to_dead"]  # noqa: Y015
+    _WhichOneofArgType__expired_to_dead: _TypeAlias = _typing.Literal["_expired_to_dead", b"_expired_to_dead"]  # noqa: Y015
     _WhichOneofReturnType__max_attempts: _TypeAlias = _typing.Literal["max_attempts"]  # noqa: Y015
     _WhichOneofArgType__max_attempts: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts"]  # noqa: Y015
     _WhichOneofReturnType__max_stalls: _TypeAlias = _typing.Literal["max_stalls"]  # noqa: Y015
@@ -230,6 +252,8 @@ class QueueSettings(_message.Message):
     _WhichOneofArgType__max_waiting_bytes: _TypeAlias = _typing.Literal["_max_waiting_bytes", b"_max_waiting_bytes"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__concurrency) -> _WhichOneofReturnType__concurrency | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expired_to_dead) -> _WhichOneofReturnType__expired_to_dead | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_attempts) -> _WhichOneofReturnType__max_attempts | None: ...
     @_typing.overload

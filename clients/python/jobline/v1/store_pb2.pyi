@@ -288,6 +288,7 @@ class StoredJob(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     UNIQUE_KEY_FIELD_NUMBER: _builtins.int
     PARENTS_FIELD_NUMBER: _builtins.int
+    TTL_FROM_MS_FIELD_NUMBER: _builtins.int
     LOG_FIELD_NUMBER: _builtins.int
     AUTO_RETRIES_FIELD_NUMBER: _builtins.int
     RETRY_MS_FIELD_NUMBER: _builtins.int
@@ -349,6 +350,8 @@ class StoredJob(_message.Message):
     """Output only. Its group."""
     unique_key: _builtins.str
     """Output only. Its unique key."""
+    ttl_from_ms: _builtins.int
+    """Output only. Since when its TTL counts, if that is not its push."""
     auto_retries: _builtins.int
     """Output only. How often it was put back by itself, across its deaths."""
     retry_ms: _builtins.int
@@ -404,13 +407,14 @@ class StoredJob(_message.Message):
         group: _builtins.str = ...,
         unique_key: _builtins.str = ...,
         parents: _abc.Iterable[_builtins.int] | None = ...,
+        ttl_from_ms: _builtins.int = ...,
         log: Global___StoredLog | None = ...,
         auto_retries: _builtins.int = ...,
         retry_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

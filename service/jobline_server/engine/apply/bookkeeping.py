@@ -8,15 +8,18 @@ a checkpoint must write.
 from __future__ import annotations
 
 from jobline_server.engine.changes import Bundle
+from jobline_server.engine.expiring import expect_expiry, forget_expiries
 from jobline_server.engine.gates import UNTIL_NOTICE
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import LaneKey
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.tables import are_neighbours, part_of
+from jobline_server.engine.timeouts import time_job
 from jobline_server.engine.values import JobState
 
 # Enum attribute access is slow before Python 3.12.
@@ -60,6 +63,8 @@ def remove_lot(shard: ShardState, lot: Lot) -> None:
         shard.changes.lots.to_delete.append(lot.first_id)
     if lot.apart is not None:
         forget_payloads(shard, lot)
+    if shard.expiring and lot.options.rules is not NO_RULES:
+        forget_expiries(shard, 1)
 
 
 def forget_payloads(shard: ShardState, lot: Lot) -> None:
@@ -111,6 +116,8 @@ def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
     shard.changes.jobs.to_write.remove_many(ids, part)
     for job in [job for job in jobs if job.stored]:
         _forget_stored(shard, job)
+    if shard.expiring:
+        forget_expiries(shard, sum([job.options.rules is not NO_RULES for job in jobs]))
 
 
 def _forget_stored(shard: ShardState, job: Job) -> None:
@@ -246,6 +253,7 @@ def _split(shard: ShardState, lot: Lot, index: int) -> Job:
     job.volatile = lot.volatile
     job.order = lot.order
     job.ready_ms = lot.ready_ms
+    times_out_ms = 0
     lease = lot.lease_at(index)
     if lease is not None and lease.is_open(index):
         job.state = _ACTIVE
@@ -256,6 +264,7 @@ def _split(shard: ShardState, lot: Lot, index: int) -> Job:
         job.holder = lease.holder
         settle_member(lease, index)
         job.holder.add(job, job.id, 1, len(job.payload))
+        times_out_ms = lease.times_out_ms
     elif lot.is_waiting(index):
         job.state = lot.state
         job.run_at_ms = lot.run_at_ms
@@ -267,6 +276,9 @@ def _split(shard: ShardState, lot: Lot, index: int) -> Job:
     drop_members(shard, lot, 1, lot.payloads.bytes_of(index, 1))
     add_job(shard, job)
     mark_job(shard, job)
+    expect_expiry(shard, job)
+    if times_out_ms:
+        time_job(shard, job, times_out_ms)
     return job
 
 

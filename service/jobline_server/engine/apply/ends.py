@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from jobline_server.engine import effective
+from jobline_server.engine.apply.attempts import note_attempt
 from jobline_server.engine.apply.bookkeeping import (
     count_active,
     drop_jobs,
@@ -15,7 +16,6 @@ from jobline_server.engine.apply.bookkeeping import (
     single,
     unlease_all,
 )
-from jobline_server.engine.apply.leases import note_attempt
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.entries import (
@@ -216,8 +216,9 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
     job = single(shard, fact.id)
     live(job.state, Move.DIED, job.id)
     # A job without an error whose retries are over lost its lease.
-    stalled = fact.reason in LOST_LEASE or (
-        fact.reason is EndReason.RETRY_UNTIL_PASSED and fact.error is None
+    stalled = not fact.timed_out and (
+        fact.reason in LOST_LEASE
+        or (fact.reason is EndReason.RETRY_UNTIL_PASSED and fact.error is None)
     )
     outcome = AttemptOutcome.STALLED if stalled else AttemptOutcome.FAILED
     note_attempt(job, fact.at_ms, outcome, fact.error)
@@ -225,6 +226,8 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
         shard.revoke(job, job.id, RevokeReason.LEASE_LOST)
         job.stalls += 1
     else:
+        if fact.timed_out:
+            shard.revoke(job, job.id, RevokeReason.TIMEOUT)
         job.attempts += 1
         job.queue.failed_total += 1
     end_jobs(shard, [job], Move.DIED, fact.at_ms, reason=fact.reason, error=fact.error)
@@ -252,20 +255,21 @@ def apply_jobs_cancelled(shard: ShardState, fact: JobsCancelled, _offset: int) -
         )
     for first_id, count in runs:
         if first_id not in leased:
-            _cancel_members(shard, first_id, count, fact.at_ms)
+            end_members(shard, first_id, count, Move.CANCELLED, fact.at_ms)
     shard.unschedule(len(fact.starts))
 
 
-def _cancel_members(shard: ShardState, first_id: int, count: int, at_ms: int) -> None:
-    """Ends waiting members of a lot as CANCELLED."""
-    lot = leave_lot(shard, first_id, count, Move.CANCELLED)
+def end_members(shard: ShardState, first_id: int, count: int, move: Move, at_ms: int) -> Queue:
+    """Ends waiting members of a lot by one move; returns their queue."""
+    lot = leave_lot(shard, first_id, count, move)
     before = lot.state
-    queue, state = lot.queue, live(before, Move.CANCELLED, first_id)
+    queue, state = lot.queue, live(before, move, first_id)
     kept = _is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
     ended = RunsEnded(lot, state, [first_id], [count], at_ms, 0, "", kept, before)
     shard.effects.append(ended)
     drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
+    return queue
 
 
 def leave_lot(shard: ShardState, first_id: int, count: int, move: Move) -> Lot:

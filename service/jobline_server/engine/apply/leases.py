@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from jobline_server.engine import effective, limits
+from jobline_server.engine import effective
 from jobline_server.engine.apply.allowances import take_tokens
+from jobline_server.engine.apply.attempts import note_attempt
 from jobline_server.engine.apply.bookkeeping import (
     count_active,
     mark_job,
@@ -25,6 +26,7 @@ from jobline_server.engine.entries import (
     JobsReleased,
     JobsStalled,
 )
+from jobline_server.engine.expiring import expect_expiry
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Lane
@@ -32,10 +34,9 @@ from jobline_server.engine.lot import RunLease
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live
+from jobline_server.engine.timeouts import start_run_timeout, start_timeouts
 from jobline_server.engine.values import (
-    Attempt,
     AttemptOutcome,
-    JobError,
     JobOptions,
     JobState,
     LeaseReason,
@@ -101,6 +102,8 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     lease.leased_ms = fact.at_ms
     lease.deadline_ms = shard.clocks.mono_ms + lease.lease_ms
     lot.leases.append(lease)
+    if queue.settings.timeout_ms or lot.options.rules is not NO_RULES:
+        start_run_timeout(shard, lease)
     lot.cursor = index + count
     if lot.cursor >= len(lot.payloads):
         items.popleft()
@@ -156,6 +159,8 @@ def _lease_jobs(
     count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)
+    if has_rules or queue.settings.timeout_ms:
+        start_timeouts(shard, jobs)
     if has_rules:
         holder.in_flight.extra_slots += sum([job.slots - 1 for job in jobs])
     if not jobs[0].volatile:
@@ -168,6 +173,8 @@ def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:
     move = _FAILED if fact.run_at_ms else _FAILED_RETRY_NOW
     state = live(job.state, move, job.id)
     note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
+    if fact.timed_out:
+        shard.revoke(job, job.id, RevokeReason.TIMEOUT)
     job.ready_ms = fact.at_ms
     _return_job(shard, job, state, fact.run_at_ms, offset)
     job.attempts += 1
@@ -216,6 +223,7 @@ def _return_jobs(
             _return_job(shard, job, state, run_at_ms, offset)
             continue
         unlease(job)
+        expect_expiry(shard, job)
         job.state = state
         job.offset = 0 if job.volatile else offset
         mark_job(shard, job)
@@ -228,29 +236,10 @@ def _return_jobs(
     return jobs
 
 
-def note_attempt(job: Job, at_ms: int, outcome: AttemptOutcome, error: JobError | None) -> None:
-    """Adds the delivery that ends now to the job's history."""
-    details = job.writable_details()
-    worker, version = (job.holder.worker, job.holder.version) if job.holder else ("", "")
-    attempt = Attempt(
-        job.attempts + 1,
-        job.delivery,
-        worker,
-        job.leased_ms,
-        at_ms,
-        outcome,
-        error,
-        version,
-    )
-    history = details.history
-    if len(history) >= limits.HISTORY_MAX:
-        history = history[1:]
-    details.history = (*history, attempt)
-
-
 def _return_job(shard: ShardState, job: Job, state: JobState, run_at_ms: int, offset: int) -> None:
     """Moves an ACTIVE job to SCHEDULED, or to READY at the tail of its lane."""
     unlease(job)
+    expect_expiry(shard, job)
     queue = job.queue
     count_active(shard, queue, -1)
     job.state = state

@@ -11,10 +11,12 @@ from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsPushed, JobsReady, JobsRetried, LotPushed
+from jobline_server.engine.expiring import expect_expiry
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.tables import part_of
@@ -54,6 +56,8 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
     else:
         put_in_lane(shard, lot, count)
         shard.wake(queue)
+    if fact.options.rules is not NO_RULES:
+        expect_expiry(shard, lot)
     _note_age(shard, fact)
     if fact.digests:
         _remember_keys(shard, fact, fact.payloads.job_keys)
@@ -89,6 +93,7 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         ready = _delay(shard, ready, run_at_ms)
     put_at_tail(shard, queue, ready, offset)
     queue.pushed_total += count
+    _expect_expiries(shard, fact, jobs)
     _note_age(shard, fact)
     if fact.job_keys:
         _remember_keys(shard, fact, map(str.encode, fact.job_keys))
@@ -100,6 +105,12 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         _remember_request(shard, fact, count)
     if fact.calls:
         _remember_calls(shard, fact)
+
+
+def _expect_expiries(shard: ShardState, fact: JobsPushed, jobs: list[Job]) -> None:
+    if len(fact.options) > 1 or fact.options[0].rules is not NO_RULES:
+        for job in [job for job in jobs if job.options.rules is not NO_RULES]:
+            expect_expiry(shard, job)
 
 
 def _delay(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
@@ -208,6 +219,9 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
             details.worker_checkpoint = record.worker_checkpoint
             details.log = None if record.log is None else record.log.copy()
             shard.count_reports(details.report_bytes())
+        if job.options.rules.ttl_ms:
+            job.writable_details().ttl_from_ms = fact.at_ms
+            expect_expiry(shard, job)
         queue.counts[state] -= 1
         retried.setdefault(record.queue, []).append(job)
     for name, jobs in retried.items():

@@ -11,6 +11,7 @@ from jobline_server.engine import effective
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.decide.allow import allowed_jobs, ask_again, keep_affordable
 from jobline_server.engine.decide.choose import Choice, LotRun, choose
+from jobline_server.engine.decide.expired import expire_before_lease, expire_chosen
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
@@ -44,6 +45,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     """
     if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
         return Leased()
+    expire_before_lease(shard, now)
     allowance = queue.allowance
     if allowance is not None:
         max_jobs = min(max_jobs, allowed_jobs(shard, now, queue, allowance))
@@ -59,19 +61,25 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         version=holder.version,
     )
     may_have_once = bool(queue.needing) or queue.settings.delivery_mode is _ONCE
-    choose(queue, names, now, shard.committed, chosen)
+    _choose(shard, now, queue, names, chosen)
     if allowance is not None:
         keep_affordable(shard, now, queue, allowance, chosen)
     items, first = chosen.items, shard.first_delivery()
     for group in _by_volatility(items):
-        fact = _fact(now, queue, holder, group, lease_ms, first)
-        shard.emit(fact, volatile=group[0].volatile)
+        shard.emit(_fact(now, queue, holder, group, lease_ms, first), volatile=group[0].volatile)
     if allowance is not None and items:
         ask_again(shard, now, queue, allowance)
     leased = _leased(chosen, first, lease_ms)
     if may_have_once:
         leased.mark_once(lambda options: effective.is_once(options, queue.settings))
     return leased
+
+
+def _choose(
+    shard: ShardView, now: Now, queue: Queue, names: frozenset[str] | None, chosen: Choice
+) -> None:
+    choose(queue, names, now, shard.committed, chosen)
+    expire_chosen(shard, now, chosen)
 
 
 def _fact(

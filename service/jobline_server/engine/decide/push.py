@@ -19,6 +19,7 @@ from jobline_server.engine.decide.known_keys import (
     repeated,
     without_duplicates,
 )
+from jobline_server.engine.decide.queue_ttl import with_ttl
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.keys import REQUEST_ID, hash_of
@@ -46,6 +47,8 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     PRODUCERS_FULL, CALL_OVER or IDEMPOTENCY_MISMATCH; nothing is stored then.
     """
     queue = shard.queues.get(command.queue)
+    if queue is not None and queue.settings.ttl_ms:
+        command = with_ttl(command, queue.settings.ttl_ms)
     level = _level(queue, command.level)
     request_hash = b""
     if command.request_id:

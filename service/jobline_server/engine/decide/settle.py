@@ -68,8 +68,17 @@ def decide_fail(shard: ShardView, now: Now, items: list[FailItem]) -> list[FailR
 
 def _fail(shard: ShardView, now: Now, item: FailItem) -> FailResult:
     lease = held(shard, item.id, item.delivery)
-    if isinstance(lease, SettleOutcome):
-        return FailResult(lease)
+    return (
+        FailResult(lease)
+        if isinstance(lease, SettleOutcome)
+        else fail_held(shard, now, item, lease)
+    )
+
+
+def fail_held(
+    shard: ShardView, now: Now, item: FailItem, lease: Job | RunLease, *, timed_out: bool = False
+) -> FailResult:
+    """Fails the attempt of a job that is held under this lease; `timed_out`: it took too long."""
     if isinstance(lease, Job):
         owner: Job | Lot = lease
         attempt, cancelled = lease.attempts + 1, lease.cancel_requested
@@ -81,36 +90,46 @@ def _fail(shard: ShardView, now: Now, item: FailItem) -> FailResult:
         fact = JobsCancelled(now.wall_ms, [item.id], [1], error=item.error)
         shard.emit(fact, volatile=volatile)
         return FailResult(_CANCELLED if cancelled else _DONE, JobState.CANCELLED)
-    reason = _death_of(item, options, queue.settings, attempt)
+    reason = _death_of(item, options, queue.settings, attempt, timed_out=timed_out)
     if reason is not None:
-        shard.emit(JobDied(now.wall_ms, item.id, reason, item.error), volatile=volatile)
+        died = JobDied(now.wall_ms, item.id, reason, item.error, timed_out)
+        shard.emit(died, volatile=volatile)
         return FailResult(_DONE, JobState.DEAD)
     delay = item.retry_after_ms
     if delay is None:
         delay = effective.backoff_ms(options, queue.settings, item.id, attempt)
     if options.rules is not NO_RULES and is_past_retries(options.rules, now.wall_ms + delay):
-        died = JobDied(now.wall_ms, item.id, EndReason.RETRY_UNTIL_PASSED, item.error)
+        reason = EndReason.RETRY_UNTIL_PASSED
+        died = JobDied(now.wall_ms, item.id, reason, item.error, timed_out)
         shard.emit(died, volatile=volatile)
         return FailResult(_DONE, JobState.DEAD)
     run_at_ms = now.wall_ms + delay if delay else 0
     # By position, which takes half the time of keywords.
     at_ms, name, worker = now.wall_ms, options.name, lease.holder.worker if lease.holder else ""
     failed = JobFailed(
-        at_ms, item.id, run_at_ms, item.error, queue.name, name, item.delivery, attempt, worker
-    )
+        at_ms, item.id, run_at_ms, item.error, queue.name, name, item.delivery, attempt, worker,
+        timed_out,
+    )  # fmt: skip
     shard.emit(failed, volatile=volatile)
     return FailResult(_DONE, _SCHEDULED if run_at_ms else _READY, run_at_ms)
 
 
 def _death_of(
-    item: FailItem, options: JobOptions, settings: QueueSettings, attempt: int
+    item: FailItem,
+    options: JobOptions,
+    settings: QueueSettings,
+    attempt: int,
+    *,
+    timed_out: bool,
 ) -> EndReason | None:
     """Returns the reason why this failure is the job's last one; None if it is retried."""
+    if timed_out and effective.is_once(options, settings):
+        return EndReason.INTERRUPTED
     if item.then is _THEN_DEAD or item.error.type in settings.non_retryable_error_types:
-        return EndReason.EXPLICIT_FAIL
+        return EndReason.TIMEOUT if timed_out else EndReason.EXPLICIT_FAIL
     max_attempts = effective.max_attempts(options, settings)
     if max_attempts and attempt >= max_attempts:
-        return EndReason.MAX_ATTEMPTS_EXCEEDED
+        return EndReason.TIMEOUT if timed_out else EndReason.MAX_ATTEMPTS_EXCEEDED
     return None
 
 

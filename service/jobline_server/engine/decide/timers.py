@@ -1,4 +1,5 @@
-"""Timers: makes delayed jobs ready, opens gates, ends expired leases and forgets old keys.
+"""Timers: makes delayed jobs ready, expires those whose TTL has passed, ends attempts that
+take too long, opens gates, ends expired leases and forgets old keys.
 
 `open_gates` and `tick` do a slice of what is due; `next_deadline` returns when to call them again.
 """
@@ -6,7 +7,9 @@
 from __future__ import annotations
 
 from jobline_server.engine import limits
+from jobline_server.engine.decide.expired import expire_waiting, has_due
 from jobline_server.engine.decide.expiry import expire_due
+from jobline_server.engine.decide.timeouts import time_out_due
 from jobline_server.engine.entries import (
     JobsReady,
 )
@@ -19,8 +22,12 @@ from jobline_server.engine.view import ShardView
 
 def tick(shard: ShardView, now: Now) -> bool:
     """Does up to a slice of each kind of work that is due; returns whether more is due now."""
-    more = _make_due_ready(shard, now)
+    more = expire_waiting(shard, now)
+    more |= _make_due_ready(shard, now)
+    more |= time_out_due(shard, now)
     more |= expire_due(shard, now)
+    # Jobs whose leases were lost may have come back too late.
+    more |= has_due(shard, now)
     more |= shard.forget_keys(shard.age.at(now), limits.SLICE_KEYS)
     return more
 
@@ -39,9 +46,15 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
     due_ms = shard.delayed.first_ms()
     if due_ms is not None:
         waits.append(due_ms - now.wall_ms)
+    expires_ms = shard.expiring.first_ms()
+    if expires_ms is not None:
+        waits.append(expires_ms - now.wall_ms)
     opens_ms = shard.gates.first_ms()
     if opens_ms is not None:
         waits.append(opens_ms - now.mono_ms)
+    times_out_ms = shard.clocks.timeouts.first_ms()
+    if times_out_ms is not None:
+        waits.append(times_out_ms - now.mono_ms)
     lease_ms = shard.clocks.next_deadline()
     if lease_ms is not None:
         waits.append(lease_ms - now.mono_ms)

@@ -57,6 +57,8 @@ def _fill_moments(message: job_pb2.Job, view: JobView) -> None:
     fill_moment(message.pushed_at, view.pushed_ms)
     if view.run_at_ms:
         fill_moment(message.run_at, view.run_at_ms)
+    if view.ttl_ends_ms:
+        fill_moment(message.ttl_ends_at, view.ttl_ends_ms)
     if view.ended_ms:
         fill_moment(message.ended_at, view.ended_ms)
     if view.lease_until_ms:
@@ -65,6 +67,8 @@ def _fill_moments(message: job_pb2.Job, view: JobView) -> None:
         fill_moment(message.retry_at, view.retry_ms)
     if view.expires_ms:
         fill_moment(message.expires_at, view.expires_ms)
+    if view.times_out_ms:
+        fill_moment(message.times_out_at, view.times_out_ms)
 
 
 def fill_page(

@@ -22,6 +22,7 @@ from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
+from jobline_server.rpc.convert.spread import checked_spread, spread_out
 from jobline_server.rpc.convert.ties import tied_rows
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
@@ -72,8 +73,7 @@ class PushReader:
         # Each access to a field of a message costs as much as all of these look-ups.
         given: dict[Any, Any] = dict(request.ListFields())
         queue = fields.queue_name(given.get(_QUEUE, ""))
-        if _SPREAD in given:
-            raise fields.not_served("spread")
+        spread_ms = checked_spread(request) if _SPREAD in given else 0
         base = given[_OPTIONS].SerializeToString() if _OPTIONS in given else b""
         level = given.get(_ACK_LEVEL, 0)
         has_start = _DELAY in given or _RUN_AT in given
@@ -107,6 +107,8 @@ class PushReader:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
         if shared.ties is not NO_TIES and command.payloads:
             _tie_payloads(command, [shared.ties] * plain)
+        if spread_ms:
+            spread_out(command, spread_ms, self._wall_ms())
         return command
 
     def _check_sizes(self, payloads: Iterable[bytes], longest: int, total: int, field: str) -> None:

@@ -19,6 +19,8 @@ RENAMED = {
     "lease": "lease_ms",
     "delivery": "delivery_mode",
     "disconnect_grace": "disconnect_grace_ms",
+    "ttl": "ttl_ms",
+    "timeout": "timeout_ms",
 }
 PATHS = {
     field.name: RENAMED.get(field.name, field.name)

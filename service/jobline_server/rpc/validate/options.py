@@ -152,6 +152,15 @@ def _retention_age(value: Any, field: str) -> None:
     fields.duration_ms(value, field, 0, rpc_limits.RETENTION_AGE_MS_MAX)
 
 
+def _ttl(value: Any, field: str) -> None:
+    fields.duration_ms(value, field, 0, limits.TTL_MS_MAX)
+
+
+def _timeout(value: Any, field: str) -> None:
+    if fields.duration_ms(value, field, 0, limits.TIMEOUT_MS_MAX):
+        fields.duration_ms(value, field, limits.TIMEOUT_MS_MIN, limits.TIMEOUT_MS_MAX)
+
+
 def _error_types(values: Any, field: str) -> None:
     for index, value in enumerate(values):
         fields.required_line(value, f"{field}[{index}]", limits.NAME_CHARACTERS_MAX)
@@ -188,6 +197,8 @@ OPTION_CHECKS: dict[str, Check] = {
     "tags": check_tags,
     "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
     "lifo": _anything,
+    "ttl": _ttl,
+    "timeout": _timeout,
     "retry_until": fields.moment_ms,
 }
 
@@ -209,4 +220,7 @@ SETTING_CHECKS: dict[str, Check] = {
     "dead_letters": _dead_letters,
     "check_payloads": _anything,
     "disconnect_grace": _disconnect_grace,
+    "ttl": _ttl,
+    "expired_to_dead": _anything,
+    "timeout": _timeout,
 }

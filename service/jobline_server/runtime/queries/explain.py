@@ -13,7 +13,7 @@ from jobline_server.engine.lane import place_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.explain_limits import limits_of
 from jobline_server.runtime.queries.explain_needs import worker_missing
@@ -139,6 +139,8 @@ def _ended(view: JobView) -> str:
         terms.append(f"beside {retention.count:,} that ended after it")
     kept = f"; by its own options it is kept {' and '.join(terms)}" if terms else ""
     why = f" ({view.reason.name.lower()})" if view.reason else ""
+    if view.reason is EndReason.EXPIRED:
+        why = ": its TTL ended before it ran"
     return f"it is {view.state.name}{why}{kept}"
 
 

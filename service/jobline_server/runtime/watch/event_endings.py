@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
-from jobline_server.engine.values import EndReason, JobState
+from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_origin import EventOrigin, cut, singles
 from jobline_server.wire.event_runs import Columns, EventRun
 
@@ -14,6 +14,7 @@ _ENDED_KINDS = {
     JobState.COMPLETED: int(EventKind.EVENT_KIND_COMPLETED),
     JobState.DEAD: int(EventKind.EVENT_KIND_DEAD),
     JobState.CANCELLED: int(EventKind.EVENT_KIND_CANCELLED),
+    JobState.EXPIRED: int(EventKind.EVENT_KIND_EXPIRED),
 }
 
 
@@ -49,7 +50,6 @@ def _jobs_ended(origin: EventOrigin, ending: JobsEnded) -> Iterator[EventRun]:
 
 
 def _runs_ended(origin: EventOrigin, ending: RunsEnded) -> Iterator[EventRun]:
-    cancelled = ending.state is JobState.CANCELLED
     view = origin.view(
         ending.ended_ms,
         _ENDED_KINDS[ending.state],
@@ -58,8 +58,8 @@ def _runs_ended(origin: EventOrigin, ending: RunsEnded) -> Iterator[EventRun]:
         state=ending.state,
         before=ending.before,
         delivery=ending.delivery,
-        attempt=0 if cancelled else 1,
+        attempt=int(ending.state is JobState.COMPLETED),
         worker=ending.worker,
-        reason=EndReason.CANCELLED if cancelled else EndReason.NONE,
+        reason=ending.reason,
     )
     yield from cut(view, ending.starts, ending.counts)

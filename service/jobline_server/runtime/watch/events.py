@@ -237,6 +237,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.CancelRequested: _cancel_requested,
     entries.JobsCompleted: None,  # as all that ends: `event_endings`
     entries.JobDied: None,
+    entries.JobsExpired: None,
     entries.JobsCancelled: None,
     entries.JobsRetried: _retried,
     entries.JobsAgedOut: _aged,

@@ -105,11 +105,9 @@ class Waits:
                 waiter.add(job.id, ended)
 
     def _notify_runs(self, ending: RunsEnded) -> None:
-        cancelled = ending.state is JobState.CANCELLED
-        reason = EndReason.CANCELLED if cancelled else EndReason.NONE
         for first_id, count in zip(ending.starts, ending.counts, strict=True):
             for job_id in self._waiting.within(first_id, count):
-                self._notify(Ended(job_id, ending.state, ending.ended_ms, reason))
+                self._notify(Ended(job_id, ending.state, ending.ended_ms, ending.reason))
 
     def _notify_deleted(self, applied: Iterable[Applied]) -> None:
         for fact, _, _ in applied:

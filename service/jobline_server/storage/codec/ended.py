@@ -12,7 +12,7 @@ from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.ties import NO_TIES
-from jobline_server.engine.values import EndReason, JobState
+from jobline_server.engine.values import EndReason
 from jobline_server.storage.codec.records import (
     fill_hand_outs,
     fill_last_error,
@@ -22,12 +22,6 @@ from jobline_server.storage.codec.records import (
 from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
 from jobline_server.storage.ended_store import EndedRow
 from jobline_server.wire.options import serialized_options
-
-
-def reason_of(ending: RunsEnded) -> EndReason:
-    """Returns why members of a lot ended: a job to which anything else happens leaves its lot
-    first."""
-    return EndReason.CANCELLED if ending.state is JobState.CANCELLED else EndReason.NONE
 
 
 def encode_ended_job(ending: JobsEnded, job: Job) -> bytes:
@@ -78,7 +72,7 @@ def encode_ended_run(
     run.delivery = ending.delivery
     run.worker = ending.worker
     run.ended_ms.extend(ended_ms)
-    run.reason = job_pb2.EndReason.ValueType(reason_of(ending))
+    run.reason = job_pb2.EndReason.ValueType(ending.reason)
     return message.SerializeToString()
 
 

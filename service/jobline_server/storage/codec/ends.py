@@ -13,6 +13,7 @@ from jobline_server.engine.entries import (
     JobsCancelled,
     JobsCompleted,
     JobsDeleted,
+    JobsExpired,
 )
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
@@ -47,6 +48,7 @@ def fill_job_died(entry: entry_pb2.Entry, fact: JobDied) -> None:
     message.reason = job_pb2.EndReason.ValueType(fact.reason)
     if fact.error is not None:
         fill_error(message.error, fact.error)
+    message.timed_out = fact.timed_out
 
 
 def job_died(at_ms: int, message: entry_pb2.JobDied) -> JobDied:
@@ -56,7 +58,21 @@ def job_died(at_ms: int, message: entry_pb2.JobDied) -> JobDied:
         id=message.id,
         reason=EndReason(message.reason),
         error=error_from_message(message.error) if message.HasField("error") else None,
+        timed_out=message.timed_out,
     )
+
+
+def fill_jobs_expired(entry: entry_pb2.Entry, fact: JobsExpired) -> None:
+    """Writes it into an entry."""
+    message = entry.jobs_expired
+    message.starts.extend(fact.starts)
+    message.counts.extend(fact.counts)
+    message.to_dead = fact.to_dead
+
+
+def jobs_expired(at_ms: int, message: entry_pb2.JobsExpired) -> JobsExpired:
+    """Reads it."""
+    return JobsExpired(at_ms, list(message.starts), list(message.counts), message.to_dead)
 
 
 def fill_jobs_cancelled(entry: entry_pb2.Entry, fact: JobsCancelled) -> None:
@@ -137,7 +153,7 @@ def _settled(fact: JobsCompleted | JobsCancelled) -> Iterator[Fact]:
         )
 
 
-def _deleted(fact: JobsDeleted) -> Iterator[Fact]:
+def _in_runs(fact: JobsDeleted | JobsExpired) -> Iterator[Fact]:
     for start, count in zip(fact.starts, fact.counts, strict=True):
         yield replace(fact, starts=[start], counts=[count])
 
@@ -147,5 +163,6 @@ FACTS: FactTable = {
     JobDied: FactRow("job_died", fill_job_died, job_died, whole),
     JobsCancelled: FactRow("jobs_cancelled", fill_jobs_cancelled, jobs_cancelled, _settled),
     JobsAgedOut: FactRow("jobs_staled", fill_jobs_aged_out, jobs_aged_out, whole),
-    JobsDeleted: FactRow("jobs_deleted", fill_jobs_deleted, jobs_deleted, _deleted),
+    JobsDeleted: FactRow("jobs_deleted", fill_jobs_deleted, jobs_deleted, _in_runs),
+    JobsExpired: FactRow("jobs_expired", fill_jobs_expired, jobs_expired, _in_runs),
 }

@@ -59,6 +59,7 @@ def fill_job_failed(entry: entry_pb2.Entry, fact: JobFailed) -> None:
     message.delivery = fact.delivery
     message.attempt = fact.attempt
     message.worker = fact.worker
+    message.timed_out = fact.timed_out
 
 
 def job_failed(at_ms: int, message: entry_pb2.JobFailed) -> JobFailed:
@@ -73,6 +74,7 @@ def job_failed(at_ms: int, message: entry_pb2.JobFailed) -> JobFailed:
         delivery=message.delivery,
         attempt=message.attempt,
         worker=message.worker,
+        timed_out=message.timed_out,
     )
 
 

@@ -61,6 +61,8 @@ def encode_job(job: Job) -> bytes:
     message.lease_reason = job_pb2.LeaseReason.ValueType(job.lease_reason)
     if job.delivery:
         fill_hand_outs(message, job)
+    if job.details.ttl_from_ms:
+        message.ttl_from_ms = job.details.ttl_from_ms
     if job.holder is not None:
         message.worker = job.holder.worker
         message.worker_version = job.holder.version
@@ -90,6 +92,8 @@ def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
     job.stored = True
     if message.delivery:
         _take_hand_outs(job, message, holder_of)
+    if message.ttl_from_ms:
+        job.writable_details().ttl_from_ms = message.ttl_from_ms
     return job
 
 
