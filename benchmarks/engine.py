@@ -23,9 +23,9 @@ from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobError, JobOptions, Now
 
 BATCH = 1_000
@@ -269,6 +269,8 @@ def size_of(push: Callable[[World], None]) -> float:
 
 def measure() -> list[Figure]:
     """Everything, in the order of the table."""
+    from benchmarks.engine_groups import groups  # noqa: PLC0415  # it uses what is here
+
     memory.tune()
     return [
         *lots(),
@@ -277,6 +279,7 @@ def measure() -> list[Figure]:
         *rows("jobs with names", NAMES),
         *names(),
         *failures(),
+        *groups(),
         *sizes(),
     ]
 

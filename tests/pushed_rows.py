@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from jobline_server.engine.commands import JobColumns, Push
 from jobline_server.engine.producers import Call
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import JobOptions
 
 
@@ -21,6 +22,7 @@ class NewJob(NamedTuple):
     job_key: str = ""
     run_at_ms: int = 0
     beside_bytes: int | None = None
+    ties: Ties = NO_TIES
 
 
 def rows_of(jobs: Iterable[NewJob]) -> JobColumns:
@@ -33,6 +35,7 @@ def rows_of(jobs: Iterable[NewJob]) -> JobColumns:
         [job.options for job in listed],
         keys if any(keys) else [],
         moments if any(moments) else [],
+        [job.ties for job in listed] if any(job.ties is not NO_TIES for job in listed) else [],
     )
 
 
@@ -40,7 +43,9 @@ def jobs_of(rows: JobColumns) -> list[NewJob]:
     """The rows in these columns."""
     keys = rows.job_keys or [""] * len(rows)
     moments = rows.run_at_ms or [0] * len(rows)
-    return list(map(NewJob, rows.payloads, rows.options, keys, moments))
+    ties = rows.ties or [NO_TIES] * len(rows)
+    beside = [None] * len(rows)
+    return list(map(NewJob, rows.payloads, rows.options, keys, moments, beside, ties))
 
 
 def with_call(push: Push, number: int) -> Push:

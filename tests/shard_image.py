@@ -47,6 +47,7 @@ def image_of(shard: Shard) -> dict[str, Any]:
         },
         "inboxes": dict(sorted(shard.messages.received.items())),
         "age": (shard.age.last_ms, shard.age.behind_ms),
+        "groups": {name: _groups(queue) for name, queue in sorted(shard.queues.items())},
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
     }
 
@@ -146,3 +147,17 @@ def _lanes(queue: Queue) -> list[tuple[int, str, list[int]]]:
         if ids:
             lanes.append((lane.priority, lane.name, ids))
     return sorted(lanes)
+
+
+def _groups(queue: Queue) -> dict[str, tuple[Any, ...]]:
+    return {
+        group.name: (
+            group.settings,
+            (group.paused, group.paused_by, group.pause_reason),
+            group.dead_heads,
+            [(job.id, job.state) for job in group.admitted],
+            [job.id for job in group.waiting()],
+            group.live,
+        )
+        for group in sorted(queue.groups, key=lambda group: group.name)
+    }

@@ -12,9 +12,9 @@ from dataclasses import replace
 from jobline_server.engine import limits
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, RunsEnded
+from jobline_server.engine.load import Load
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobState, Now
 from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.codec import encode_batch, record_of

@@ -18,6 +18,7 @@ from jobline_server.engine import (
 )
 from tests.pushed_payloads import with_columns
 from tests.storage.call_strategies import calls
+from tests.storage.group_strategies import GROUP_FACTS
 from tests.storage.value_strategies import (
     Any_,
     counts,
@@ -275,11 +276,8 @@ FACTS: dict[type, Any_] = {
         principal=text,
         reason=text,
     ),
-    queue_entries.QueuePaused: st.builds(
-        queue_entries.QueuePaused, at_ms=moments, queue=text, principal=text, reason=text
-    ),
-    queue_entries.QueueResumed: st.builds(queue_entries.QueueResumed, at_ms=moments, queue=text),
     queue_entries.QueueDeleted: st.builds(queue_entries.QueueDeleted, at_ms=moments, queue=text),
+    **GROUP_FACTS,
     message_entries.MessagesSent: st.builds(
         message_entries.MessagesSent,
         at_ms=moments,

@@ -14,11 +14,11 @@ from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.load import Load
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     Attempt,

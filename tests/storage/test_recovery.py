@@ -17,8 +17,8 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.entries import JobsCompleted
 from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState, Now
 from jobline_server.storage.codec import encode_batch
 from jobline_server.storage.kinds.keys import encode_keys

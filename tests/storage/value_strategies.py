@@ -10,6 +10,11 @@ from hypothesis import strategies as st
 
 from jobline_server.engine import values
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
+from jobline_server.engine.group_settings import (
+    NO_GROUP_SETTINGS,
+    GroupSettings,
+    OnDeadHead,
+)
 from jobline_server.engine.job_log import JobLog, LogLine
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
@@ -50,6 +55,13 @@ retentions = st.builds(
     age_ms=optional(moments),
     count=optional(st.integers(0, 10**7)),
 )
+on_dead_heads = st.none() | st.sampled_from(OnDeadHead)
+group_settings = st.builds(
+    GroupSettings,
+    concurrency=st.none() | st.integers(1, 1_000),
+    max_waiting=st.none() | st.integers(1, 100_000),
+    on_dead_head=on_dead_heads,
+).map(lambda made: NO_GROUP_SETTINGS if made == NO_GROUP_SETTINGS else made)
 job_rules = st.builds(
     JobRules,
     tags=st.sets(text, max_size=3).map(sorted).map(tuple),
@@ -62,6 +74,7 @@ job_rules = st.builds(
     retry_until_ms=optional(moments),
     ttl_ms=optional(moments),
     timeout_ms=optional(moments),
+    on_dead_head=on_dead_heads,
 )
 job_options = st.builds(
     values.JobOptions,
@@ -113,6 +126,7 @@ settings = st.builds(
     ttl_ms=optional(moments),
     expired_to_dead=st.booleans(),
     timeout_ms=optional(moments),
+    group=group_settings,
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)

@@ -11,6 +11,7 @@ from jobline import _codec as codec
 from jobline._arguments import message_of
 from jobline._enums import JobState, JobStateName, all_named, named
 from jobline._filters import DeadFilter, F, JobFilter, chosen
+from jobline._group_values import GroupSettings, GroupSettingsHow
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._keywords import refuse_unknown
 from jobline._queue_values import QueueSettings, SettingsHow
@@ -146,6 +147,28 @@ def update_queue(
     message = (settings or QueueSettings(**changes)).to_message()
     return message_of(
         queues.UpdateQueueRequest, queue=queue, settings=message, update_mask=mask, reason=reason
+    )
+
+
+def update_group(
+    queue: str,
+    group: str,
+    settings: GroupSettings | None,
+    changes: GroupSettingsHow,
+    *,
+    reason: str,
+) -> queues.UpdateGroupRequest:
+    """Returns the request to change settings of a group: all of them, or those in `changes`."""
+    refuse_unknown(changes, GroupSettingsHow.__annotations__, "update")
+    if (settings is None) is not bool(changes):
+        raise InvalidArgument("update() takes a GroupSettings, or settings as keywords")
+    return message_of(
+        queues.UpdateGroupRequest,
+        queue=queue,
+        group=group,
+        settings=(settings or GroupSettings(**changes)).to_message(),
+        update_mask=FieldMask(paths=sorted(changes)) if changes else None,
+        reason=reason,
     )
 
 

@@ -125,6 +125,11 @@ class Context:
         return self.job.name
 
     @property
+    def group(self) -> str:
+        """The job's group, "" without one: no other job of it runs meanwhile."""
+        return self.job.group
+
+    @property
     def headers(self) -> dict[str, str]:
         """The headers it was pushed with."""
         return self.job.headers

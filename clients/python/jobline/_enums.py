@@ -117,17 +117,6 @@ JobStateName = (
 """A state of a job, or its name."""
 
 
-class AttemptOutcome(IntEnum):
-    """The outcome of one attempt."""
-
-    UNSPECIFIED = 0
-    FAILED = 1
-    STALLED = 2
-    RELEASED = 3
-    COMPLETED = 4
-    CANCELLED = 5
-
-
 class ObstacleKind(IntEnum):
     """What keeps a job from running."""
 
@@ -144,6 +133,9 @@ class ObstacleKind(IntEnum):
     TOO_LARGE = 10
     WORKER_VERSION = 20
     SLOTS = 21
+    GROUP_PAUSED = 29
+    GROUP_HELD = 30
+    GROUP_BUSY = 31
     RATE_LIMITED = 33
     CONCURRENCY_LIMITED = 34
     LIMITED_FOR_A_TIME = 35
@@ -235,6 +227,8 @@ class EventKind(IntEnum):
     UPDATED = 29
     BLOCKED = 35
     UNBLOCKED = 36
+    GROUP_PAUSED = 39
+    GROUP_RESUMED = 40
     QUEUE_LIMITED = 43
     DEAD_RETRIED = 49
     DEAD_EXPIRED = 50
@@ -267,6 +261,8 @@ EventKindName = (
         "expired",
         "blocked",
         "unblocked",
+        "group_paused",
+        "group_resumed",
         "queue_limited",
     ]
 )

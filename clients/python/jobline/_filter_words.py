@@ -20,7 +20,7 @@ Conditions = dict[str, Any]
 """The conditions of the words, as keywords of a filter."""
 
 HELP = """Words, all of which must hold:
-queue:mail · name:welcome (name:- without one) · tag:eu (repeatable)
+queue:mail · name:welcome (name:- without one) · tag:eu (repeatable) · group:acme
 state:dead,cancelled · header.tenant:acme
 error:TimeoutError (type) · error:~timeout (part of the message)
 older:1h · newer:1h · before:2026-01-31 · after:2026-01-31T18:00
@@ -93,6 +93,10 @@ def _name(found: Conditions, value: str, _now: datetime) -> None:
     found["name"] = "" if value == "-" else value
 
 
+def _group(found: Conditions, value: str, _now: datetime) -> None:
+    found["group"] = value
+
+
 def _tag(found: Conditions, value: str, _now: datetime) -> None:
     found.setdefault("tags", []).append(value)
 
@@ -132,6 +136,7 @@ _WORDS: dict[str, Callable[[Conditions, str, datetime], None]] = {
     "queue": _queue,
     "name": _name,
     "tag": _tag,
+    "group": _group,
     "state": _state,
     "reason": _reason,
     "error": _error,

@@ -45,6 +45,7 @@ class JobConditions(TypedDict, total=False):
     newer: Seconds | None
     older: Seconds | None
     tags: Iterable[str]
+    group: str
 
 
 class DeadConditions(TypedDict, total=False):
@@ -60,6 +61,7 @@ class DeadConditions(TypedDict, total=False):
     newer: Seconds | None
     older: Seconds | None
     tags: Iterable[str]
+    group: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,7 @@ class JobFilter:
     - `error_type`, `error_contains`: class of the last error, and part of its message.
     - `after`, `before`: pushed at or after, and before, this moment (an aware datetime, or ISO 8601
       text). `newer`, `older`: the same as a span before now: `older="1h"`.
-    - `tags`: at most 16, all of which the job must have.
+    - `tags`: at most 16, all of which the job must have. `group`: its group.
     """
 
     queue: str = ""
@@ -86,6 +88,7 @@ class JobFilter:
     newer: InitVar[Seconds | None] = None
     older: InitVar[Seconds | None] = None
     tags: Iterable[str] = ()
+    group: str = ""
 
     def __post_init__(self, newer: Seconds | None, older: Seconds | None) -> None:
         object.__setattr__(self, "state", all_named(JobState, self.state))
@@ -113,6 +116,7 @@ class JobFilter:
             pushed_after=None if self.after is None else to_timestamp(self.after),
             pushed_before=None if self.before is None else to_timestamp(self.before),
             tags=self.tags,
+            group=self.group,
         )
 
 
@@ -125,7 +129,7 @@ class DeadFilter:
     - `error_type`, `error_contains`: class of the last error, and part of its message.
     - `after`, `before`: died at or after, and before, this moment (an aware datetime, or ISO 8601
       text). `newer`, `older`: the same as a span before now: `newer="1d"`.
-    - `tags`: at most 16, all of which the job must have.
+    - `tags`: at most 16, all of which the job must have. `group`: its group.
     """
 
     queue: str = ""
@@ -138,6 +142,7 @@ class DeadFilter:
     newer: InitVar[Seconds | None] = None
     older: InitVar[Seconds | None] = None
     tags: Iterable[str] = ()
+    group: str = ""
 
     def __post_init__(self, newer: Seconds | None, older: Seconds | None) -> None:
         object.__setattr__(self, "end_reason", all_named(EndReason, self.end_reason))
@@ -164,6 +169,7 @@ class DeadFilter:
             dead_after=None if self.after is None else to_timestamp(self.after),
             dead_before=None if self.before is None else to_timestamp(self.before),
             tags=self.tags,
+            group=self.group,
         )
 
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
 from typing import Any, Self
 
 from jobline import _codec as codec
 from jobline import _typed_json as typed_json
-from jobline._enums import AttemptOutcome, EndReason, JobState, ObstacleKind
+from jobline._enums import EndReason, JobState, ObstacleKind
 from jobline._options import JobOptions
 from jobline._reading import read
 from jobline._values import JobError
 from jobline.v1 import job_pb2
+
+
+class AttemptOutcome(IntEnum):
+    """The outcome of one attempt."""
+
+    UNSPECIFIED = 0
+    FAILED = 1
+    STALLED = 2
+    RELEASED = 3
+    COMPLETED = 4
+    CANCELLED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

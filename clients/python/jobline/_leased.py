@@ -34,7 +34,7 @@ class LeasedJob:
     serves as a fencing token downstream.
 
     `attempt` counts from 1. `lease`: how long the worker may
-    stay silent. `checkpoint`: what an earlier attempt left.
+    stay silent. `checkpoint`: what an earlier attempt left. `group`: its group, "" without one.
     """
 
     __slots__ = (
@@ -42,6 +42,7 @@ class LeasedJob:
         "attempt",
         "checkpoint",
         "delivery",
+        "group",
         "id",
         "job_key",
         "lease_ms",
@@ -66,6 +67,7 @@ class LeasedJob:
         checkpoint: bytes = b"",
         job_key: str = "",
         pushed_at: Any = None,
+        group: str = "",
     ) -> None:
         self.id = id
         self.delivery = delivery
@@ -77,6 +79,7 @@ class LeasedJob:
         self.reason = reason
         self.checkpoint = checkpoint
         self.job_key = job_key
+        self.group = group
         self._pushed_at = pushed_at
         self.run_headers: RunHeaders | None = None
 
@@ -95,6 +98,7 @@ class LeasedJob:
             checkpoint=message.checkpoint,
             job_key=message.job_key,
             pushed_at=message.pushed_at,
+            group=message.group,
         )
 
     @classmethod

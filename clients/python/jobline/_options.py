@@ -15,6 +15,7 @@ from typing import Any, Self, TypedDict
 
 from jobline._arguments import headers_given, refuse_field, tags_given, value_given
 from jobline._enums import known, named
+from jobline._group_values import OnDeadHead, OnDeadHeadName
 from jobline._keywords import refuse_unknown
 from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention, overridden
@@ -27,6 +28,8 @@ from jobline._times import (
     to_timestamp,
 )
 from jobline.v1 import job_pb2
+
+_DEAD_HEADS: dict[int, OnDeadHead] = {int(one): one for one in OnDeadHead}
 
 
 class OptionsHow(TypedDict, total=False):
@@ -49,6 +52,8 @@ class OptionsHow(TypedDict, total=False):
     delivery: DeliveryModeName | None
     min_worker_version: str | None
     slots: int | None
+    group: str | None
+    on_dead_head: OnDeadHeadName | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,8 @@ class JobOptions:
     - `attempt_timeout`: how long one attempt may take in all, 1 s … 400 days; 0 for no limit.
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
     - `cost`: tokens that a hand-out takes of its queue's rate, 1 … 1,000,000 (default 1).
+    - `group`: the entity whose jobs run one at a time, in order, ≤ 256 characters.
+    - `on_dead_head`: "continue" (default) or "hold": what its group does when it ran and is dead.
     """
 
     name: str | None = None
@@ -95,6 +102,8 @@ class JobOptions:
     delivery: DeliveryModeName | None = None
     min_worker_version: str | None = None
     slots: int | None = None
+    group: str | None = None
+    on_dead_head: OnDeadHeadName | None = None
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -103,6 +112,8 @@ class JobOptions:
             object.__setattr__(self, "headers", MappingProxyType(headers_given(self.headers)))
         if self.tags is not None:
             object.__setattr__(self, "tags", tags_given("options.tags", self.tags) or None)
+        if self.on_dead_head is not None:
+            object.__setattr__(self, "on_dead_head", named(OnDeadHead, self.on_dead_head))
 
     def __hash__(self) -> int:
         # Options are a dictionary key of every push, so the hash is worked out once.
@@ -139,6 +150,8 @@ class JobOptions:
             delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
             min_worker_version=message.min_worker_version or None,
             slots=message.slots if has("slots") else None,
+            group=message.group or None,
+            on_dead_head=_DEAD_HEADS.get(message.on_dead_head),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -246,6 +259,8 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "max_stalls": options.max_stalls,
         "lifo": options.lifo,
         "tags": options.tags or (),
+        "group": options.group or "",
+        "on_dead_head": options.on_dead_head,
         "cost": options.cost,
         "min_worker_version": options.min_worker_version or "",
         "slots": options.slots,

@@ -9,7 +9,6 @@ from jobline._dead_letters import DeadLetters
 from jobline._declare import job
 from jobline._enums import (
     AckLevel,
-    AttemptOutcome,
     BackoffKind,
     EndReason,
     EventKind,
@@ -23,11 +22,13 @@ from jobline._enums import (
     SettleOutcome,
 )
 from jobline._filters import DeadFilter, JobFilter
+from jobline._group_values import Group, GroupSettings, OnDeadHead
 from jobline._job_end import JobEnd
 from jobline._job_log import JobLog, LogLevel, LogLine
 from jobline._job_type import JobType
 from jobline._job_values import (
     Attempt,
+    AttemptOutcome,
     BulkResult,
     DeadCount,
     DeadStats,
@@ -72,6 +73,8 @@ from jobline.errors import (
     DeadlineExceeded,
     DiskFull,
     FailedPrecondition,
+    GroupFull,
+    GroupsFull,
     IdempotencyMismatch,
     Internal,
     InvalidArgument,
@@ -140,6 +143,10 @@ __all__ = [
     "FailAction",
     "Failed",
     "FailedPrecondition",
+    "Group",
+    "GroupFull",
+    "GroupSettings",
+    "GroupsFull",
     "HandlerSummary",
     "HandlerVariant",
     "IdempotencyMismatch",
@@ -174,6 +181,7 @@ __all__ = [
     "Obstacle",
     "ObstacleKind",
     "OffsetGone",
+    "OnDeadHead",
     "OutOfRange",
     "Outcome",
     "OutcomeUnknown",

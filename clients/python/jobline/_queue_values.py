@@ -10,6 +10,7 @@ from typing import Self, TypedDict
 from jobline._arguments import message_of
 from jobline._dead_letters import DeadLetters
 from jobline._enums import AckLevel, AckLevelName, known, named
+from jobline._group_values import GroupSettings
 from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention
 from jobline._reading import read
@@ -68,6 +69,7 @@ class SettingsHow(TypedDict, total=False):
     ttl: Seconds | None
     expired_to_dead: bool | None
     timeout: Seconds | None
+    group: GroupSettings | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,7 @@ class QueueSettings:
     - `ttl`: how long new jobs may wait, 0 s … 400 days (default: for ever).
     - `expired_to_dead`: jobs whose TTL ends are DEAD, not EXPIRED (default false).
     - `timeout`: how long one attempt may take in all, 1 s … 400 days (default: as it takes).
+    - `group`: what holds for each of its groups that has no settings of its own.
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -116,6 +119,7 @@ class QueueSettings:
     ttl: Seconds | None = None
     expired_to_dead: bool | None = None
     timeout: Seconds | None = None
+    group: GroupSettings | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -144,6 +148,7 @@ class QueueSettings:
             ttl=from_duration(message.ttl) if has("ttl") else None,
             expired_to_dead=message.expired_to_dead if has("expired_to_dead") else None,
             timeout=from_duration(message.timeout) if has("timeout") else None,
+            group=GroupSettings.from_message(message.group) if has("group") else None,
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -173,6 +178,7 @@ class QueueSettings:
             ttl=None if self.ttl is None else to_duration(self.ttl),
             expired_to_dead=self.expired_to_dead,
             timeout=None if self.timeout is None else to_duration(self.timeout),
+            group=None if self.group is None else self.group.to_message(),
         )
 
 

@@ -83,6 +83,8 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "QUEUE_ACTIVE": errors.QueueActive,
     "QUEUE_NOT_CREATED": errors.QueueNotCreated,
     "PROTOCOL_MISTAKE": errors.ProtocolMistake,
+    "GROUPS_FULL": errors.GroupsFull,
+    "GROUP_FULL": errors.GroupFull,
     "QUEUE_FULL": errors.QueueFull,
     "SERVER_FULL": errors.ServerFull,
     "KEYS_FULL": errors.KeysFull,

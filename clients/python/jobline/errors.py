@@ -31,6 +31,8 @@ __all__ = [
     "DiskFull",
     "ErrorFacts",
     "FailedPrecondition",
+    "GroupFull",
+    "GroupsFull",
     "IdempotencyMismatch",
     "Internal",
     "InvalidArgument",
@@ -142,6 +144,14 @@ class ResourceExhausted(_Refused):
 
 class QueueFull(ResourceExhausted):
     """The queue has reached its limit of waiting jobs."""
+
+
+class GroupFull(ResourceExhausted):
+    """The group has reached its limit of waiting jobs."""
+
+
+class GroupsFull(ResourceExhausted):
+    """The server has reached its limit of groups."""
 
 
 class ServerFull(ResourceExhausted):

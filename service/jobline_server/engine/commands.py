@@ -41,6 +41,8 @@ class RefusalKind(Enum):
     WRONG_STATE = "WRONG_STATE"
     QUEUE_ACTIVE = "QUEUE_ACTIVE"
     QUEUE_FULL = "QUEUE_FULL"
+    GROUP_FULL = "GROUP_FULL"
+    GROUPS_FULL = "GROUPS_FULL"
     SERVER_FULL = "SERVER_FULL"
     KEYS_FULL = "KEYS_FULL"
     REQUEST_IDS_FULL = "REQUEST_IDS_FULL"
@@ -60,10 +62,8 @@ class RefusalKind(Enum):
 
 
 class Refused(Exception):
-    """Raised for a command that was not carried out; it changed nothing.
-
-    `field` is the protocol's path of the invalid field, if any; `retry_after_ms` is set if a retry
-    makes sense.
+    """Raised for a command that was not carried out; it changed nothing. `field` is the protocol's
+    path of the invalid field; `retry_after_ms`: a retry makes sense.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline_server.engine import limits
 from jobline_server.engine.dead_letters import AutoRetry
+from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import (
     Backoff,
@@ -82,6 +83,12 @@ def _jittered(delay: int, job: Backoff, queue: Backoff, job_id: int, attempt: in
     jitter = job.jitter if job.jitter is not None else queue.jitter
     share = limits.BACKOFF_JITTER_DEFAULT if jitter is None else jitter
     return delay + round(delay * share * (2.0 * _unit(job_id, attempt) - 1.0))
+
+
+def on_dead_head(options: JobOptions, group: GroupSettings, settings: QueueSettings) -> OnDeadHead:
+    """Returns what the group of a job does when this job is dead."""
+    own = options.rules.on_dead_head or group.on_dead_head
+    return own or settings.group.on_dead_head or OnDeadHead.CONTINUE
 
 
 def is_kept(options: JobOptions, settings: QueueSettings, state: JobState) -> bool:

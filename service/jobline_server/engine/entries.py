@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobline_server.engine.blocked_entries import JobsUnblocked
+from jobline_server.engine.group_entries import GroupFact
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.message_entries import (
     MessagesAcknowledged,
@@ -291,6 +292,7 @@ Fact = (
     | QueueResumed
     | QueueLimited
     | QueueDeleted
+    | GroupFact
     | MessagesSent
     | MessagesReceived
     | MessagesAcknowledged

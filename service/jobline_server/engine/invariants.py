@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from jobline_server.engine import group_invariants as of_groups
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.invariants_of_time import waiting_jobs_have_expiries
 from jobline_server.engine.items import Item
@@ -68,7 +69,7 @@ def counters_add_up(shard: Shard) -> str:
             return f"queue {name} counts {counts}, holds {expected}"
         if any(count < 0 for count in queue.counts):
             return f"queue {name} counts {queue.counts} jobs by state"
-        if sum(lane.ready for lane in queue.lanes()) != counts["READY"]:
+        if sum(lane.ready for lane in queue.lanes()) + queue.groups.held != counts["READY"]:
             return f"queue {name}: lanes do not hold {counts['READY']} ready jobs"
     if found.total() != shard.load.live_jobs:
         return f"load says {shard.load.live_jobs} live jobs"
@@ -88,6 +89,7 @@ def lanes_add_up(shard: Shard) -> str:
         for lane in queue.lanes():
             by_priority[lane.priority] += lane.ready
             by_name[lane.name] += lane.ready
+        of_groups.count_held(queue, by_priority, by_name)
         if +by_priority != dict(queue.ready.priorities()) or +by_name != dict(queue.ready.names()):
             return f"queue {name}: its lanes hold {by_priority} and {by_name} ready jobs"
         found = {lane.key for rank in queue.ranks(None) for lane in rank}
@@ -145,6 +147,7 @@ def ready_jobs_stand_in_their_lane(shard: Shard) -> str:
                 if lane is not queue.find_lane(lane_key(item)):
                     return f"queue {queue.name}: an item is in the wrong lane"
                 in_lanes.add(id(item))
+        in_lanes.update(map(id, of_groups.held_jobs(queue)))
     for item in _items(shard):
         ready = item.is_ready() and not (isinstance(item, Lot) and item.run_at_ms)
         if ready and id(item) not in in_lanes:
@@ -283,6 +286,7 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G7": [delayed_jobs_have_entries, waiting_jobs_have_expiries],
     "G8": [one_lease_each, sessions_are_known, in_flight_covers_leases],
     "G10": [ids_are_new],
+    "G11": [of_groups.groups_add_up, of_groups.groups_run_in_order],
     "G12": [ready_jobs_stand_in_their_lane],
     "G14": [allowances_fit_settings],
     "G19": [

@@ -114,6 +114,15 @@ PRODUCER_CALLS_MAX = 1_024
 # Producers and their calls, of all shards together; about 300 bytes of memory each.
 CALLS_MAX = 1_000_000
 
+# Groups. Jobs of one group that may run at a time: each end of one looks through them.
+GROUP_CONCURRENCY_DEFAULT = 1
+GROUP_CONCURRENCY_MAX = 1_000
+# Jobs that wait in one group; sweeping them takes about 5 ms.
+GROUP_WAITING_MAX = 100_000
+# Groups of all shards together that have live jobs, settings, a pause or a dead head; about 400
+# bytes of memory each, and 600 more while jobs wait in it.
+GROUPS_MAX = 1_000_000
+
 # Backpressure: the server as a whole.
 # Queues of one shard, 200,000 in the 8 of a new store; about 4 KB of memory each, and a list or a
 # count of all queues takes 0.3 µs to 1 µs for each.

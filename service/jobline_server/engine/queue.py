@@ -10,6 +10,7 @@ from itertools import groupby
 from jobline_server.engine.allowance import Allowance, TimeLimit
 from jobline_server.engine.blocks import IdBlocks
 from jobline_server.engine.gates import UNTIL_NOTICE, Gates
+from jobline_server.engine.group import GroupTable
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import SMALL_BYTES, Lane, LaneItem, LaneKey, lane_key, place_of
 from jobline_server.engine.ranks import Names, Rank
@@ -52,6 +53,7 @@ class Queue:
         "deleting",
         "gates",
         "needing",
+        "groups",
         "ready",
         "_lanes",
         "_order",
@@ -79,8 +81,8 @@ class Queue:
         self.born_id = 0
         self.deleting = False
         self.gates = Gates()
-        # The number of lanes with needs in the ranks.
-        self.needing = 0
+        self.needing = 0  # lanes with needs in the ranks
+        self.groups = GroupTable()
         self.ready = ReadyCounts()
         # The lanes with READY jobs or a closed gate.
         self._lanes: dict[LaneKey, Lane] = {}
@@ -289,11 +291,9 @@ class Queue:
             self.counts[state] = kept.get(state, 0)
 
     def is_plain(self, wall_ms: int) -> bool:
-        """Returns whether it has default settings and is neither paused nor limited: deleting it
-        when it is empty loses only its name.
-        """
+        """Returns whether deleting it when it is empty loses only its name."""
         limited = self.limited is not None and self.limited.until_ms > wall_ms
-        return self.settings == DEFAULT_SETTINGS and not self.paused and not limited
+        return self.settings == DEFAULT_SETTINGS and not (self.paused or self.groups or limited)
 
 
 def _remove(order: list[int], negative: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from jobline_server.engine.lane import Lane
+from jobline_server.engine.values import JobOptions
 
 Key = TypeVar("Key", str, int)
 
@@ -22,8 +23,8 @@ class ReadyCounts:
         # Negated, in order.
         self._priorities: list[int] = []
 
-    def add(self, lane: Lane, jobs: int) -> None:
-        """Adds `jobs`, which may be negative, to the counts of a lane."""
+    def add(self, lane: Lane | JobOptions, jobs: int) -> None:
+        """Adds `jobs`, which may be negative, to the counts of a lane, or of jobs in no lane."""
         _add(self._by_name, lane.name, jobs)
         if jobs:
             self._add_to_priority(lane.priority, jobs)

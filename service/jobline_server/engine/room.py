@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.group_room import GroupRoom
+from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.state import Load
 from jobline_server.engine.view import ShardView
 
 # Consumers make room all the time, so a retry makes sense soon.
@@ -81,11 +82,13 @@ def fitting(
     """
     if _all_fit(shard, records):
         return dict.fromkeys([record.id for record in records]), None
-    room = Room(shard.load)
+    room, groups = Room(shard.load), GroupRoom(shard.load)
     fits: dict[int, None] = {}
     first_refusal: Refused | None = None
     for record in records:
-        refusal = room.refusal(shard.queues.get(record.queue), 1, record.held_bytes())
+        queue = shard.queues.get(record.queue)
+        refusal = groups.refusal(queue, [record.ties.group])
+        refusal = refusal or room.refusal(queue, 1, record.held_bytes())
         if refusal is None:
             fits[record.id] = None
         first_refusal = first_refusal or refusal
@@ -95,8 +98,12 @@ def fitting(
 def _all_fit(shard: ShardView, records: Sequence[JobRecord]) -> bool:
     """Returns whether there is room for all, with one check per queue."""
     sizes: dict[str, list[int]] = {}
+    groups = GroupRoom(shard.load)
     for record in records:
         sizes.setdefault(record.queue, []).append(record.held_bytes())
+        name = record.ties.group
+        if name and groups.refusal(shard.queues.get(record.queue), [name]) is not None:
+            return False
     room = Room(shard.load)
     refusals = (
         room.refusal(shard.queues.get(queue), len(of_queue), sum(of_queue))

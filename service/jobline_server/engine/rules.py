@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from jobline_server.engine.group_settings import OnDeadHead
+
 
 class DeliveryMode(IntEnum):
     """How often a job may be handed out."""
@@ -51,6 +53,7 @@ class JobRules:
     cost: int = 1
     delivery_mode: DeliveryMode | None = None
     slots: int | None = None
+    on_dead_head: OnDeadHead | None = None
 
     @property
     def needs(self) -> Needs | None:

@@ -14,7 +14,8 @@ from __future__ import annotations
 from jobline_server.engine.apply import apply
 from jobline_server.engine.effects import Applied, Effect
 from jobline_server.engine.entries import Fact
-from jobline_server.engine.state import Load, ShardState
+from jobline_server.engine.load import Load
+from jobline_server.engine.state import ShardState
 
 
 class Shard(ShardState):
@@ -42,6 +43,7 @@ class Shard(ShardState):
     def _apply(self, fact: Fact, offset: int) -> list[Effect]:
         effects: list[Effect] = []
         self.effects = effects
+        self.offset = offset
         apply(self, fact, offset)
         # Effects hold ended jobs: they must be freed when drained, not when the next fact comes.
         self.effects = []

@@ -15,8 +15,10 @@ from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
 from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.gate_timers import GateTimers
+from jobline_server.engine.group import Group
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
+from jobline_server.engine.load import Load
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
@@ -29,32 +31,6 @@ from jobline_server.engine.values import JobState, Now, RevokeReason
 
 # Enum attribute access is slow before Python 3.12.
 _ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
-
-
-@dataclass(slots=True)
-class Load:
-    """Totals of all shards of a server, and their limits."""
-
-    waiting_max: int = limits.SERVER_WAITING_MAX
-    waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
-    keys_max: int = limits.KEYS_MAX
-    requests_max: int = limits.REQUEST_IDS_MAX
-    calls_max: int = limits.CALLS_MAX
-    live_jobs: int = 0
-    active_jobs: int = 0
-    payload_bytes: int = 0
-    keys: int = 0
-    requests: int = 0
-    calls: int = 0
-    outgoing_jobs: int = 0
-    outgoing_bytes: int = 0
-    report_bytes: int = 0
-
-    def held_bytes(self) -> int:
-        """Returns the bytes that count towards `waiting_bytes_max`: of payloads, of messages to
-        other shards, and of what workers reported on live jobs.
-        """
-        return self.payload_bytes + self.outgoing_bytes + self.report_bytes
 
 
 @dataclass(slots=True)
@@ -98,6 +74,7 @@ class Changes:
     producers: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
     messages: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     inboxes: KindChanges[set[int]] = field(default_factory=lambda: KindChanges(set()))
+    groups: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     bundles: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
 
 
@@ -120,7 +97,10 @@ class ShardState:
         self.producers = ProducerTable(self.changes.producers)
         self.messages = MessageTable()
         self.age = Age()
+        self.group_records: IdTable[Group] = IdTable()
         # Bookkeeping.
+        self.offset = 0
+        """The offset of the fact that is being applied; 0 for a volatile one."""
         self.bundles: IdTable[Bundle] = IdTable()
         self.volatile_producers = ProducerTable(None)
         self.load = load
@@ -187,6 +167,7 @@ class ShardState:
         load.active_jobs -= sum(queue.counts[JobState.ACTIVE] for queue in self.queues.values())
         load.payload_bytes -= sum(queue.payload_bytes for queue in self.queues.values())
         load.report_bytes -= self.report_bytes
+        load.groups -= sum(len(queue.groups) for queue in self.queues.values())
         load.keys -= len(self.keys.records)
         load.requests -= len(self.requests.records)
         for table in (self.producers, self.volatile_producers):

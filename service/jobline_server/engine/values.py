@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from jobline_server.engine import limits
 from jobline_server.engine.dead_letters import NO_DEAD_LETTERS, DeadLetters
+from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
 
@@ -227,6 +228,7 @@ class QueueSettings:
     ttl_ms: int | None = None
     expired_to_dead: bool = False
     timeout_ms: int | None = None
+    group: GroupSettings = NO_GROUP_SETTINGS
 
 
 DEFAULT_SETTINGS = QueueSettings()

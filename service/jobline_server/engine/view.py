@@ -12,11 +12,12 @@ from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.load import Load
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.producers import Producer
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import SentMessage
-from jobline_server.engine.state import Age, Load
+from jobline_server.engine.state import Age
 from jobline_server.engine.values import JobState
 
 V_co = TypeVar("V_co", covariant=True)

@@ -32,6 +32,8 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.WRONG_STATE: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.QUEUE_ACTIVE: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.QUEUE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.GROUP_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.GROUPS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.SERVER_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.KEYS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.REQUEST_IDS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -54,6 +56,8 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
 QUOTAS = frozenset(
     {
         RefusalKind.QUEUE_FULL,
+        RefusalKind.GROUP_FULL,
+        RefusalKind.GROUPS_FULL,
         RefusalKind.SERVER_FULL,
         RefusalKind.KEYS_FULL,
         RefusalKind.REQUEST_IDS_FULL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline.v1 import queue_service_pb2 as pb
-from jobline_server.rpc.convert import queues, selection
+from jobline_server.rpc.convert import groups, queues, selection
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
@@ -117,3 +117,52 @@ class QueueService:
             audit=selection.audit(request.reason),
         )
         return pb.DeleteQueueResponse(count=done.count, operation_id=done.operation_id)
+
+    async def ListGroups(
+        self, request: pb.ListGroupsRequest, _context: Context
+    ) -> pb.ListGroupsResponse:
+        """Lists the groups of a queue by name."""
+        views, token = await self._runtime.groups.list_groups(
+            fields.queue_name(request.queue),
+            page_size=selection.page_size(request.page_size),
+            page_token=cursor_of(request),
+            prefix=queues.name_prefix(request.name_prefix),
+        )
+        response = pb.ListGroupsResponse(next_page_token=token_of(request, token))
+        for view in views:
+            groups.fill_group(response.groups.add(), view)
+        return response
+
+    async def UpdateGroup(
+        self, request: pb.UpdateGroupRequest, _context: Context
+    ) -> pb.UpdateGroupResponse:
+        """Changes the settings of a group; creates it if it does not exist."""
+        queue, group = fields.queue_name(request.queue), groups.group_name(request.group)
+        settings, mask = groups.settings_change(request)
+        selection.audit(request.reason)
+        response = pb.UpdateGroupResponse()
+        view = await self._runtime.groups.update_group(queue, group, settings, mask)
+        groups.fill_group(response.group, view)
+        return response
+
+    async def PauseGroup(
+        self, request: pb.PauseGroupRequest, _context: Context
+    ) -> pb.PauseGroupResponse:
+        """Stops dispatching jobs of a group."""
+        queue, group = fields.queue_name(request.queue), groups.group_name(request.group)
+        audit = selection.audit(request.reason)
+        response = pb.PauseGroupResponse()
+        groups.fill_group(
+            response.group, await self._runtime.groups.pause_group(queue, group, audit)
+        )
+        return response
+
+    async def ResumeGroup(
+        self, request: pb.ResumeGroupRequest, _context: Context
+    ) -> pb.ResumeGroupResponse:
+        """Resumes dispatching jobs of a group."""
+        queue, group = fields.queue_name(request.queue), groups.group_name(request.group)
+        selection.audit(request.reason)
+        response = pb.ResumeGroupResponse()
+        groups.fill_group(response.group, await self._runtime.groups.resume_group(queue, group))
+        return response

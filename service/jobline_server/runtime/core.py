@@ -14,8 +14,8 @@ from enum import Enum
 
 from jobline_server.dispatch.rings import Consumer, ConsumerRings
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits.batches import CommittedBatch

@@ -69,17 +69,17 @@ class Dispatcher:
         """
         rings = self._core.rings
         most, given = 0, 1
-        while given and queue.counts[_READY]:
+        while given and queue.counts[_READY] > queue.groups.held:
             if self._used >= ITERATION_ITEMS:
                 self._put_off(slot, queue)
                 return False
             given = 0
-            most = rings.share_of(queue.name, queue.counts[_READY])
+            most = rings.share_of(queue.name, queue.counts[_READY] - queue.groups.held)
             for consumer, room in rings.round(queue.name) if most else ():
                 given += self.give(slot, queue, consumer, most, room)
-                if not queue.counts[_READY] or self._used >= ITERATION_ITEMS:
+                if queue.counts[_READY] == queue.groups.held or self._used >= ITERATION_ITEMS:
                     break
-        return bool(queue.counts[_READY] and most)
+        return bool(queue.counts[_READY] > queue.groups.held and most)
 
     def serve_slices(self, consumer: Consumer) -> Iterator[None]:
         """Leases ready jobs to a pull, from each of its queues. Yields after `SLICE_HAND_OUTS`
@@ -122,13 +122,13 @@ class Dispatcher:
         for name, most in shares(consumer.queues, jobs):
             slot = self._core.slots.find_by_queue(name)
             queue = slot.shard.queues.get(name) if slot is not None else None
-            if slot is not None and queue is not None and queue.counts[_READY] and not queue.paused:
+            if slot is not None and queue is not None and _has_some(queue):
                 yield slot, queue, most, room or consumer.room()
                 room = None
 
     def _wake_uncommitted(self, slot: ShardSlot, queue: Queue) -> None:
         """Wakes a queue after the next commit if jobs of it wait for that."""
-        if queue.counts[_READY] and slot.shard.has_uncommitted():
+        if queue.counts[_READY] > queue.groups.held and slot.shard.has_uncommitted():
             slot.woken[queue] = None
 
     def give(self, slot: ShardSlot, queue: Queue, consumer: Consumer, most: int, room: Room) -> int:
@@ -180,3 +180,8 @@ class Dispatcher:
         late, self._late = self._late, {}
         for slot in late:
             self._core.serve(slot)
+
+
+def _has_some(queue: Queue) -> bool:
+    """Returns whether a queue has READY jobs in lanes, and is not paused."""
+    return queue.counts[_READY] > queue.groups.held and not queue.paused

@@ -40,6 +40,7 @@ def live_view(job: Job, clock: Clock) -> JobView:
         error=last_error(job),
         cancel_requested=job.cancel_requested,
         log=details.log,
+        ties=job.ties,
         payload_bytes=len(job.payload),
     )
     if job.holder is not None:
@@ -115,6 +116,7 @@ def ended_view(state: JobState, record: JobRecord, stale_from: JobState | None) 
         log=record.log,
         retry_ms=record.retry_ms if state is JobState.DEAD else 0,
         auto_retries=record.auto_retries,
+        ties=record.ties,
         payload_bytes=len(record.payload),
     )
 
@@ -124,6 +126,7 @@ def matches(view: JobView, wanted: JobFilter) -> bool:
     error = view.error or JobError()
     return (
         has_wanted_options(view.queue, view.options, view.pushed_ms, wanted)
+        and (not wanted.group or view.ties.group == wanted.group)
         and (not wanted.states or view.state in wanted.states)
         and (not wanted.reasons or view.reason in wanted.reasons)
         and _between(view.ended_ms, wanted.ended_after_ms, wanted.ended_before_ms)
@@ -155,6 +158,8 @@ def has_wanted_headers(options: JobOptions, wanted: JobFilter) -> bool:
 
 def may_have_wanted(item: Item, wanted: JobFilter) -> bool:
     """Whether a single job, or some members of a lot, may meet those conditions."""
+    if wanted.group and (isinstance(item, Lot) or item.ties.group != wanted.group):
+        return False
     if wanted.headers and isinstance(item, Lot) and item.payloads.columns is not None:
         own = item.payloads.columns.header_keys
         shared = tuple([header for header in wanted.headers if header[0] not in own])

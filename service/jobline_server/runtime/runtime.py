@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from jobline_server.dispatch.frames import Goaway
 from jobline_server.engine import limits
-from jobline_server.engine.state import Load
+from jobline_server.engine.load import Load
 from jobline_server.runtime.calls.bulk import Bulk
+from jobline_server.runtime.calls.groups import Groups
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.calls.pulls import PullCalls
 from jobline_server.runtime.calls.push_batcher import PushBatcher
@@ -61,6 +62,7 @@ class RuntimeSettings:
     keys_max: int = limits.KEYS_MAX
     requests_max: int = limits.REQUEST_IDS_MAX
     calls_max: int = limits.CALLS_MAX
+    groups_max: int = limits.GROUPS_MAX
 
     def load(self) -> Load:
         """Returns the limits of all shards together, with nothing counted yet."""
@@ -70,6 +72,7 @@ class RuntimeSettings:
             self.keys_max,
             self.requests_max,
             self.calls_max,
+            self.groups_max,
         )
 
 
@@ -122,6 +125,7 @@ class Runtime:
         self.explainer = JobExplainer(core, self.jobs)
         self.bulk = Bulk(core, self.ended, new_name)
         self.queues = Queues(core, self.ended, self.bulk, new_name)
+        self.groups = Groups(core)
         self.statistics = Statistics(core, self.streams, self.ended)
         self._listen_closed()
 

@@ -11,7 +11,9 @@ from typing import NamedTuple
 from jobline_server.dispatch.frames import Handler, Worker
 from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job_log import JobLog
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import (
     Attempt,
     EndReason,
@@ -56,6 +58,7 @@ class JobView:
     retry_ms: int = 0
     expires_ms: int = 0
     auto_retries: int = 0
+    ties: Ties = NO_TIES
     payload_bytes: int = 0
     """Size of the payload, also where a list leaves the payload itself out."""
 
@@ -77,6 +80,7 @@ class JobFilter:
     headers: tuple[tuple[str, str], ...] = ()
     error_type: str = ""
     error_contains: str = ""
+    group: str = ""
     tags: frozenset[str] = frozenset()
     """All of them must be tags of the job."""
 
@@ -132,6 +136,9 @@ class ObstacleKind(IntEnum):
     TOO_LARGE = 10
     WORKER_VERSION = 20
     SLOTS = 21
+    GROUP_PAUSED = 29
+    GROUP_HELD = 30
+    GROUP_BUSY = 31
     RATE_LIMITED = 33
     CONCURRENCY_LIMITED = 34
     LIMITED_FOR_A_TIME = 35
@@ -167,6 +174,22 @@ class QueueView:
     failed_total: int = 0
     tokens: int | None = None
     limited: TimeLimit | None = None
+
+
+@dataclass(slots=True)
+class GroupView:
+    """A group of a queue, with its own settings and the numbers of its jobs."""
+
+    queue: str
+    name: str
+    settings: GroupSettings
+    ready: int
+    active: int
+    scheduled: int
+    paused: bool
+    paused_by: str
+    pause_reason: str
+    dead_heads: tuple[int, ...]
 
 
 @dataclass(slots=True)

@@ -29,8 +29,8 @@ from google.protobuf.message import DecodeError
 from jobline_server.engine.effects import Applied, Effect, endings_of
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact
+from jobline_server.engine.load import Load
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import JobState, Now
 from jobline_server.storage.codec import UnknownFact, decode_batch

@@ -40,6 +40,7 @@ class ItemKind(IntEnum):
     INBOX = 7
     BUNDLE = 8
     LOT_PAYLOADS = 9
+    GROUP = 30
 
 
 @dataclass(frozen=True, slots=True)

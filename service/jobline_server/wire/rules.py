@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobline.v1 import job_pb2
+from jobline_server.engine.group_settings import OnDeadHead
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
 from jobline_server.wire.times import fill_time, milliseconds_of
 
@@ -20,6 +21,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         retry_until_ms=_moment_ms(message),
         timeout_ms=milliseconds_of(message.timeout) if message.HasField("timeout") else None,
         ttl_ms=milliseconds_of(message.ttl) if message.HasField("ttl") else None,
+        on_dead_head=OnDeadHead(message.on_dead_head) if message.on_dead_head else None,
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -46,6 +48,8 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
     if rules.retry_until_ms is not None:
         message.retry_until.SetInParent()
         fill_time(message.retry_until, rules.retry_until_ms)
+    if rules.on_dead_head is not None:
+        message.on_dead_head = job_pb2.OnDeadHead.ValueType(rules.on_dead_head)
 
 
 def _moment_ms(message: job_pb2.JobOptions) -> int | None:

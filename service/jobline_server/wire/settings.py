@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from jobline.v1 import job_pb2, queue_pb2
 from jobline_server.engine.dead_letters import NO_DEAD_LETTERS
+from jobline_server.engine.group_settings import NO_GROUP_SETTINGS
 from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import NO_BACKOFF, NO_RETENTION, AckLevel, QueueSettings
 from jobline_server.wire.dead_letters import dead_letters_from_message, fill_dead_letters
+from jobline_server.wire.groups import fill_group_settings, group_settings_from_message
 from jobline_server.wire.options import (
     backoff_from_message,
     fill_backoff,
@@ -45,6 +47,7 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         ttl_ms=milliseconds_of(message.ttl) if has("ttl") else None,
         expired_to_dead=message.expired_to_dead,
         timeout_ms=milliseconds_of(message.timeout) if has("timeout") else None,
+        group=group_settings_from_message(message.group) if has("group") else NO_GROUP_SETTINGS,
     )
 
 
@@ -101,3 +104,5 @@ def _fill_limits(message: queue_pb2.QueueSettings, settings: QueueSettings) -> N
         message.concurrency = settings.concurrency
     if settings.max_waiting_bytes is not None:
         message.max_waiting_bytes = settings.max_waiting_bytes
+    if settings.group != NO_GROUP_SETTINGS:
+        fill_group_settings(message.group, settings.group)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jobline import IdempotencyMismatch, InvalidArgument, JobOptions, NewJob, Pushed
 from jobline._push.answers import answers_of_batch, pushed_of
 from jobline._push.batching import BatchLimits, PushBatcher
-from jobline._push.columns import options_and_headers
+from jobline._push.columns import options_and_own
 from jobline._push.messages import BatchKey, batch_key_of, built, handle_error, request_of_jobs
 from jobline.errors import ErrorFacts
 from tests.client.live.tiny_store import Store
@@ -42,7 +42,7 @@ class Pushing:
 
     def add(self, number, payload, options, headers, job_key):
         keywords: Any = {} if headers is None else {"headers": headers}
-        rest, own = options_and_headers(options, keywords, "push")
+        rest, own, _ = options_and_own(options, keywords, "push")
         self.batcher.add(0.0, batch_key(options=rest), payload, number, job_key, own)
 
     def send_all(self):

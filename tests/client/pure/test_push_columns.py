@@ -8,7 +8,7 @@ import pytest
 
 from jobline import InvalidArgument, JobOptions, NewJob, OutcomeUnknown
 from jobline._push.batching import HEADER_KEYS_MAX, BatchLimits, PushBatcher
-from jobline._push.columns import headers_apart, options_and_headers
+from jobline._push.columns import headers_apart, options_and_own
 from jobline._push.messages import (
     ROWS_MAX,
     BatchKey,
@@ -56,7 +56,20 @@ def many(jobs, *, in_rows=False, atomic=True, **how: Any):
 )
 def test_headers_are_taken_out_of_the_options(options, keywords, rest, headers):
     """Those that are given override those of the options, as all options do."""
-    assert options_and_headers(options, keywords, "push") == (rest, headers)
+    assert options_and_own(options, keywords, "push") == (rest, headers, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "keywords", "rest", "group"),
+    [
+        (None, {"group": "g"}, None, "g"),
+        (JobOptions(group="g"), {}, None, "g"),
+        (JobOptions(group="g"), {"group": "h", "cost": 2}, JobOptions(cost=2), "h"),
+    ],
+)
+def test_groups_are_taken_out_of_the_options(options, keywords, rest, group):
+    """So that pushes of different groups share a call."""
+    assert options_and_own(options, keywords, "push") == (rest, None, group)
 
 
 @pytest.mark.parametrize(

@@ -167,9 +167,10 @@ def test_jobs_that_differ_in_headers_and_key_share_the_rest():
 
 
 def test_one_job_has_a_lane_of_its_own():
-    """Its options decide with whom it travels, but for its headers."""
-    job = Outgoing("q", b"", JobOptions(name="n", headers={"a": "b"}), job_key="k")
-    assert batch_key_of_one(job, None) == (batch_key(options=JobOptions(name="n")), {"a": "b"})
+    """Its options decide with whom it travels, but for its headers and its group."""
+    job = Outgoing("q", b"", JobOptions(name="n", headers={"a": "b"}, group="g"), job_key="k")
+    bare = batch_key(options=JobOptions(name="n"))
+    assert batch_key_of_one(job, None) == (bare, {"a": "b"}, "g")
 
 
 def test_a_lot_is_answered_as_one():

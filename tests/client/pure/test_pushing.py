@@ -27,6 +27,7 @@ from jobline._push.messages import (
     batch_key_of,
     built,
     handle_error,
+    request_of_batch,
     request_of_jobs,
     request_of_payloads,
 )
@@ -42,12 +43,13 @@ def batch_key(**said):
     return BatchKey(**(plain | said))
 
 
-def batch(of, *payloads, job_keys=(), headers=()):
+def batch(of, *payloads, job_keys=(), headers=(), groups=()):
     count = len(payloads)
     pushes = Pushes(
         list(payloads),
         list(job_keys) or [""] * count,
         list(headers) or [None] * count,
+        list(groups) or [""] * count,
         list(range(count)),
     )
     request_id = "" if pushes.all_have_keys() else "r1"
@@ -241,3 +243,12 @@ def test_what_a_batch_does_after_an_error(error, done, left):
     (numbered,) = batcher.batches_to_send(0.0)
     assert handle_error(batcher, 0.0, numbered, error) is done
     assert batcher.jobs == left
+
+
+def test_pushes_of_different_groups_share_a_call():
+    """Each has its group in a column; a push with a key alone has it in its row."""
+    request = request_of_batch(batch(batch_key(), b"a", b"b", groups=["g", ""]))
+    assert list(request.groups) == ["g", ""]
+    request = request_of_batch(batch(batch_key(), b"a", job_keys=["k"], groups=["g"]))
+    assert request.jobs[0].options.group == "g"
+    assert not request_of_batch(batch(batch_key(), b"a")).groups

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
+from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.values import (
@@ -30,6 +31,7 @@ OPTIONS = [
         backoff=BACKOFF,
         max_attempts=1,
         retention=Retention(remove_on_complete=True),
+        rules=JobRules(on_dead_head=OnDeadHead.HOLD),
     ),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(cost=2)),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=ONCE),
@@ -56,6 +58,7 @@ SETTINGS = [
     QueueSettings(delivery_mode=DeliveryMode.ONCE),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(2_000, 2))),
     QueueSettings(disconnect_grace_ms=1_300),
+    QueueSettings(group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
 ]
 KIND = st.integers(0, len(OPTIONS) - 1)
 QUEUE = st.sampled_from(["a", "b"])

@@ -42,6 +42,8 @@ class ModelJob:
     volatile: bool
     job_key: str = ""
     beside_bytes: int = 0
+    group: str = ""
+    group_place: int = 0
     state: JobState = JobState.READY
     place: int = 0
     due: tuple[int, int] = (0, 0)

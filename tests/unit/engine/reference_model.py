@@ -58,6 +58,7 @@ class ReferenceModel(Operators):
         active = sum(job.queue == name for job in self.live(S.ACTIVE))
         most = queue.room(self.wall_ms, self.mono_ms, active, most)
         ready = [job for job in self.live(S.READY) if job.queue == name]
+        ready = [job for job in ready if self.groups.lets_run(job)]
         for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
             if len(taken) == most:
                 break
@@ -110,6 +111,7 @@ class ReferenceModel(Operators):
         if job.cancel_requested or item.then is FailAction.CANCEL:
             outcome = Out.CANCELLED if job.cancel_requested else Out.DONE
             self.end(job, S.CANCELLED, EndReason.CANCELLED)
+            self.place_freed(self.groups.freed[:])
             return outcome, S.CANCELLED, 0
         types = self.settings(job.queue).non_retryable_error_types
         if item.then is FailAction.DEAD or item.error.type in types:
@@ -118,6 +120,8 @@ class ReferenceModel(Operators):
             self.end(job, S.DEAD, EndReason.EXPLICIT_FAIL)
         else:
             self._use_attempt(job, EndReason.MAX_ATTEMPTS_EXCEEDED, item.retry_after_ms)
+        # Each is a step of its own.
+        self.place_freed(self.groups.freed[:])
         return Out.DONE, job.state, job.due[0]
 
     def release(self, items: list[ReleaseItem]) -> list[SettleOutcome]:

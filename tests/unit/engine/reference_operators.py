@@ -50,10 +50,17 @@ class Operators(ReferenceState):
         job = self.jobs.get(job_id)
         if job is None or job.state not in WAITING:
             return False
+        if job.group and change.priority is not None:
+            return False
         priority = job.options.priority if change.priority is None else change.priority
         moves = priority != job.options.priority
         job.options = replace(job.options, priority=priority)
         job.payload = job.payload if change.payload is None else change.payload
+        if job.group and job.state is S.READY:
+            job.offset = self.offset
+            if not change.delay_ms:
+                return True
+            self.groups.postpone(job)
         if change.delay_ms:
             self.wait_until(job, self.wall_ms + change.delay_ms, job.id)
         elif job.state is S.SCHEDULED and change.delay_ms == 0:
@@ -69,7 +76,9 @@ class Operators(ReferenceState):
         gone = [i for i in ids if i in self.jobs and self.jobs[i].state in WAITING]
         skipped = [i for i in ids if i not in gone]
         for job_id in gone:
-            del self.jobs[job_id]
+            job = self.jobs.pop(job_id)
+            if job.group:
+                self.groups.end(job)
         return skipped
 
     def retry(self, ids: Iterable[int], *, automatic: bool = False) -> list[int]:
@@ -96,6 +105,7 @@ class Operators(ReferenceState):
     def delete_queue(self, name: str) -> None:
         """A queue goes with its jobs, live and ended; keys stay for their window."""
         del self.queues[name]
+        self.groups.delete_queue(name)
         self.jobs = {i: job for i, job in self.jobs.items() if job.queue != name}
 
     def set_settings(self, name: str, settings: QueueSettings) -> None:

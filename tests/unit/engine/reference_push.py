@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from jobline_server.engine.commands import Push
@@ -27,6 +28,7 @@ class Refusal(Exception):
 def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
     """An outcome and an id for each job, in order. `next_id` is the first id that is free."""
     name = command.queue
+    command = _written(command)
     again = model.requests.get((name, command.request_id))
     if command.request_id and again and again.expires_ms > model.wall_ms:
         return _told_again(model, command, again.outcomes)
@@ -56,7 +58,7 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
         job = ModelJob(job_id, name, new.payload, options, volatile, new.job_key)
         if options.rules.ttl_ms:
             job.expires_ms = model.wall_ms + options.rules.ttl_ms
-        job.beside_bytes = new.beside_bytes or 0
+        job.beside_bytes, job.group = new.beside_bytes or 0, new.ties.group
         model.jobs[job_id] = job
         if new.run_at_ms > model.wall_ms:
             # Plain jobs become ready together, when the first of them does.
@@ -65,6 +67,13 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
             ready.append(job)
     model.ready_together(ready)
     return outcomes
+
+
+def _written(command: Push) -> Push:
+    """Jobs of groups are written, whatever the push asks for."""
+    if command.level is AckLevel.MEMORY and any(ties.group for ties in command.rows.ties):
+        return replace(command, level=AckLevel.BUFFERED)
+    return command
 
 
 def _with_ttl(options: JobOptions, ttl_ms: int | None) -> JobOptions:
@@ -154,3 +163,7 @@ def _check_room(model: ReferenceModel, name: str, created: list[NewJob]) -> None
     new_bytes = sum(len(job.payload) + (job.beside_bytes or 0) for job in created)
     if most_bytes is not None and held + new_bytes > most_bytes:
         raise Refusal("QUEUE_FULL")
+    for group, of_group in Counter(new.ties.group for new in created).items():
+        depth = sum(job.group == group for job in model.live(*WAITING) if job.queue == name)
+        if group and model.groups.is_full(name, group, depth, of_group):
+            raise Refusal("GROUP_FULL")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobline_server.engine.values import EndReason, JobState, QueueSettings, SettleOutcome
+from tests.unit.engine.reference_groups import GroupsOfModel, ModelGroups
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request, retry_ms
 from tests.unit.engine.reference_limits import ModelQueue
 
@@ -10,7 +11,7 @@ S, Out = JobState, SettleOutcome
 WAITING = (S.SCHEDULED, S.READY)
 
 
-class ReferenceState:
+class ReferenceState(GroupsOfModel):
     """All jobs that ever were; `wall_ms` and `mono_ms` are set by the test."""
 
     def __init__(self, first_delivery: int) -> None:
@@ -24,6 +25,7 @@ class ReferenceState:
         self.offset = 1
         self.committed = 0
         self._tail = self._front = 0
+        self.groups = ModelGroups(self.settings)
 
     # Looking.
 
@@ -51,6 +53,8 @@ class ReferenceState:
         job.state = S.READY
         job.offset = 0 if job.volatile else self.offset
         job.holder, job.due = None, (0, 0)
+        if job.group:
+            self.ready_in_group(job)
 
     def ready_together(self, jobs: list[ModelJob]) -> None:
         """In this order, at the front as well."""
@@ -65,6 +69,8 @@ class ReferenceState:
     def end(self, job: ModelJob, state: JobState, reason: EndReason = EndReason.NONE) -> None:
         job.state, job.reason = state, reason
         job.retry_ms = retry_ms(job, self.settings(job.queue), self.wall_ms)
+        if job.group:
+            self.groups.end(job)
         remove = job.options.retention.remove_on_complete
         if job.volatile or (state is S.COMPLETED and remove):
             del self.jobs[job.id]

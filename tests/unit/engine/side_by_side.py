@@ -16,9 +16,9 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import Fact, JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job_log import JobLog
+from jobline_server.engine.load import Load
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobState, PushOutcome, RevokeReason
 from tests.shard_image import counting_at, image_of
 from tests.unit.engine import reference_push
@@ -56,9 +56,15 @@ class SideBySide:
         model = self.model
         model.wall_ms, model.mono_ms = self.now.wall_ms, self.now.mono_ms
         model.offset, model.committed = self.shard.next_offset, self.shard.committed
+        self._place_freed()
         for job in model.jobs.values():
             # What left its lot has all in its options.
             job.beside_bytes *= job.id not in self.shard.jobs
+
+    def _place_freed(self) -> None:
+        """Groups that were freed in one step let their next jobs in, in the engine's order."""
+        freed = [self.shard.jobs[i] for i in self.model.groups.freed if i in self.shard.jobs]
+        self.model.place_freed([job.id for job in sorted(freed, key=lambda job: job.order)])
 
     # Producers.
 
@@ -176,6 +182,7 @@ class SideBySide:
     def compare(self) -> None:
         """Every job is where the model has it, every promise is kept."""
         invariants.check(self.shard)
+        self._place_freed()
         self.note_endings()
         for job in self.model.jobs.values():
             if job.state in LIVE:
@@ -212,6 +219,10 @@ class SideBySide:
             f"{state.name}: {record.reason.name}" for state, record in self.kept.values()
         )
         reached["DEAD again"] += any(record.auto_retries for _, record in self.kept.values())
+        for group in self.model.groups.groups.values():
+            reached["job that waits in its group"] += bool(group.line)
+            reached["group held by a dead head"] += bool(group.dead)
+            reached["group lets two run"] += len(group.admitted) > 1
         for lot in self.shard.lots.lots.values():
             reached["lot with holes"] += bool(lot.holes)
             reached["lot that is never written"] += lot.volatile
@@ -232,6 +243,11 @@ class SideBySide:
         assert single.details.auto_retries == job.auto_retries, job
         assert single.cancel_requested == job.cancel_requested, job
         assert single.lease_reason is job.why, job
+        assert single.ties.group == job.group, job
+        if job.group:
+            group = single.queue.groups.find(job.group)
+            assert group is not None, job
+            assert group.has_admitted(single) == (job.id in self.model.groups.of(job).admitted), job
 
     def note_endings(self) -> None:
         """Takes what ended to where it is kept."""

@@ -10,6 +10,7 @@ import pytest
 from jobline_server.engine import (
     blocked_entries,
     entries,
+    group_entries,
     message_entries,
     queue_entries,
     report_entries,
@@ -19,6 +20,7 @@ from jobline_server.engine import (
 MODULES = (
     blocked_entries,
     entries,
+    group_entries,
     message_entries,
     queue_entries,
     report_entries,

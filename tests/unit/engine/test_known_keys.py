@@ -6,8 +6,8 @@ import pytest
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.load import Load
 from jobline_server.engine.producers import Call
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, PushOutcome
 from tests.pushed_rows import NewJob
 from tests.unit.engine.world import World

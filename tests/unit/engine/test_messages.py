@@ -17,11 +17,11 @@ from jobline_server.engine.decide.messages import (
     next_batch,
 )
 from jobline_server.engine.entries import LotPushed
+from jobline_server.engine.load import Load
 from jobline_server.engine.message_entries import MessagesReceived, MessagesSent
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.shard_messages import MessageBatch, PushJobs
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, QueueSettings
 from tests.shard_image import image_of
 from tests.unit.engine.world import EPOCH, World

@@ -20,13 +20,14 @@ from hypothesis.stateful import (
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push
+from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import Now
 from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
+from tests.unit.engine.group_rules import GroupRules
 from tests.unit.engine.histories import (
     DELAYS,
     KIND,
@@ -41,7 +42,7 @@ from tests.unit.engine.operator_rules import OperatorRules
 from tests.unit.engine.side_by_side import reached
 
 
-class EngineBesideModel(ConsumerRules, OperatorRules):
+class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules):
     """Each rule does the same to both and compares the answers."""
 
     def __init__(self) -> None:
@@ -158,10 +159,15 @@ RARE = {
     "SCHEDULED again: RETRY",
     "SCHEDULED again: STALLED",
     "full log",
+    "group held by a dead head",
+    "group lets two run",
+    "group paused while jobs wait",
+    "job that waits in its group",
     "lot that is never written",
     "lot with holes",
     "job with headers of its own in a lot",
     "job with headers of its own that left its lot",
+    "push refused: GROUP_FULL",
     "push refused: IDEMPOTENCY_MISMATCH",
     "push refused: QUEUE_FULL",
     "push: DUPLICATE",

@@ -7,8 +7,8 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused, ReleaseItem
 from jobline_server.engine.decide.queues import decide_delete_queue
+from jobline_server.engine.load import Load
 from jobline_server.engine.room import Room
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, PushOutcome
 from tests.pushed_rows import NewJob
 from tests.unit.engine.world import World

@@ -12,9 +12,9 @@ from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.entries import JobDied
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine.entries import CancelRequested, JobDied
+from jobline_server.engine.load import Load
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import AckLevel, EndReason, JobState
 from tests.unit.engine.effects_of import take_woken

@@ -12,8 +12,8 @@ from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.update import JobChange, decide_forget_key, decide_update
 from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.lane import SMALL_BYTES
+from jobline_server.engine.load import Load
 from jobline_server.engine.queue_entries import QueueChanged
-from jobline_server.engine.state import Load
 from jobline_server.engine.update_entries import KeyForgotten
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,

@@ -27,10 +27,10 @@ from jobline_server.engine.decide.settle import decide_extend, decide_fail, deci
 from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
 from jobline_server.engine.entries import Fact, JobsLeased
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,

@@ -33,16 +33,16 @@ def request(**fields: Any) -> Any:
 def test_jobs_of_different_groups_share_their_options(reader: PushReader) -> None:
     """One object of options, however many groups."""
     rows = [
-        {"text": "a", "options": {"priority": 1, "group": "g"}},
-        {"text": "b", "options": {"group": "h", "unique_key": "u", "priority": 1}},
-        {"text": "c", "options": {"priority": 1, "depends_on": [7, 8]}},
-        {"text": "d", "options": {"priority": 1}},
+        {"text": "a", "options": {"max_attempts": 1, "group": "g"}},
+        {"text": "b", "options": {"group": "h", "unique_key": "u", "max_attempts": 1}},
+        {"text": "c", "options": {"max_attempts": 1, "depends_on": [7, 8]}},
+        {"text": "d", "options": {"max_attempts": 1}},
     ]
 
     command = reader.command(request(jobs=rows))
 
     first = command.rows.options[0]
-    assert first == JobOptions(priority=1)
+    assert first == JobOptions(max_attempts=1)
     assert all(options is first for options in command.rows.options)
     assert command.rows.ties == [Ties("g"), Ties("h", "u"), Ties(parents=(7, 8)), NO_TIES]
 
@@ -106,3 +106,51 @@ def test_large_options_with_ties_are_taken_as_well(reader: PushReader) -> None:
 
     assert command.rows.ties == [Ties("g")] * 2
     assert command.rows.options[0].headers == (("x", "v" * 3_000),)
+
+
+def test_payloads_of_different_groups_come_in_a_column(reader: PushReader) -> None:
+    """An empty one is the group that all share."""
+    groups = ["g", "", "h"]
+
+    command = reader.command(
+        request(options={"group": "s"}, payloads=[b"a", b"b", b"c"], groups=groups)
+    )
+
+    assert command.rows.payloads == [b"a", b"b", b"c"]
+    assert command.rows.ties == [Ties("g"), Ties("s"), Ties("h")]
+
+
+def test_a_column_of_groups_stands_beside_jobs_of_their_own(reader: PushReader) -> None:
+    """Jobs first; the column is of the payloads alone."""
+    command = reader.command(request(jobs=[{"text": "a"}], payloads=[b"b"], groups=["g"]))
+
+    assert command.rows.payloads == [b"a", b"b"]
+    assert command.rows.ties == [NO_TIES, Ties("g")]
+
+
+def test_a_column_without_groups_is_none(reader: PushReader) -> None:
+    """The payloads stay a lot."""
+    command = reader.command(request(payloads=[b"a", b"b"], groups=["", ""]))
+
+    assert len(command.payloads) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"options": {"group": "g", "priority": 1}, "payloads": [b""]}, "options.priority"),
+        ({"options": {"priority": 1}, "payloads": [b""], "groups": ["g"]}, "options.priority"),
+        (
+            {"jobs": [{"text": "a"}, {"options": {"group": "g", "priority": -1}}]},
+            "jobs[1].options.priority",
+        ),
+    ],
+)
+def test_a_job_of_a_group_has_no_priority(
+    reader: PushReader, fields: dict[str, Any], field: str
+) -> None:
+    """Its group runs in the order of the pushes."""
+    with pytest.raises(Refused, match="not together with group") as refused:
+        reader.command(request(**fields))
+
+    assert refused.value.field == field

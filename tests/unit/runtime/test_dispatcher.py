@@ -11,9 +11,9 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Pull, Push
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.runtime import dispatcher
 from jobline_server.runtime.calls.pulls import LongPoll

@@ -10,9 +10,9 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.limits import SEQUENCE_BITS
+from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.runtime.health import Health
 from jobline_server.runtime.slots import JournalPosition, ShardSlot, ShardSlots
 from jobline_server.storage.segments import KeySegments

@@ -22,6 +22,7 @@ CONDITIONS: dict[str, Any] = {
     "headers": (("", ""),),
     "error_type": "E",
     "error_contains": "x",
+    "group": "g",
     "tags": frozenset({"t"}),
 }
 

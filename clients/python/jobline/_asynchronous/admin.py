@@ -15,6 +15,7 @@ from jobline import _admin_requests as admin_requests
 from jobline._admin_requests import PAGE_SIZE
 from jobline._arguments import message_of
 from jobline._asynchronous.connection import Connection
+from jobline._asynchronous.groups import GroupApi
 from jobline._asynchronous.pages import pages_of
 from jobline._enums import JobStateName
 from jobline._filters import DeadConditions, DeadFilter, chosen
@@ -35,10 +36,13 @@ from jobline.v1 import (
 
 
 class QueueApi:
-    """`client.queues`: settings and counts of queues, and what operators do with them."""
+    """`client.queues`: settings and counts of queues, and what operators do with them;
+    `client.queues.groups`: the groups of a queue.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self.groups = GroupApi(connection)
 
     @property
     def _stub(self) -> queue_service_pb2_grpc.QueueServiceAsyncStub:

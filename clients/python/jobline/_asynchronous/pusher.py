@@ -57,11 +57,12 @@ class Pusher:
         payload: bytes,
         job_key: str = "",
         headers: Headers | None = None,
+        group: str = "",
     ) -> Pushed:
         """Pushes one job. Cancelled before it left, it is withdrawn; afterwards it may be
         stored.
         """
-        waiter = self._start(batch_key, payload, job_key, headers)
+        waiter = self._start(batch_key, payload, job_key, headers, group)
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -70,13 +71,18 @@ class Pusher:
             raise
 
     def _start(
-        self, batch_key: BatchKey, payload: bytes, job_key: str, headers: Headers | None
+        self,
+        batch_key: BatchKey,
+        payload: bytes,
+        job_key: str,
+        headers: Headers | None,
+        group: str,
     ) -> _Waiter:
         if self._closed:
             raise ClientClosed("the client is closed")
         waiter: _Waiter = self.loop.create_future()
         now = self.loop.time()
-        is_due = self._batcher.add(now, batch_key, payload, waiter, job_key, headers)
+        is_due = self._batcher.add(now, batch_key, payload, waiter, job_key, headers, group)
         if is_due and not self._is_flush_due:
             # After this iteration of the loop, so that all pushes made in it share a call.
             self._is_flush_due = True

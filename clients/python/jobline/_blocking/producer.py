@@ -19,7 +19,7 @@ from jobline._new_job import key_of
 from jobline._options import JobOptions, OptionsHow
 from jobline._push.answers import lot_of, pushed_of
 from jobline._push.batching import BatchLimits
-from jobline._push.columns import options_and_headers
+from jobline._push.columns import options_and_own
 from jobline._push.messages import (
     BatchKey,
     LotHow,
@@ -97,22 +97,22 @@ class Producer(Observer):
         data, content_type = codec.encode(payload)
         key = key_of(job_key)
         level = None if ack_level is None else level_of(ack_level)
-        headers = None
+        headers, group = None, ""
         if more or options is not None:
-            options, headers = options_and_headers(options, more, "push")
+            options, headers, group = options_and_own(options, more, "push")
         batch_key = BatchKey(queue, options, name, bool(content_type), delay, run_at, level)
         if self._push_middleware:
-            job = outgoing_of_one(batch_key, headers, data, key)
+            job = outgoing_of_one(batch_key, headers, group, data, key)
             send = partial(self._push_through, level)
             answers = through_plain(self._push_middleware, [job], send)
             return answers[0]
-        return self._pushers.current().push(batch_key, data, key, headers)
+        return self._pushers.current().push(batch_key, data, key, headers, group)
 
     def _push_through(self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]) -> list[Pushed]:
         (job,) = jobs
-        batch_key, headers = batch_key_of_one(job, ack_level)
+        batch_key, headers, group = batch_key_of_one(job, ack_level)
         pusher = self._pushers.current()
-        return [pusher.push(batch_key, job.payload, job.job_key, headers)]
+        return [pusher.push(batch_key, job.payload, job.job_key, headers, group)]
 
     @spelled_out(LotHow)
     def push_many(

@@ -83,6 +83,7 @@ class Pusher:
         payload: bytes,
         job_key: str = "",
         headers: Headers | None = None,
+        group: str = "",
     ) -> Pushed:
         """Pushes one job. Interrupted before it left, it is withdrawn; afterwards it may be
         stored.
@@ -93,7 +94,7 @@ class Pusher:
             if self._closed:
                 raise ClientClosed("the client is closed")
             now = time.monotonic()
-            if self._batcher.add(now, batch_key, payload, waiter, job_key, headers):
+            if self._batcher.add(now, batch_key, payload, waiter, job_key, headers, group):
                 batches = self._batcher.batches_to_send(now)
         self._send(batches)
         try:

@@ -15,12 +15,13 @@ Headers = Mapping[str, str]
 @dataclass(slots=True, eq=False)
 class Pushes(Generic[W]):
     """Pushes in columns: what each has of its own, and who waits for it. A push without a job key
-    has "", one without headers of its own None.
+    or a group has "", one without headers of its own None.
     """
 
     payloads: list[bytes] = field(default_factory=list)
     job_keys: list[str] = field(default_factory=list)
     headers: list[Headers | None] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
     waiters: list[W] = field(default_factory=list)
 
     def payload_bytes(self) -> int:
@@ -53,19 +54,26 @@ class Pushes(Generic[W]):
             self.payloads[start:end],
             self.job_keys[start:end],
             self.headers[start:end],
+            self.groups[start:end],
             self.waiters[start:end],
         )
 
     def take(self, count: int) -> Self:
         """Removes and returns the first ones."""
         first = self.part(0, count)
-        for column in (self.payloads, self.job_keys, self.headers, self.waiters):
+        for column in (
+            self.payloads,
+            self.job_keys,
+            self.headers,
+            self.groups,
+            self.waiters,
+        ):
             del column[:count]
         return first
 
     def remove(self, index: int) -> int:
         """Removes one push; returns the size of its payload."""
-        del self.job_keys[index], self.headers[index], self.waiters[index]
+        del self.job_keys[index], self.headers[index], self.groups[index], self.waiters[index]
         return len(self.payloads.pop(index))
 
     def parts(self) -> tuple[Self, Self]:
@@ -85,6 +93,7 @@ class Pushes(Generic[W]):
             picked.payloads.append(self.payloads[index])
             picked.job_keys.append(self.job_keys[index])
             picked.headers.append(self.headers[index])
+            picked.groups.append(self.groups[index])
             picked.waiters.append(self.waiters[index])
         return picked
 

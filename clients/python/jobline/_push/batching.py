@@ -104,6 +104,7 @@ class PushBatcher(Generic[K, W]):
         waiter: W,
         job_key: str = "",
         headers: Headers | None = None,
+        group: str = "",
     ) -> bool:
         """Adds a push; returns True if `batches_to_send` now has something to send.
 
@@ -127,6 +128,7 @@ class PushBatcher(Generic[K, W]):
         pushes.payloads.append(payload)
         pushes.job_keys.append(job_key)
         pushes.headers.append(headers)
+        pushes.groups.append(group)
         pushes.waiters.append(waiter)
         pending.payload_bytes += size
         self.jobs += 1

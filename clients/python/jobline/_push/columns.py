@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from jobline._arguments import headers_given, refuse_field
+from jobline._arguments import headers_given, refuse_field, text_given
 from jobline._new_job import NewJob, key_of
 from jobline._options import (
     NO_OPTIONS,
@@ -26,16 +26,26 @@ from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 
-def options_and_headers(
+def options_and_own(
     options: JobOptions | None, keywords: OptionsHow, function: str
-) -> tuple[JobOptions | None, Headers | None]:
-    """Returns options and keywords merged, and the headers of both apart. Raises TypeError for an
-    unknown keyword.
+) -> tuple[JobOptions | None, Headers | None, str]:
+    """Returns options and keywords merged, and the headers of both and the group apart, "" without
+    one. Raises TypeError for an unknown keyword.
     """
-    given = keywords.pop("headers", None)
+    given, group = keywords.pop("headers", None), keywords.pop("group", None)
     if keywords or options is not None:
         options = with_keywords(options, keywords, function)
-    return headers_apart(options, None if given is None else headers_given(given))
+    own = None if group is None else text_given("options.group", group)
+    options, apart = group_apart(options)
+    return *headers_apart(options, None if given is None else headers_given(given)), own or apart
+
+
+def group_apart(options: JobOptions | None) -> tuple[JobOptions | None, str]:
+    """Returns options without their group, and the group."""
+    if options is None or not options.group:
+        return options, ""
+    bare = options.replaced(group=None)
+    return None if bare == NO_OPTIONS else bare, options.group
 
 
 def headers_apart(
@@ -124,3 +134,9 @@ def put_job_keys(request: pb.PushRequest, job_keys: Sequence[str]) -> None:
     """Puts the job keys of all jobs into a request, if any has one."""
     if any(job_keys):
         request.job_keys.extend(job_keys)
+
+
+def put_groups(request: pb.PushRequest, groups: Sequence[str]) -> None:
+    """Puts the groups of all jobs into a request, if any has one."""
+    if any(groups):
+        request.groups.extend(groups)

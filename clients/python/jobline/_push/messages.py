@@ -26,6 +26,7 @@ from jobline._push.batching import PushBatcher
 from jobline._push.calls import call_of, identify, is_definite
 from jobline._push.columns import (
     columns_of_jobs,
+    put_groups,
     put_headers,
     put_job_keys,
     refuse_wrong_headers,
@@ -44,7 +45,7 @@ _OF_KEYS = frozenset({"options", "name", "delay", "run_at", "ack_level"})
 # Jobs with something of their own that the server takes in a call.
 ROWS_MAX = 1_000
 
-_OF_COLUMNS = ("payloads", "jobs", "job_keys", "header_columns")
+_OF_COLUMNS = ("payloads", "jobs", "job_keys", "header_columns", "groups")
 _JSON_OPTIONS = JobOptions(content_type=codec.JSON)
 
 
@@ -149,7 +150,7 @@ def _is_of_some_pushes(error: JoblineError, batch: Batch[BatchKey, Any]) -> bool
         if field is None or field.startswith(_OF_COLUMNS):
             return True
         return field.startswith("options.headers") and pushes.differ_in_headers()
-    if isinstance(error, TooLarge):
+    if isinstance(error, TooLarge) or error.reason == "GROUP_FULL":
         return True
     # Jobs with a key and jobs without one count towards different limits.
     is_mixed = any(pushes.job_keys) and not pushes.all_have_keys()
@@ -168,10 +169,13 @@ def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
         request.atomic = False
     if len(pushes.payloads) == 1 and pushes.job_keys[0]:
         # As a row, so that a refusal names the field as it does for `push_many`.
-        request.jobs.add(data=pushes.payloads[0], job_key=pushes.job_keys[0])
+        row = request.jobs.add(data=pushes.payloads[0], job_key=pushes.job_keys[0])
+        if pushes.groups[0]:
+            row.options.group = pushes.groups[0]
         return request
     request.payloads.extend(pushes.payloads)
     put_job_keys(request, pushes.job_keys)
+    put_groups(request, pushes.groups)
     return request
 
 

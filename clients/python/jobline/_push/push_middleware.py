@@ -18,7 +18,7 @@ from jobline._enums import AckLevel
 from jobline._new_job import NewJob, key_of
 from jobline._options import JobOptions, with_headers, without_headers
 from jobline._push.batch import Headers
-from jobline._push.columns import headers_apart
+from jobline._push.columns import group_apart, headers_apart
 from jobline._push.messages import BatchKey, options_of_batch, shared_options
 from jobline._times import Seconds
 from jobline._values import Pushed, PushedLot
@@ -148,19 +148,24 @@ def outgoing_of(batch_key: BatchKey, jobs: Iterable[Any]) -> list[Outgoing]:
 
 
 def outgoing_of_one(
-    batch_key: BatchKey, headers: Headers | None, payload: bytes, job_key: str
+    batch_key: BatchKey, headers: Headers | None, group: str, payload: bytes, job_key: str
 ) -> Outgoing:
     """Returns the job of a single push."""
     options = options_of_batch(batch_key)
+    if group:
+        options = options.replaced(group=group)
     if headers is not None:
         options = with_headers(options, headers)
     return Outgoing(batch_key.queue, payload, options, job_key, batch_key.delay, batch_key.run_at)
 
 
-def batch_key_of_one(job: Outgoing, ack_level: AckLevel | None) -> tuple[BatchKey, Headers | None]:
-    """Returns the batch key of one job, whose options are complete, and its headers."""
-    options, headers = headers_apart(job.options)
-    return _batch_key(job, options, ack_level), headers
+def batch_key_of_one(
+    job: Outgoing, ack_level: AckLevel | None
+) -> tuple[BatchKey, Headers | None, str]:
+    """Returns the batch key of one job, whose options are complete, its headers and its group."""
+    options, group = group_apart(job.options)
+    options, headers = headers_apart(options)
+    return _batch_key(job, options, ack_level), headers, group
 
 
 def _batch_key(job: Outgoing, options: JobOptions | None, ack_level: AckLevel | None) -> BatchKey:

@@ -62,6 +62,7 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("expires", _when(job.expires_at, now)),
         ("content", f"{job.payload_bytes:,} bytes {job.content_type}".rstrip()),
         ("headers", headers),
+        ("group", options.group or ""),
         ("tags", "  ".join(options.tags or ())),
         ("payload", bytes_text(job.payload)),
         ("checkpoint", bytes_text(job.checkpoint)),

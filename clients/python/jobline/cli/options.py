@@ -103,6 +103,13 @@ For = Annotated[
 ]
 Force = Annotated[bool, _flag("--force", help="Also with active jobs.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group.")]
+GroupPrefix = Annotated[
+    str, typer.Argument(metavar="PREFIX", help="Only groups whose names start with this.")
+]
+GroupSettings = Annotated[
+    list[str], typer.Argument(metavar="KEY=VALUE", help=_lines(settings.GROUP_HELP))
+]
 JobId = Annotated[int, typer.Argument(metavar="ID", help="The job.", parser=_id)]
 JobOrQueue = Annotated[str, typer.Argument(metavar="ID|QUEUE", help="Its id, or its queue …")]
 KeyArgument = Annotated[str | None, typer.Argument(metavar="KEY", help="… and its key.")]
@@ -176,6 +183,10 @@ Headers = Annotated[
 ]
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A word to filter by; repeatable.")
+]
+GroupOption = Annotated[
+    str | None,
+    typer.Option("--group", metavar="GROUP", help="Its jobs run one at a time, in order."),
 ]
 ContentType = Annotated[
     str | None,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _KEYED_JOBS_MAX = 1_000
 # Options of jobs that are arguments of `push` as they are.
 _AS_TYPED = (
+    "group",
     "priority",
     "max_attempts",
     "lease",
@@ -74,6 +75,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     retry_until: option.RetryUntil = "",
     header: option.Headers = None,
     tag: option.Tags = None,
+    group: option.GroupOption = None,
     content_type: option.ContentType = None,
     level: option.Level = "",
     once: option.Once = False,

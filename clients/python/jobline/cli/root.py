@@ -13,6 +13,7 @@ from jobline.cli import (
     dead,
     doctor,
     exit_codes,
+    groups,
     handlers,
     jobs,
     push,
@@ -41,7 +42,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for part in (push, work, jobs, dead, queues, handlers, server, top, tail, doctor):
+    for part in (push, work, jobs, dead, queues, groups, handlers, server, top, tail, doctor):
         part.register(app)
     _add_server_commands(app)
     return app

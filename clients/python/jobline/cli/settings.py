@@ -15,6 +15,7 @@ from typing import Any
 
 from jobline._dead_letters import DeadLetters
 from jobline._enums import AckLevel, BackoffKind, named
+from jobline._group_values import GroupSettings, GroupSettingsHow, OnDeadHead
 from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention, overridden
 from jobline._queue_values import QueueSettings, RateLimit, SettingsHow
@@ -97,6 +98,9 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "ttl": (parse_span, "how long new jobs may wait; 0: for ever"),
     "timeout": (parse_span, "how long one attempt may take in all; 0: as long as it takes"),
     "expired_to_dead": (_boolean, "jobs whose ttl ends are dead letters"),
+    "group.concurrency": (_whole, "how many jobs of a group may run at a time"),
+    "group.max_waiting": (_whole, "how many jobs of a group may wait"),
+    "group.on_dead_head": (partial(named, OnDeadHead), "continue or hold: at a dead job"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
     "check_payloads": (_boolean, "refuse payloads that fit no announced schema"),
     "dead_letters.expire_after": (parse_span, "how long dead jobs stay"),
@@ -112,10 +116,21 @@ HELP = "An empty value takes the setting back to its default.\n" + "\n".join(
 )
 
 
+_OF_GROUPS = "group."
+GROUP_SETTINGS = {
+    key.removeprefix(_OF_GROUPS): what
+    for key, (_, what) in SETTINGS.items()
+    if key.startswith(_OF_GROUPS)
+}
+GROUP_HELP = "An empty value takes the setting back to that of the queue.\n" + "\n".join(
+    f"{key}: {what}" for key, what in GROUP_SETTINGS.items()
+)
+
 _PARTS: dict[str, Any] = {
     "backoff": Backoff(),
     "retention": Retention(),
     "dead_letters": DeadLetters(),
+    "group": GroupSettings(),
 }
 
 
@@ -138,6 +153,25 @@ def changes(settings: QueueSettings, words: Iterable[str]) -> SettingsHow:
         changed[name] = value
     keywords: SettingsHow = changed
     return keywords
+
+
+def group_changes(words: Iterable[str]) -> GroupSettingsHow:
+    """What the words change of the settings of a group, as keywords of
+    `client.queues.groups.update`.
+    """
+    changed: Any = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals or key not in GROUP_SETTINGS:
+            raise UsageError(f"{word!r} is not KEY=VALUE of a setting: {', '.join(GROUP_SETTINGS)}")
+        changed[key] = _parsed(_OF_GROUPS + key, text) if text else None
+    keywords: GroupSettingsHow = changed
+    return keywords
+
+
+def group_rows(settings: GroupSettings) -> list[tuple[str, str]]:
+    """The settings that a group has of its own, as they would be typed."""
+    return [(key, shown) for key in GROUP_SETTINGS if (shown := _shown(getattr(settings, key)))]
 
 
 def rows(settings: QueueSettings) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ class DeadFilter(_message.Message):
     error_contains: _builtins.str
     """Optional. Part of the last error's message."""
     group: _builtins.str
-    """Optional. Not served yet: UNIMPLEMENTED."""
+    """Optional. The group."""
     @_builtins.property
     def reasons(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.EndReason.ValueType]:
         """Optional. Any of these reasons. Unset: any."""

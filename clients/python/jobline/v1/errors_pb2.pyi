@@ -92,6 +92,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT: the payload does not fit the schema that the handlers of its name announce, and the
     queue checks that.
     """
+    ERROR_REASON_GROUP_FULL: _ErrorReason.ValueType  # 56
+    """RESOURCE_EXHAUSTED: the group has as many waiting jobs as it may."""
+    ERROR_REASON_GROUPS_FULL: _ErrorReason.ValueType  # 57
+    """RESOURCE_EXHAUSTED: the server has as many groups as it may."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -168,4 +172,8 @@ ERROR_REASON_PAYLOAD_MISFIT: ErrorReason.ValueType  # 68
 """INVALID_ARGUMENT: the payload does not fit the schema that the handlers of its name announce, and the
 queue checks that.
 """
+ERROR_REASON_GROUP_FULL: ErrorReason.ValueType  # 56
+"""RESOURCE_EXHAUSTED: the group has as many waiting jobs as it may."""
+ERROR_REASON_GROUPS_FULL: ErrorReason.ValueType  # 57
+"""RESOURCE_EXHAUSTED: the server has as many groups as it may."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

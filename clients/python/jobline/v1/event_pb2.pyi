@@ -85,6 +85,10 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A dead job was put back by itself, because its queue retries them."""
     EVENT_KIND_DEAD_EXPIRED: _EventKind.ValueType  # 50
     """A dead job was kept as long as its queue keeps them, and is STALE."""
+    EVENT_KIND_GROUP_PAUSED: _EventKind.ValueType  # 39
+    """A group was paused."""
+    EVENT_KIND_GROUP_RESUMED: _EventKind.ValueType  # 40
+    """A group was resumed."""
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -147,6 +151,10 @@ EVENT_KIND_DEAD_RETRIED: EventKind.ValueType  # 49
 """A dead job was put back by itself, because its queue retries them."""
 EVENT_KIND_DEAD_EXPIRED: EventKind.ValueType  # 50
 """A dead job was kept as long as its queue keeps them, and is STALE."""
+EVENT_KIND_GROUP_PAUSED: EventKind.ValueType  # 39
+"""A group was paused."""
+EVENT_KIND_GROUP_RESUMED: EventKind.ValueType  # 40
+"""A group was resumed."""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final
@@ -184,7 +192,7 @@ class Event(_message.Message):
     job_id: _builtins.int
     """Output only. The job; 0 for events of a queue."""
     name: _builtins.str
-    """Output only. The job's name."""
+    """Output only. The job's name; for events of a group, the group's."""
     state: _job_pb2.JobState.ValueType
     """Output only. State after it; unset if the job is gone."""
     delivery: _builtins.int

@@ -63,6 +63,12 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """As many jobs of its queue are active as may be; `count` says how many."""
     OBSTACLE_KIND_LIMITED_FOR_A_TIME: _ObstacleKind.ValueType  # 35
     """Its queue lets nothing out until a time; `until` says which."""
+    OBSTACLE_KIND_GROUP_PAUSED: _ObstacleKind.ValueType  # 29
+    """Its group is paused."""
+    OBSTACLE_KIND_GROUP_HELD: _ObstacleKind.ValueType  # 30
+    """A dead job holds its group until it is retried or deleted."""
+    OBSTACLE_KIND_GROUP_BUSY: _ObstacleKind.ValueType  # 31
+    """Other jobs of its group run, wait for a retry, or stand before it; `count` says how many."""
 
 class ObstacleKind(_ObstacleKind, metaclass=_ObstacleKindEnumTypeWrapper):
     """What keeps a job."""
@@ -101,6 +107,12 @@ OBSTACLE_KIND_CONCURRENCY_LIMITED: ObstacleKind.ValueType  # 34
 """As many jobs of its queue are active as may be; `count` says how many."""
 OBSTACLE_KIND_LIMITED_FOR_A_TIME: ObstacleKind.ValueType  # 35
 """Its queue lets nothing out until a time; `until` says which."""
+OBSTACLE_KIND_GROUP_PAUSED: ObstacleKind.ValueType  # 29
+"""Its group is paused."""
+OBSTACLE_KIND_GROUP_HELD: ObstacleKind.ValueType  # 30
+"""A dead job holds its group until it is retried or deleted."""
+OBSTACLE_KIND_GROUP_BUSY: ObstacleKind.ValueType  # 31
+"""Other jobs of its group run, wait for a retry, or stand before it; `count` says how many."""
 Global___ObstacleKind: _TypeAlias = ObstacleKind  # noqa: Y015
 
 @_typing.final
@@ -148,7 +160,7 @@ class JobFilter(_message.Message):
     error_contains: _builtins.str
     """Optional. Part of the last error's message."""
     group: _builtins.str
-    """Optional. Not served yet: UNIMPLEMENTED."""
+    """Optional. The group."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
         """Optional. Any of these states. Unset: any."""

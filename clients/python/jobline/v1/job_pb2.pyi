@@ -155,6 +155,30 @@ that this is safe, by a fail with attempts left or a release, or where an operat
 """
 Global___DeliveryMode: _TypeAlias = DeliveryMode  # noqa: Y015
 
+class _OnDeadHead:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OnDeadHeadEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnDeadHead.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ON_DEAD_HEAD_UNSPECIFIED: _OnDeadHead.ValueType  # 0
+    """Not set: CONTINUE."""
+    ON_DEAD_HEAD_CONTINUE: _OnDeadHead.ValueType  # 1
+    """The group goes on with its next job."""
+    ON_DEAD_HEAD_HOLD: _OnDeadHead.ValueType  # 2
+    """The group waits until the dead job is retried, which puts it back at the head, or deleted."""
+
+class OnDeadHead(_OnDeadHead, metaclass=_OnDeadHeadEnumTypeWrapper):
+    """What a group does when its head is dead."""
+
+ON_DEAD_HEAD_UNSPECIFIED: OnDeadHead.ValueType  # 0
+"""Not set: CONTINUE."""
+ON_DEAD_HEAD_CONTINUE: OnDeadHead.ValueType  # 1
+"""The group goes on with its next job."""
+ON_DEAD_HEAD_HOLD: OnDeadHead.ValueType  # 2
+"""The group waits until the dead job is retried, which puts it back at the head, or deleted."""
+Global___OnDeadHead: _TypeAlias = OnDeadHead  # noqa: Y015
+
 class _AttemptOutcome:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -484,6 +508,7 @@ class JobOptions(_message.Message):
     WEBHOOK_FIELD_NUMBER: _builtins.int
     MIN_WORKER_VERSION_FIELD_NUMBER: _builtins.int
     SLOTS_FIELD_NUMBER: _builtins.int
+    ON_DEAD_HEAD_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Optional. The kind of work, ≤ 256 characters; workers route on it. Unset: ""."""
     content_type: _builtins.str
@@ -505,7 +530,9 @@ class JobOptions(_message.Message):
     unique_key: _builtins.str
     """Optional. One unfinished job a key. Not served yet: UNIMPLEMENTED."""
     group: _builtins.str
-    """Optional. The entity whose jobs run one at a time, in order. Not served yet: UNIMPLEMENTED."""
+    """Optional. The entity whose jobs run one at a time, in the order of their pushes; ≤ 256 characters. A
+    retry keeps its place and holds the group. Not together with `priority` or `lifo`. Unset: no group.
+    """
     cost: _builtins.int
     """Optional. Tokens that a hand-out takes of its queue's rate, 1 … 1,000,000; at most all that the rate
     has in store. Unset: 1.
@@ -522,6 +549,10 @@ class JobOptions(_message.Message):
     slots: _builtins.int
     """Optional. How many places of its worker's window it takes, 1 … 1,000. A worker that holds nothing takes
     any job. Unset: 1.
+    """
+    on_dead_head: Global___OnDeadHead.ValueType
+    """Optional. What its group does when this job is dead after it ran. Unset: CONTINUE, or as its group or
+    queue has it.
     """
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -606,10 +637,11 @@ class JobOptions(_message.Message):
         webhook: _builtins.str = ...,
         min_worker_version: _builtins.str = ...,
         slots: _builtins.int | None = ...,
+        on_dead_head: Global___OnDeadHead.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "webhook", b"webhook"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "on_dead_head", b"on_dead_head", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
@@ -1051,6 +1083,7 @@ class LeasedJob(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     PUSHED_AT_FIELD_NUMBER: _builtins.int
     JOB_KEY_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. The job."""
     delivery: _builtins.int
@@ -1069,6 +1102,8 @@ class LeasedJob(_message.Message):
     """Output only. What an earlier attempt left."""
     job_key: _builtins.str
     """Output only. Its idempotency key, if it has one."""
+    group: _builtins.str
+    """Output only. Its group, if it has one."""
     @_builtins.property
     def options(self) -> Global___JobOptions:
         """Output only. What it was pushed with: name, headers, content type and the rest. `delivery` is ONCE also
@@ -1093,10 +1128,11 @@ class LeasedJob(_message.Message):
         checkpoint: _builtins.bytes = ...,
         pushed_at: _timestamp_pb2.Timestamp | None = ...,
         job_key: _builtins.str = ...,
+        group: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "pushed_at", b"pushed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "delivery", b"delivery", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "options", b"options", "payload", b"payload", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "delivery", b"delivery", "group", b"group", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "options", b"options", "payload", b"payload", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -226,6 +226,7 @@ class PushRequest(_message.Message):
     PRODUCER_FIELD_NUMBER: _builtins.int
     HEADER_COLUMNS_FIELD_NUMBER: _builtins.int
     JOB_KEYS_FIELD_NUMBER: _builtins.int
+    GROUPS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Required. 1 … 256 of `A-Za-z0-9._:-`, the first a letter or digit. Names that start with `_` are the
     system's. The queue comes into being at its first push.
@@ -287,6 +288,12 @@ class PushRequest(_message.Message):
         are payloads, ≤ 1,000, or none at all. Not together with `request_id`.
         """
 
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Groups of `payloads`, as `JobOptions.group`, over the one in `options`; "": that of `options`. As
+        many as there are payloads, ≤ 1,000, or none at all.
+        """
+
     def __init__(
         self,
         *,
@@ -303,10 +310,11 @@ class PushRequest(_message.Message):
         producer: Global___PushProducer | None = ...,
         header_columns: _abc.Iterable[_job_pb2.HeaderColumn] | None = ...,
         job_keys: _abc.Iterable[_builtins.str] | None = ...,
+        groups: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "atomic", b"atomic", "delay", b"delay", "options", b"options", "producer", b"producer", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "ack_level", b"ack_level", "atomic", b"atomic", "delay", b"delay", "header_columns", b"header_columns", "job_keys", b"job_keys", "jobs", b"jobs", "options", b"options", "payloads", b"payloads", "producer", b"producer", "queue", b"queue", "request_id", b"request_id", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "ack_level", b"ack_level", "atomic", b"atomic", "delay", b"delay", "groups", b"groups", "header_columns", b"header_columns", "job_keys", b"job_keys", "jobs", b"jobs", "options", b"options", "payloads", b"payloads", "producer", b"producer", "queue", b"queue", "request_id", b"request_id", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__atomic: _TypeAlias = _typing.Literal["atomic"]  # noqa: Y015
     _WhichOneofArgType__atomic: _TypeAlias = _typing.Literal["_atomic", b"_atomic"]  # noqa: Y015

@@ -118,6 +118,45 @@ class DeadLetters(_message.Message):
 Global___DeadLetters: _TypeAlias = DeadLetters  # noqa: Y015
 
 @_typing.final
+class GroupSettings(_message.Message):
+    """How a group's jobs are handed out. What is unset is as the queue has it, then as said here."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONCURRENCY_FIELD_NUMBER: _builtins.int
+    MAX_WAITING_FIELD_NUMBER: _builtins.int
+    ON_DEAD_HEAD_FIELD_NUMBER: _builtins.int
+    concurrency: _builtins.int
+    """Optional. How many jobs of a group may run at a time, 1 … 1,000. Lowering it stops no job that runs.
+    Unset: 1, strictly one after the other.
+    """
+    max_waiting: _builtins.int
+    """Optional. How many jobs of a group may wait, 1 … 100,000. Unset: 100,000."""
+    on_dead_head: _job_pb2.OnDeadHead.ValueType
+    """Optional. What a group does when a job that ran is dead. Unset: CONTINUE."""
+    def __init__(
+        self,
+        *,
+        concurrency: _builtins.int | None = ...,
+        max_waiting: _builtins.int | None = ...,
+        on_dead_head: _job_pb2.OnDeadHead.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "concurrency", b"concurrency", "max_waiting", b"max_waiting"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "concurrency", b"concurrency", "max_waiting", b"max_waiting", "on_dead_head", b"on_dead_head"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
+    _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
+    _WhichOneofReturnType__max_waiting: _TypeAlias = _typing.Literal["max_waiting"]  # noqa: Y015
+    _WhichOneofArgType__max_waiting: _TypeAlias = _typing.Literal["_max_waiting", b"_max_waiting"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__concurrency) -> _WhichOneofReturnType__concurrency | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_waiting) -> _WhichOneofReturnType__max_waiting | None: ...
+
+Global___GroupSettings: _TypeAlias = GroupSettings  # noqa: Y015
+
+@_typing.final
 class QueueSettings(_message.Message):
     """What a queue's jobs take where their own options say nothing."""
 
@@ -141,6 +180,7 @@ class QueueSettings(_message.Message):
     DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     CHECK_PAYLOADS_FIELD_NUMBER: _builtins.int
     DISCONNECT_GRACE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
     """Optional. Attempts before a job is dead, 1 … 1,000; 0 means unlimited. Unset: 3; 1 for a job with
     `delivery` ONCE.
@@ -212,6 +252,10 @@ class QueueSettings(_message.Message):
         It holds for streams that break from now on. Unset: as the server is set, 15 s by default.
         """
 
+    @_builtins.property
+    def group(self) -> Global___GroupSettings:
+        """Optional. What holds for each group of the queue that has no settings of its own."""
+
     def __init__(
         self,
         *,
@@ -233,10 +277,11 @@ class QueueSettings(_message.Message):
         dead_letters: Global___DeadLetters | None = ...,
         check_payloads: _builtins.bool = ...,
         disconnect_grace: _duration_pb2.Duration | None = ...,
+        group: Global___GroupSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
@@ -264,6 +309,70 @@ class QueueSettings(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_waiting_bytes) -> _WhichOneofReturnType__max_waiting_bytes | None: ...
 
 Global___QueueSettings: _TypeAlias = QueueSettings  # noqa: Y015
+
+@_typing.final
+class Group(_message.Message):
+    """A group: one entity, whose jobs run in order. It is there while it has live jobs, settings of its own, a
+    pause, or a dead job that holds it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
+    ACTIVE_FIELD_NUMBER: _builtins.int
+    SCHEDULED_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    PAUSED_BY_FIELD_NUMBER: _builtins.int
+    PAUSE_REASON_FIELD_NUMBER: _builtins.int
+    DEAD_HEADS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Its queue."""
+    group: _builtins.str
+    """Output only. Its name."""
+    ready: _builtins.int
+    """Output only. READY jobs, held by the group or not."""
+    active: _builtins.int
+    """Output only. ACTIVE jobs."""
+    scheduled: _builtins.int
+    """Output only. SCHEDULED and BLOCKED jobs: delayed ones, and those that wait for a retry."""
+    paused: _builtins.bool
+    """Output only. None of its jobs is handed out."""
+    paused_by: _builtins.str
+    """Output only. Who paused it."""
+    pause_reason: _builtins.str
+    """Output only. Why it is paused."""
+    @_builtins.property
+    def settings(self) -> Global___GroupSettings:
+        """Output only. Its own settings, without those of the queue."""
+
+    @_builtins.property
+    def dead_heads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Dead jobs that hold it until they are retried or deleted."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        group: _builtins.str = ...,
+        settings: Global___GroupSettings | None = ...,
+        ready: _builtins.int = ...,
+        active: _builtins.int = ...,
+        scheduled: _builtins.int = ...,
+        paused: _builtins.bool = ...,
+        paused_by: _builtins.str = ...,
+        pause_reason: _builtins.str = ...,
+        dead_heads: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "dead_heads", b"dead_heads", "group", b"group", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "queue", b"queue", "ready", b"ready", "scheduled", b"scheduled", "settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Group: _TypeAlias = Group  # noqa: Y015
 
 @_typing.final
 class PriorityCount(_message.Message):

@@ -80,6 +80,26 @@ class QueueServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_queue__service__pb2.DeleteQueueRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_queue__service__pb2.DeleteQueueResponse.FromString,
                 _registered_method=True)
+        self.ListGroups = channel.unary_unary(
+                '/jobline.v1.QueueService/ListGroups',
+                request_serializer=jobline_dot_v1_dot_queue__service__pb2.ListGroupsRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_queue__service__pb2.ListGroupsResponse.FromString,
+                _registered_method=True)
+        self.UpdateGroup = channel.unary_unary(
+                '/jobline.v1.QueueService/UpdateGroup',
+                request_serializer=jobline_dot_v1_dot_queue__service__pb2.UpdateGroupRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_queue__service__pb2.UpdateGroupResponse.FromString,
+                _registered_method=True)
+        self.PauseGroup = channel.unary_unary(
+                '/jobline.v1.QueueService/PauseGroup',
+                request_serializer=jobline_dot_v1_dot_queue__service__pb2.PauseGroupRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_queue__service__pb2.PauseGroupResponse.FromString,
+                _registered_method=True)
+        self.ResumeGroup = channel.unary_unary(
+                '/jobline.v1.QueueService/ResumeGroup',
+                request_serializer=jobline_dot_v1_dot_queue__service__pb2.ResumeGroupRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_queue__service__pb2.ResumeGroupResponse.FromString,
+                _registered_method=True)
 
 
 class QueueServiceServicer(object):
@@ -149,6 +169,34 @@ class QueueServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListGroups(self, request, context):
+        """Lists the groups of a queue by name, a page at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateGroup(self, request, context):
+        """Changes the settings of one group; it and its queue come into being if they do not exist.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseGroup(self, request, context):
+        """Stops handing out the jobs of a group; pushes go on. Also of one that is yet to come.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeGroup(self, request, context):
+        """Hands out jobs of a group again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_QueueServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -196,6 +244,26 @@ def add_QueueServiceServicer_to_server(servicer, server):
                     servicer.DeleteQueue,
                     request_deserializer=jobline_dot_v1_dot_queue__service__pb2.DeleteQueueRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_queue__service__pb2.DeleteQueueResponse.SerializeToString,
+            ),
+            'ListGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGroups,
+                    request_deserializer=jobline_dot_v1_dot_queue__service__pb2.ListGroupsRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_queue__service__pb2.ListGroupsResponse.SerializeToString,
+            ),
+            'UpdateGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateGroup,
+                    request_deserializer=jobline_dot_v1_dot_queue__service__pb2.UpdateGroupRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_queue__service__pb2.UpdateGroupResponse.SerializeToString,
+            ),
+            'PauseGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseGroup,
+                    request_deserializer=jobline_dot_v1_dot_queue__service__pb2.PauseGroupRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_queue__service__pb2.PauseGroupResponse.SerializeToString,
+            ),
+            'ResumeGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeGroup,
+                    request_deserializer=jobline_dot_v1_dot_queue__service__pb2.ResumeGroupRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_queue__service__pb2.ResumeGroupResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -442,6 +510,114 @@ class QueueService(object):
             '/jobline.v1.QueueService/DeleteQueue',
             jobline_dot_v1_dot_queue__service__pb2.DeleteQueueRequest.SerializeToString,
             jobline_dot_v1_dot_queue__service__pb2.DeleteQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.QueueService/ListGroups',
+            jobline_dot_v1_dot_queue__service__pb2.ListGroupsRequest.SerializeToString,
+            jobline_dot_v1_dot_queue__service__pb2.ListGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.QueueService/UpdateGroup',
+            jobline_dot_v1_dot_queue__service__pb2.UpdateGroupRequest.SerializeToString,
+            jobline_dot_v1_dot_queue__service__pb2.UpdateGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.QueueService/PauseGroup',
+            jobline_dot_v1_dot_queue__service__pb2.PauseGroupRequest.SerializeToString,
+            jobline_dot_v1_dot_queue__service__pb2.PauseGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.QueueService/ResumeGroup',
+            jobline_dot_v1_dot_queue__service__pb2.ResumeGroupRequest.SerializeToString,
+            jobline_dot_v1_dot_queue__service__pb2.ResumeGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,14 @@ class QueueServiceStub:
     """Deletes ended jobs by state and age."""
     DeleteQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.DeleteQueueRequest, _queue_service_pb2.DeleteQueueResponse]
     """Deletes a queue with all its jobs."""
+    ListGroups: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListGroupsRequest, _queue_service_pb2.ListGroupsResponse]
+    """Lists the groups of a queue by name, a page at a time."""
+    UpdateGroup: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.UpdateGroupRequest, _queue_service_pb2.UpdateGroupResponse]
+    """Changes the settings of one group; it and its queue come into being if they do not exist."""
+    PauseGroup: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.PauseGroupRequest, _queue_service_pb2.PauseGroupResponse]
+    """Stops handing out the jobs of a group; pushes go on. Also of one that is yet to come."""
+    ResumeGroup: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeGroupRequest, _queue_service_pb2.ResumeGroupResponse]
+    """Hands out jobs of a group again."""
 
 @_typing.type_check_only
 class QueueServiceAsyncStub(QueueServiceStub):
@@ -75,6 +83,14 @@ class QueueServiceAsyncStub(QueueServiceStub):
     """Deletes ended jobs by state and age."""
     DeleteQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.DeleteQueueRequest, _queue_service_pb2.DeleteQueueResponse]  # type: ignore[assignment]
     """Deletes a queue with all its jobs."""
+    ListGroups: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListGroupsRequest, _queue_service_pb2.ListGroupsResponse]  # type: ignore[assignment]
+    """Lists the groups of a queue by name, a page at a time."""
+    UpdateGroup: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.UpdateGroupRequest, _queue_service_pb2.UpdateGroupResponse]  # type: ignore[assignment]
+    """Changes the settings of one group; it and its queue come into being if they do not exist."""
+    PauseGroup: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.PauseGroupRequest, _queue_service_pb2.PauseGroupResponse]  # type: ignore[assignment]
+    """Stops handing out the jobs of a group; pushes go on. Also of one that is yet to come."""
+    ResumeGroup: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeGroupRequest, _queue_service_pb2.ResumeGroupResponse]  # type: ignore[assignment]
+    """Hands out jobs of a group again."""
 
 class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
     """What operators do with queues. A queue comes into being at its first push or `UpdateQueue`."""
@@ -150,5 +166,37 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.DeleteQueueResponse, _abc.Awaitable[_queue_service_pb2.DeleteQueueResponse]]:
         """Deletes a queue with all its jobs."""
+
+    @_abc_1.abstractmethod
+    def ListGroups(
+        self,
+        request: _queue_service_pb2.ListGroupsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.ListGroupsResponse, _abc.Awaitable[_queue_service_pb2.ListGroupsResponse]]:
+        """Lists the groups of a queue by name, a page at a time."""
+
+    @_abc_1.abstractmethod
+    def UpdateGroup(
+        self,
+        request: _queue_service_pb2.UpdateGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.UpdateGroupResponse, _abc.Awaitable[_queue_service_pb2.UpdateGroupResponse]]:
+        """Changes the settings of one group; it and its queue come into being if they do not exist."""
+
+    @_abc_1.abstractmethod
+    def PauseGroup(
+        self,
+        request: _queue_service_pb2.PauseGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.PauseGroupResponse, _abc.Awaitable[_queue_service_pb2.PauseGroupResponse]]:
+        """Stops handing out the jobs of a group; pushes go on. Also of one that is yet to come."""
+
+    @_abc_1.abstractmethod
+    def ResumeGroup(
+        self,
+        request: _queue_service_pb2.ResumeGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.ResumeGroupResponse, _abc.Awaitable[_queue_service_pb2.ResumeGroupResponse]]:
+        """Hands out jobs of a group again."""
 
 def add_QueueServiceServicer_to_server(servicer: QueueServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -289,6 +289,7 @@ class StoredJob(_message.Message):
     UNIQUE_KEY_FIELD_NUMBER: _builtins.int
     PARENTS_FIELD_NUMBER: _builtins.int
     TTL_FROM_MS_FIELD_NUMBER: _builtins.int
+    ADMITTED_FIELD_NUMBER: _builtins.int
     LOG_FIELD_NUMBER: _builtins.int
     AUTO_RETRIES_FIELD_NUMBER: _builtins.int
     RETRY_MS_FIELD_NUMBER: _builtins.int
@@ -352,6 +353,8 @@ class StoredJob(_message.Message):
     """Output only. Its unique key."""
     ttl_from_ms: _builtins.int
     """Output only. Since when its TTL counts, if that is not its push."""
+    admitted: _builtins.bool
+    """Output only. Its group has let it in: it is, or may be, handed out, or waits for a retry."""
     auto_retries: _builtins.int
     """Output only. How often it was put back by itself, across its deaths."""
     retry_ms: _builtins.int
@@ -408,13 +411,14 @@ class StoredJob(_message.Message):
         unique_key: _builtins.str = ...,
         parents: _abc.Iterable[_builtins.int] | None = ...,
         ttl_from_ms: _builtins.int = ...,
+        admitted: _builtins.bool = ...,
         log: Global___StoredLog | None = ...,
         auto_retries: _builtins.int = ...,
         retry_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1017,3 +1021,53 @@ class StoredInbox(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredInbox: _TypeAlias = StoredInbox  # noqa: Y015
+
+@_typing.final
+class StoredGroup(_message.Message):
+    """What is kept of a group beside its jobs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    PAUSED_BY_FIELD_NUMBER: _builtins.int
+    PAUSE_REASON_FIELD_NUMBER: _builtins.int
+    DEAD_HEADS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Its queue."""
+    group: _builtins.str
+    """Output only. Its name."""
+    paused: _builtins.bool
+    """Output only. None of its jobs is handed out."""
+    paused_by: _builtins.str
+    """Output only. Who paused it."""
+    pause_reason: _builtins.str
+    """Output only. Why."""
+    @_builtins.property
+    def settings(self) -> _queue_pb2.GroupSettings:
+        """Output only. Its own settings."""
+
+    @_builtins.property
+    def dead_heads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Dead jobs that hold it."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        group: _builtins.str = ...,
+        settings: _queue_pb2.GroupSettings | None = ...,
+        paused: _builtins.bool = ...,
+        paused_by: _builtins.str = ...,
+        pause_reason: _builtins.str = ...,
+        dead_heads: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead_heads", b"dead_heads", "group", b"group", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "queue", b"queue", "settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredGroup: _TypeAlias = StoredGroup  # noqa: Y015

@@ -18,6 +18,7 @@ from jobline_server.engine.apply import (
     deletes,
     ends,
     expired,
+    group_changes,
     leases,
     messages,
     pushes,
@@ -38,6 +39,7 @@ APPLY: ApplyTable = {
     **expired.APPLY,
     **deletes.APPLY,
     **queues.APPLY,
+    **group_changes.APPLY,
     **messages.APPLY,
 }
 

@@ -7,6 +7,7 @@ a checkpoint must write.
 
 from __future__ import annotations
 
+from jobline_server.engine.apply import groups
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.expiring import expect_expiry, forget_expiries
 from jobline_server.engine.gates import UNTIL_NOTICE
@@ -118,6 +119,8 @@ def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
         _forget_stored(shard, job)
     if shard.expiring:
         forget_expiries(shard, sum([job.options.rules is not NO_RULES for job in jobs]))
+    if queue.groups:
+        groups.leave(shard, queue, jobs)
 
 
 def _forget_stored(shard: ShardState, job: Job) -> None:

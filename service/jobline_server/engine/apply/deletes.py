@@ -4,6 +4,7 @@ queue that is deleted.
 
 from __future__ import annotations
 
+from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.bookkeeping import (
     count_active,
     drop_jobs,
@@ -44,6 +45,7 @@ def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> No
     if fact.state not in WAITING_STATES:
         shard.queues[fact.queue].counts[fact.state] -= sum(fact.counts)
         shard.effects.append(EndedChange(None, fact.starts, fact.counts, fact.at_ms))
+        groups.forget_dead_heads(shard, shard.queues[fact.queue], fact.starts, fact.counts)
         return
     jobs, runs = singles_and_runs(shard, fact.starts, fact.counts)
     _drop_singles(shard, jobs)

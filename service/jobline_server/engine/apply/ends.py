@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from jobline_server.engine import effective
+from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.attempts import note_attempt
 from jobline_server.engine.apply.bookkeeping import (
     count_active,
@@ -149,9 +150,9 @@ def end_jobs(
     error: JobError | None = None,
 ) -> None:
     """Ends single jobs by one move."""
-    groups = alike(jobs)
-    states = [live(group[0].state, move, group[0].id) for group in groups]
-    for group, state in zip(groups, states, strict=True):
+    sorts = alike(jobs)
+    states = [live(group[0].state, move, group[0].id) for group in sorts]
+    for group, state in zip(sorts, states, strict=True):
         queue, before = group[0].queue, group[0].state
         leave_state(shard, queue, group)
         kept, forgotten = _kept_of(queue, group, state)
@@ -177,10 +178,10 @@ def alike(jobs: list[Job]) -> list[list[Job]]:
             break
     else:
         return [jobs]
-    groups: dict[tuple[int, JobState], list[Job]] = {}
+    found: dict[tuple[int, JobState], list[Job]] = {}
     for job in jobs:
-        groups.setdefault((job.queue.number, job.state), []).append(job)
-    return list(groups.values())
+        found.setdefault((job.queue.number, job.state), []).append(job)
+    return list(found.values())
 
 
 def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
@@ -190,7 +191,7 @@ def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
         unlease_all(jobs)
         count_active(shard, queue, -len(jobs))
     elif state is JobState.READY:
-        for job in jobs:
+        for job in groups.leave_waiting(queue, jobs) if queue.groups else jobs:
             queue.leave(job, 1)
     else:
         queue.counts[state] -= len(jobs)
@@ -230,6 +231,8 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
             shard.revoke(job, job.id, RevokeReason.TIMEOUT)
         job.attempts += 1
         job.queue.failed_total += 1
+    if job.ties.group:
+        groups.hold_by_dead_head(shard, job)
     end_jobs(shard, [job], Move.DIED, fact.at_ms, reason=fact.reason, error=fact.error)
 
 

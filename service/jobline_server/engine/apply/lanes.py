@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jobline_server.engine.apply import groups
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import Lot
@@ -13,8 +14,14 @@ from jobline_server.engine.state import ShardState
 
 def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -> None:
     """Appends jobs of one queue, which the caller has made READY, to their lanes in this order;
-    `lifo` jobs go to the front.
+    `lifo` jobs go to the front, those of groups to their lanes only when it is their turn.
     """
+    if queue.groups and any(job.ties.group for job in jobs):
+        in_front = [job for job in jobs if job.options.rules.lifo and not job.ties.group]
+        groups.put_each(shard, queue, [job for job in jobs if job not in in_front], offset)
+        if in_front:
+            put_in_front(shard, in_front, offset)
+        return
     order = shard.next_order
     has_large = max([len(job.payload) for job in jobs], default=0) > SMALL_BYTES
     # Many jobs share few options, in any order.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from jobline_server.engine import effective
+from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.allowances import take_tokens
 from jobline_server.engine.apply.attempts import note_attempt
 from jobline_server.engine.apply.bookkeeping import (
@@ -45,8 +46,7 @@ from jobline_server.engine.values import (
 )
 
 # Enum attribute access is slow before Python 3.12.
-_READY = JobState.READY
-_SCHEDULED = JobState.SCHEDULED
+_READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
 _LEASED = Move.LEASED
 _FAILED, _FAILED_RETRY_NOW = Move.FAILED, Move.FAILED_RETRY_NOW
 _ATTEMPT_FAILED = AttemptOutcome.FAILED
@@ -231,7 +231,7 @@ def _return_jobs(
     if ready:
         queue = ready[0].queue
         count_active(shard, queue, -len(ready))
-        queue.put_back(ready)
+        groups.put_back(queue, ready)
         shard.wake(queue)
     return jobs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jobline_server.engine import limits
+from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.blocked import block_new
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
@@ -88,6 +89,10 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
             job.volatile = True
     else:
         shard.changes.jobs.to_write.add_many(ids, part_of(ids, in_order=True))
+    if fact.ties:
+        for job, ties in zip(jobs, fact.ties, strict=True):
+            job.ties = ties
+        groups.join(shard, queue, jobs)
     ready, run_at_ms = block_new(jobs, fact) if fact.blocked else (jobs, fact.run_at_ms)
     if run_at_ms:
         ready = _delay(shard, ready, run_at_ms)
@@ -99,8 +104,6 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         _remember_keys(shard, fact, map(str.encode, fact.job_keys))
         for job, key in zip(jobs, fact.job_keys, strict=True):
             job.job_key = key
-    for job, ties in zip(jobs, fact.ties, strict=bool(fact.ties)):
-        job.ties = ties
     if fact.request_hash:
         _remember_request(shard, fact, count)
     if fact.calls:
@@ -192,8 +195,13 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
 
 
 def make_ready(shard: ShardState, job: Job, offset: int) -> None:
-    """Puts a job, which the caller has made READY, into its lane."""
+    """Puts a job, which the caller has made READY, into its lane; one of a group only when it is
+    its turn.
+    """
     job.run_at_ms = 0
+    if job.ties.group:
+        groups.make_ready(shard, job, offset)
+        return
     job.offset = 0 if job.volatile else offset
     put_in_lane(shard, job, 1)
     shard.wake(job.queue)
@@ -227,6 +235,7 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
     for name, jobs in retried.items():
         queue = shard.queues[name]
         add_jobs(shard, queue, jobs)
+        groups.join(shard, queue, jobs)
         put_at_tail(shard, queue, jobs, offset)
     shard.changes.jobs.to_write.add_many([record.id for record in fact.jobs], None)
     shard.effects.append(EndedChange(None, *_as_runs(fact.jobs), fact.at_ms))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobline_server.engine.allowance import TimeLimit
+from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.allowances import set_allowance
 from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
 from jobline_server.engine.apply.table import ApplyTable
@@ -67,6 +68,8 @@ def apply_queue_limited(shard: ShardState, fact: QueueLimited, _offset: int) -> 
 def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> None:
     """Deletes a queue with its jobs and revokes the leases of active ones."""
     queue = shard.queues.pop(fact.queue)
+    if queue.groups:
+        groups.forget_all(shard, queue)
     deleted: list[tuple[int, int]] = []
     shard.load.active_jobs -= queue.counts[JobState.ACTIVE]
     if queue.live():

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from jobline_server.engine.apply.bookkeeping import mark_job, single
+from jobline_server.engine.apply.group_changes import replace_ready
+from jobline_server.engine.apply.groups import is_admitted
 from jobline_server.engine.apply.lanes import put_at_tail
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job import Job
@@ -64,13 +66,12 @@ def _update_ready(
     if fact.run_at_ms:
         changed.state = live(_READY, Move.POSTPONED, job.id)
     if in_lane:
-        if changed.state is _READY and lane_key(changed) == key:
+        waits_in_group = bool(job.ties.group) and not is_admitted(job)
+        if changed.state is _READY and (lane_key(changed) == key or waits_in_group):
             job.payload, job.options, job.offset = changed.payload, changed.options, changed.offset
             shard.wake(queue)
             return job
-        queue.leave(job, 1)
-        # What is left of it in its lane is not READY, and no job that anybody finds.
-        job.state, job.payload = JobState.STALE, b""
+        _take_out(shard, job, changed)
     shard.jobs[job.id] = changed
     if changed.state is _SCHEDULED:
         _schedule(shard, changed, fact.run_at_ms or 0)
@@ -81,6 +82,16 @@ def _update_ready(
     else:
         put_at_tail(shard, queue, [changed], changed.offset)
     return changed
+
+
+def _take_out(shard: ShardState, job: Job, changed: Job) -> None:
+    """Takes a READY job out of its lane, as a changed copy of it is put elsewhere."""
+    if job.ties.group:
+        replace_ready(shard, job, changed)
+        return
+    job.queue.leave(job, 1)
+    # What is left of it in its lane is not READY, and no job that anybody finds.
+    job.state, job.payload = JobState.STALE, b""
 
 
 def _reschedule(

@@ -43,7 +43,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     places of its window, `max_slots` (None: as many as `max_jobs`) are free. With `lease_ms` 0 each
     job has its effective lease time.
     """
-    if queue.paused or queue.deleting or not queue.counts[JobState.READY] or max_jobs <= 0:
+    if max_jobs <= 0 or not _may_lease(queue):
         return Leased()
     expire_before_lease(shard, now)
     allowance = queue.allowance
@@ -80,6 +80,12 @@ def _choose(
 ) -> None:
     choose(queue, names, now, shard.committed, chosen)
     expire_chosen(shard, now, chosen)
+
+
+def _may_lease(queue: Queue) -> bool:
+    """Returns whether a queue has READY jobs that its groups do not hold, and lets them out."""
+    has_some = queue.counts[JobState.READY] > queue.groups.held
+    return has_some and not queue.paused and not queue.deleting
 
 
 def _fact(

@@ -22,6 +22,7 @@ from jobline_server.engine.decide.known_keys import (
 from jobline_server.engine.decide.queue_ttl import with_ttl
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
+from jobline_server.engine.group_room import GroupRoom
 from jobline_server.engine.keys import REQUEST_ID, hash_of
 from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.payloads import Payloads
@@ -30,6 +31,9 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.room import Room
 from jobline_server.engine.values import AckLevel, JobOptions, Now
 from jobline_server.engine.view import ShardView
+
+# Enum attribute access is slow before Python 3.12.
+_MEMORY = AckLevel.MEMORY
 
 
 class _Terms(NamedTuple):
@@ -43,13 +47,13 @@ class _Terms(NamedTuple):
 def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     """Stores jobs; the new ones get consecutive ids, in the order of the push.
 
-    Raises `Refused` with QUEUE_FULL, SERVER_FULL, KEYS_FULL, REQUEST_IDS_FULL,
-    PRODUCERS_FULL, CALL_OVER or IDEMPOTENCY_MISMATCH; nothing is stored then.
+    Raises `Refused` with QUEUE_FULL, GROUP_FULL, GROUPS_FULL, SERVER_FULL, KEYS_FULL,
+    REQUEST_IDS_FULL, PRODUCERS_FULL, CALL_OVER or IDEMPOTENCY_MISMATCH; nothing is stored then.
     """
     queue = shard.queues.get(command.queue)
     if queue is not None and queue.settings.ttl_ms:
         command = with_ttl(command, queue.settings.ttl_ms)
-    level = _level(queue, command.level)
+    level = _level(queue, command)
     request_hash = b""
     if command.request_id:
         request_hash = hash_of(REQUEST_ID, command.queue, command.request_id)
@@ -81,9 +85,15 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     return Pushed(first_id, count, level, exceptions)
 
 
-def _level(queue: Queue | None, asked: AckLevel | None) -> AckLevel:
+def _level(queue: Queue | None, command: Push) -> AckLevel:
+    """Returns the level of a push: what it asks for, what its queue demands, and BUFFERED at least
+    for jobs of groups. The order of a group survives a crash, so no job of it may be missing then.
+    """
     minimum = queue.settings.min_ack_level if queue is not None else None
-    return max(asked or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
+    level = max(command.level or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
+    if level is _MEMORY and any(ties.group for ties in command.rows.ties):
+        return AckLevel.BUFFERED
+    return level
 
 
 def _known_call(shard: ShardView, now: Now, command: Push) -> tuple[CallRecord, bool] | None:
@@ -105,6 +115,8 @@ def _check_room(
     load = shard.load
     size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))
     refusal = Room(load).refusal(queue, len(rows) + len(payloads), size)
+    if refusal is None and rows.ties:
+        refusal = GroupRoom(load).refusal(queue, [ties.group for ties in rows.ties])
     if refusal is not None:
         try:
             raise refusal

@@ -70,7 +70,7 @@ def check_keys(keys: Sequence[str], field: str) -> None:
 def _packed_keys(keys: list[str], count: int) -> PackedValues | None:
     if not keys:
         return None
-    _check_count(len(keys), count, "job_keys")
+    check_count(len(keys), count, "job_keys")
     check_keys(keys, "job_keys[{}]")
     return _packed(job_pb2.HeaderColumn(values=keys), len(keys)) if any(keys) else None
 
@@ -81,13 +81,14 @@ def _checked(column: job_pb2.HeaderColumn, count: int) -> tuple[str, list[str]]:
     listed = column.values
     fields.at_most(listed, "values", limits.PUSH_PAYLOADS_MAX)
     key = fields.required_line(column.key, "key", limits.HEADERS_BYTES_MAX)
-    _check_count(len(listed), count, "values")
+    check_count(len(listed), count, "values")
     values = list(listed)
     fields.single_lines(values, "values", limits.HEADERS_BYTES_MAX)
     return key, values
 
 
-def _check_count(values: int, payloads: int, field: str) -> None:
+def check_count(values: int, payloads: int, field: str) -> None:
+    """Refuses a column that has not one value per payload."""
     if not payloads:
         raise fields.invalid(field, "stands beside payloads only")
     if values != payloads:

@@ -8,6 +8,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2, job_service_pb2
 from jobline_server.engine.endings import Ended
+from jobline_server.engine.ties import NO_TIES
+from jobline_server.rpc.convert.ties import fill_ties
 from jobline_server.runtime.views import DeadCount, JobView, Obstacle
 from jobline_server.wire.errors import fill_attempt, fill_error
 from jobline_server.wire.options import shared_message
@@ -26,6 +28,8 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
     message.queue = view.queue
     message.state = job_pb2.JobState.ValueType(view.state)
     message.options.CopyFrom(shared_message(view.options))
+    if view.ties is not NO_TIES:
+        fill_ties(message.options, view.ties)
     message.payload_bytes = view.payload_bytes or len(view.payload)
     message.job_key = view.job_key
     _fill_moments(message, view)

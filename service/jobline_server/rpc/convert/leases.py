@@ -137,6 +137,8 @@ class LeaseWriter:
                 fill_time(message.pushed_at, pushed_ms)
             if job.job_key or message.job_key:
                 message.job_key = job.job_key
+            if job.group or message.group:
+                message.group = job.group
             if job.worker_checkpoint or message.checkpoint:
                 message.checkpoint = job.worker_checkpoint
             body = message.SerializeToString() + shared

@@ -5,6 +5,7 @@ no Python call is made per job.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, cast
@@ -23,7 +24,7 @@ from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
 from jobline_server.rpc.convert.spread import checked_spread, spread_out
-from jobline_server.rpc.convert.ties import tied_rows
+from jobline_server.rpc.convert.ties import groups_of, refuse_priorities, tied_rows
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
@@ -45,6 +46,7 @@ _REQUEST_ID = _FIELDS["request_id"]
 _PRODUCER = _FIELDS["producer"]
 _HEADER_COLUMNS, _JOB_KEYS = _FIELDS["header_columns"], _FIELDS["job_keys"]
 _SPREAD = _FIELDS["spread"]
+_GROUPS = _FIELDS["groups"]
 
 
 class PushReader:
@@ -92,6 +94,7 @@ class PushReader:
             command.calls = (_call_of(request),)
         elif _REQUEST_ID in given:
             _take_request_id(command, request)
+        groups = groups_of(given[_GROUPS], plain) if _GROUPS in given else []
         columns = None
         if _HEADER_COLUMNS in given or _JOB_KEYS in given:
             keys = given.get(_JOB_KEYS, ())
@@ -105,8 +108,10 @@ class PushReader:
             self._check_sizes(payloads, payloads.bytes_max, payloads.bytes_of(0, plain), "payloads")
         else:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
-        if shared.ties is not NO_TIES and command.payloads:
-            _tie_payloads(command, [shared.ties] * plain)
+        if groups or shared.ties is not NO_TIES:
+            _tie_payloads(command, shared.ties, groups)
+        if command.rows.ties:
+            refuse_priorities(command, jobs=len(command.rows) - plain)
         if spread_ms:
             spread_out(command, spread_ms, self._wall_ms())
         return command
@@ -151,6 +156,7 @@ class PushReader:
             not has_starts
             and not ties
             and beside is None
+            and not request.groups
             and _go_together(options, command.options if plain else None)
         ):
             command.options = options[0]
@@ -163,11 +169,15 @@ class PushReader:
             command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
 
 
-def _tie_payloads(command: Push, ties: list[Ties]) -> None:
-    """Makes rows of the payloads of a push, which have these ties."""
-    if len(ties) > limits.PUSH_JOBS_MAX:
+def _tie_payloads(command: Push, shared: Ties, groups: list[str]) -> None:
+    """Makes rows of the payloads of a push, which have the shared ties, or groups of their own."""
+    count = len(command.payloads)
+    if not count:
+        return
+    if count > limits.PUSH_JOBS_MAX:
         why = f"at most {limits.PUSH_JOBS_MAX} with a group, a unique key or jobs to wait for"
         raise fields.too_large("payloads", why)
+    ties = [replace(shared, group=own) if own else shared for own in groups] or [shared] * count
     command.rows = tied_rows(
         command.rows, command.payloads, command.options, command.run_at_ms, ties
     )

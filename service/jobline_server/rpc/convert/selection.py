@@ -52,7 +52,6 @@ def members(values: Iterable[int], field: str, kinds: type[E]) -> frozenset[E]:
 def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
     """Returns the value of a JobFilter."""
     try:
-        _refuse_unserved(message)
         check_headers(message.headers, "headers")
         return JobFilter(
             queue=optional_queue(message.queue),
@@ -67,6 +66,7 @@ def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
             headers=tuple(sorted(message.headers.items())),
             error_type=_error_text(message.error_type, "error_type"),
             error_contains=_error_text(message.error_contains, "error_contains"),
+            group=_group(message),
             tags=_tags(message),
         )
     except Refused as refused:
@@ -76,7 +76,6 @@ def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
 def dead_filter(message: dead_letter_service_pb2.DeadFilter) -> JobFilter:
     """Returns the value of a DeadFilter."""
     try:
-        _refuse_unserved(message)
         return JobFilter(
             queue=optional_queue(message.queue),
             name=_name(message),
@@ -90,6 +89,7 @@ def dead_filter(message: dead_letter_service_pb2.DeadFilter) -> JobFilter:
             else None,
             error_type=_error_text(message.error_type, "error_type"),
             error_contains=_error_text(message.error_contains, "error_contains"),
+            group=_group(message),
             tags=_tags(message),
         )
     except Refused as refused:
@@ -124,11 +124,10 @@ def selection(message: job_admin_service_pb2.JobSelection) -> Selection:
         raise fields.within("jobs", refused) from None
 
 
-def _refuse_unserved(
+def _group(
     message: job_admin_service_pb2.JobFilter | dead_letter_service_pb2.DeadFilter,
-) -> None:
-    if message.group:
-        raise fields.not_served("group")
+) -> str:
+    return fields.single_line(message.group, "group", limits.NAME_CHARACTERS_MAX)
 
 
 def _name(

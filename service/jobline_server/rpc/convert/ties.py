@@ -13,10 +13,13 @@ from itertools import chain, repeat
 from typing import TypeVar
 
 from jobline.v1 import job_pb2
-from jobline_server.engine.commands import JobColumns
+from jobline_server.engine import limits
+from jobline_server.engine.commands import JobColumns, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import JobOptions
+from jobline_server.rpc.convert.columns import check_count
+from jobline_server.rpc.validate import fields
 
 V = TypeVar("V")
 
@@ -34,6 +37,13 @@ def take_ties(message: job_pb2.JobOptions) -> Ties:
     return ties
 
 
+def fill_ties(message: job_pb2.JobOptions, ties: Ties) -> None:
+    """Writes the ties of a job into its options, where they were sent."""
+    message.group = ties.group
+    message.unique_key = ties.unique_key
+    message.depends_on.extend(ties.parents)
+
+
 def merged(shared: Ties, own: Ties) -> Ties:
     """Returns the ties of a job that overrides the shared ones of its push. A list is extended, as
     protobuf merges messages.
@@ -46,6 +56,26 @@ def merged(shared: Ties, own: Ties) -> Ties:
         unique_key=own.unique_key or shared.unique_key,
         parents=shared.parents + own.parents,
     )
+
+
+def groups_of(groups: Sequence[str], count: int) -> list[str]:
+    """Returns the column of the groups of `count` payloads; empty if none has one."""
+    fields.at_most(groups, "groups", limits.PUSH_JOBS_MAX)
+    check_count(len(groups), count, "groups")
+    fields.single_lines(groups, "groups", limits.NAME_CHARACTERS_MAX)
+    return list(groups) if any(groups) else []
+
+
+def refuse_priorities(command: Push, *, jobs: int) -> None:
+    """Refuses priority and lifo of a job of a group, whose jobs run in the order of their pushes.
+    The first `jobs` rows were sent in `jobs`.
+    """
+    rows = command.rows
+    for index, (options, ties) in enumerate(zip(rows.options, rows.ties, strict=True)):
+        if ties.group and (options.priority or options.rules.lifo):
+            place = f"jobs[{index}].options" if index < jobs else "options"
+            what = "priority" if options.priority else "lifo"
+            raise fields.invalid(f"{place}.{what}", "not together with group")
 
 
 def tied_rows(

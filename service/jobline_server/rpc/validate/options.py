@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 from jobline.v1 import job_pb2, queue_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.group_settings import OnDeadHead
 from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import AckLevel, BackoffKind
 from jobline_server.rpc import limits as rpc_limits
@@ -166,6 +167,30 @@ def _error_types(values: Any, field: str) -> None:
         fields.required_line(value, f"{field}[{index}]", limits.NAME_CHARACTERS_MAX)
 
 
+def check_group_settings(message: queue_pb2.GroupSettings) -> None:
+    """Refuses settings of groups that are not allowed."""
+    _check_set_fields(message, GROUP_CHECKS)
+
+
+def _group(value: queue_pb2.GroupSettings, field: str) -> None:
+    try:
+        check_group_settings(value)
+    except Refused as refused:
+        raise fields.within(field, refused) from None
+
+
+def _on_dead_head(value: int, field: str) -> None:
+    fields.enum_member(value, field, OnDeadHead)
+
+
+GROUP_CHECKS: dict[str, Check] = {
+    "concurrency": lambda value, field: fields.integer(
+        value, field, 1, limits.GROUP_CONCURRENCY_MAX
+    ),
+    "max_waiting": lambda value, field: fields.integer(value, field, 1, limits.GROUP_WAITING_MAX),
+    "on_dead_head": _on_dead_head,
+}
+
 BACKOFF_CHECKS: dict[str, Check] = {
     "kind": lambda value, field: fields.enum_member(value, field, BackoffKind),
     "base": backoff_ms,
@@ -194,6 +219,8 @@ OPTION_CHECKS: dict[str, Check] = {
     "delivery": _delivery,
     "min_worker_version": _version,
     "slots": _slots,
+    "group": _name,
+    "on_dead_head": _on_dead_head,
     "tags": check_tags,
     "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
     "lifo": _anything,
@@ -223,4 +250,5 @@ SETTING_CHECKS: dict[str, Check] = {
     "ttl": _ttl,
     "expired_to_dead": _anything,
     "timeout": _timeout,
+    "group": _group,
 }

@@ -15,6 +15,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.queries.explain_groups import group_obstacles
 from jobline_server.runtime.queries.explain_limits import limits_of
 from jobline_server.runtime.queries.explain_needs import worker_missing
 from jobline_server.runtime.queries.job_queries import JobQueries
@@ -90,12 +91,20 @@ class JobExplainer:
             workers = "the only worker" if count == 1 else f"all {count} workers"
             message = f"{workers} of queue {queue.name} {'is' if count == 1 else 'are'} busy"
             obstacles.append(Obstacle(ObstacleKind.WORKERS_BUSY, message, count=count))
-        ahead, is_all = jobs_ahead(queue, owner, job_id, self._rivals(queue, name))
-        if ahead:
-            go = "job goes" if ahead == 1 else "jobs go"
-            message = f"{'' if is_all else 'at least '}{ahead:,} {go} before it"
-            obstacles.append(Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead))
-        return obstacles
+        return [*obstacles, *self._ahead(owner, job_id)]
+
+    def _ahead(self, owner: Job | Lot, job_id: int) -> list[Obstacle]:
+        """Returns what its group says, or else how many jobs go before it."""
+        queue = owner.queue
+        held = group_obstacles(owner) if isinstance(owner, Job) else []
+        if held:
+            return held
+        ahead, is_all = jobs_ahead(queue, owner, job_id, self._rivals(queue, owner.options.name))
+        if not ahead:
+            return []
+        go = "job goes" if ahead == 1 else "jobs go"
+        message = f"{'' if is_all else 'at least '}{ahead:,} {go} before it"
+        return [Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead)]
 
     def _rivals(self, queue: Queue, name: str) -> frozenset[str] | None:
         """Returns all names handled by workers of this name: their jobs may go before this one.

@@ -146,7 +146,7 @@ def handler_bytes(view: HandlerView) -> int:
 def shown_bytes(view: JobView) -> int:
     """Returns about how many bytes a job takes in a message."""
     options = view.options
-    texts = (view.queue, view.job_key, view.worker, view.progress_message)
+    texts = (view.queue, view.job_key, view.worker, view.progress_message, view.ties.group)
     size = FIXED_BYTES + len(view.payload) + len(view.worker_checkpoint) + len(view.result)
     size += sum(map(_text_bytes, (*texts, options.name, options.content_type)))
     for name, value in options.headers:

@@ -145,6 +145,7 @@ class EndedWalk:
         self._by_record = bool(
             wanted.headers
             or wanted.tags
+            or wanted.group
             or wanted.pushed_after_ms is not None
             or wanted.pushed_before_ms is not None
             or wanted.ended_after_ms is not None

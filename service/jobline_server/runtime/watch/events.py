@@ -12,6 +12,7 @@ from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine import (
     blocked_entries,
     entries,
+    group_entries,
     message_entries,
     queue_entries,
     report_entries,
@@ -219,6 +220,17 @@ def _queue_deleted(origin: EventOrigin, fact: queue_entries.QueueDeleted) -> Ite
     yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_DELETED, fact.queue))
 
 
+def _group_paused(origin: EventOrigin, fact: group_entries.GroupPaused) -> Iterator[EventRun]:
+    kind = EventKind.EVENT_KIND_GROUP_PAUSED
+    message = fact.reason
+    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group, message=message))
+
+
+def _group_resumed(origin: EventOrigin, fact: group_entries.GroupResumed) -> Iterator[EventRun]:
+    kind = EventKind.EVENT_KIND_GROUP_RESUMED
+    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group))
+
+
 # None: another function makes the events of this fact. Each function takes the very fact that it is
 # registered for, which no type of a table can say.
 EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
@@ -247,6 +259,9 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     queue_entries.QueueLimited: _queue_limited,
     queue_entries.QueueResumed: _queue_resumed,
     queue_entries.QueueDeleted: _queue_deleted,
+    group_entries.GroupChanged: None,
+    group_entries.GroupPaused: _group_paused,
+    group_entries.GroupResumed: _group_resumed,
     message_entries.MessagesSent: None,  # what a message causes has events of its own
     message_entries.MessagesReceived: None,
     message_entries.MessagesAcknowledged: None,

@@ -13,6 +13,7 @@ from jobline_server.engine.entries import Fact, LotPushed
 from jobline_server.storage.codec import (
     blocked,
     ends,
+    groups,
     leases,
     messages,
     pushes,
@@ -35,6 +36,7 @@ FACTS: FactTable = {
     **reports.FACTS,
     **ends.FACTS,
     **queues.FACTS,
+    **groups.FACTS,
     **messages.FACTS,
 }
 

@@ -10,6 +10,7 @@ To change what is written: change `store.proto` (it says how), then the two func
 
 from jobline_server.storage.kinds.bundles import BUNDLES
 from jobline_server.storage.kinds.counters import COUNTERS
+from jobline_server.storage.kinds.groups import GROUPS
 from jobline_server.storage.kinds.jobs import JOBS
 from jobline_server.storage.kinds.keys import KEYS
 from jobline_server.storage.kinds.lot_payloads import LOT_PAYLOADS
@@ -30,6 +31,7 @@ KINDS: tuple[DurableKind, ...] = (
     INBOXES,
     BUNDLES,
     LOT_PAYLOADS,
+    GROUPS,
 )
 
 __all__ = ["KINDS"]

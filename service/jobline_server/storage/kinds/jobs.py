@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobline.v1 import job_pb2, store_pb2
+from jobline_server.engine.apply.groups import is_admitted
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.job import NO_DETAILS, Details, Job
 from jobline_server.engine.queue import Queue
@@ -26,6 +27,7 @@ from jobline_server.storage.kinds.bundles import (
     new_bundle,
 )
 from jobline_server.storage.kinds.by_id import SlicesById
+from jobline_server.storage.kinds.groups import note_member
 from jobline_server.storage.kinds.loading import HolderOf, Loading, QueueOf
 from jobline_server.storage.kinds.table import BUNDLED_AN_ITEM, BYTES_AN_ITEM, DurableKind, Slice
 from jobline_server.storage.segments import KeySegments
@@ -58,6 +60,7 @@ def encode_job(job: Job) -> bytes:
         message.job_key = job.job_key
     if job.ties is not NO_TIES:
         fill_ties(message, job.ties)
+        message.admitted = is_admitted(job)
     message.lease_reason = job_pb2.LeaseReason.ValueType(job.lease_reason)
     if job.delivery:
         fill_hand_outs(message, job)
@@ -136,8 +139,11 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
         queue.payload_bytes += payload_bytes
         if job.details is not NO_DETAILS:
             shard.count_reports(job.details.report_bytes())
+        if job.ties.group:
+            note_member(loading, job, row.blob)
         if job.state is _READY:
-            ready[queue].append(job)
+            if not job.ties.group:
+                ready[queue].append(job)
         elif job.state is _SCHEDULED:
             queue.counts[_SCHEDULED] += 1
             shard.schedule(job.run_at_ms, job.id)

@@ -39,13 +39,16 @@ HolderOf = Callable[[str, str, str], Holder]
 
 class Loading:
     """A shard that is being loaded. `ready` gathers, by queue, what goes to its lane when all
-    items are there, `without_payloads` lots whose payloads are an item that is yet to come."""
+    items are there, `members` the READY jobs that wait in their groups, and `without_payloads` lots
+    whose payloads are an item that is yet to come.
+    """
 
     def __init__(self, shard: Shard, report: Report) -> None:
         self.shard = shard
         self.segments = KeySegments(shard.number)
         self.ready: dict[Queue, list[Lot | Job]] = defaultdict(list)
         self.without_payloads: dict[int, store_pb2.StoredLot] = {}
+        self.members: dict[Queue, list[Job]] = defaultdict(list)
         self.report = report
 
     def queue_of(self, name: str) -> Queue:

@@ -7,8 +7,8 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.effects import Applied
 from jobline_server.engine.entries import Fact, JobsDeleted, JobsReady
+from jobline_server.engine.load import Load
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.state import Load
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.ended import evictions

@@ -1,0 +1,94 @@
+"""Groups of a queue: their settings, to read and to change, and their counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, Self, TypedDict
+
+from jobline._arguments import message_of
+from jobline._enums import named
+from jobline._reading import read
+from jobline.v1 import job_pb2, queue_pb2
+
+
+class OnDeadHead(IntEnum):
+    """What a group does when a job of it that ran is dead."""
+
+    CONTINUE = 1
+    HOLD = 2
+
+
+OnDeadHeadName = OnDeadHead | Literal["continue", "hold"]
+"""What a group does, or its name."""
+
+
+_DEAD_HEADS: dict[int, OnDeadHead] = {int(one): one for one in OnDeadHead}
+
+
+class GroupSettingsHow(TypedDict, total=False):
+    """The fields of `GroupSettings` as keywords; None takes a setting back to its default."""
+
+    concurrency: int | None
+    max_waiting: int | None
+    on_dead_head: OnDeadHeadName | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """How a group's jobs are handed out. None: as its queue has it, or the default.
+
+    - `concurrency`: how many jobs of the group may run at a time, 1 … 1,000 (default 1).
+    - `max_waiting`: how many may wait, 1 … 100,000 (default 100,000).
+    - `on_dead_head`: what the group does when a job that ran is dead: "continue" (default), or
+      "hold" until that job is retried or deleted.
+    """
+
+    concurrency: int | None = None
+    max_waiting: int | None = None
+    on_dead_head: OnDeadHeadName | None = None
+
+    @classmethod
+    def from_message(cls, message: queue_pb2.GroupSettings) -> Self:
+        """Returns the value of the protocol's message."""
+        return cls(
+            concurrency=message.concurrency if message.HasField("concurrency") else None,
+            max_waiting=message.max_waiting if message.HasField("max_waiting") else None,
+            on_dead_head=_DEAD_HEADS.get(message.on_dead_head),
+        )
+
+    def to_message(self) -> queue_pb2.GroupSettings:
+        """Returns the message of the protocol."""
+        on_dead_head = 0 if self.on_dead_head is None else named(OnDeadHead, self.on_dead_head)
+        return message_of(
+            queue_pb2.GroupSettings,
+            concurrency=self.concurrency,
+            max_waiting=self.max_waiting,
+            on_dead_head=job_pb2.OnDeadHead.ValueType(on_dead_head),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A group of a queue: one entity, whose jobs run in order.
+
+    - `ready`, `active`, `scheduled`: its jobs; of the READY ones all but the next are held by it.
+    - `paused`: none of its jobs is leased; `paused_by` and `pause_reason`: by whom and why.
+    - `dead_heads`: dead jobs that hold it until they are retried or deleted.
+    """
+
+    queue: str
+    group: str
+    settings: GroupSettings
+    ready: int
+    active: int
+    scheduled: int
+    paused: bool
+    paused_by: str
+    pause_reason: str
+    dead_heads: tuple[int, ...]
+
+    @classmethod
+    def from_message(cls, message: queue_pb2.Group) -> Self:
+        """Returns the value of the protocol's message."""
+        return read(cls, message, settings=GroupSettings.from_message(message.settings))

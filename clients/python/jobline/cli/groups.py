@@ -1,0 +1,93 @@
+"""`jobline group …`: look at the groups of a queue, change their settings, pause them."""
+
+from __future__ import annotations
+
+import typer
+
+from jobline._group_values import Group
+from jobline.cli import options as option
+from jobline.cli import settings as words_of
+from jobline.cli.as_json import plain
+from jobline.cli.command import QUEUES, Cli, command
+from jobline.cli.output import Column, pairs
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `group` and its verbs."""
+    groups = typer.Typer(help="Groups of a queue: look, set, pause.", no_args_is_help=True)
+    app.add_typer(groups, name="group", rich_help_panel=QUEUES)
+    command(groups, "ls")(ls)
+    command(groups, "set")(set_)
+    command(groups, "pause")(pause)
+    command(groups, "resume")(resume)
+
+
+def ls(cli: Cli, queue: option.QueueName, prefix: option.GroupPrefix = "") -> None:
+    """List the groups of a queue that have jobs, settings, a pause or a dead head."""
+    found = cli.client.queues.groups.list(queue, prefix)
+    cli.out.items(found, plain, _COLUMNS, none="No groups.")
+
+
+def set_(
+    cli: Cli,
+    queue: option.QueueName,
+    group: option.GroupName,
+    words: option.GroupSettings,
+    *,
+    reason: option.Why = "",
+) -> None:
+    """Change settings of a group; creates it if it does not exist."""
+    changes = words_of.group_changes(words)
+    _show(cli, cli.client.queues.groups.update(queue, group, reason=reason, **changes))
+
+
+def pause(
+    cli: Cli, queue: option.QueueName, group: option.GroupName, *, reason: option.Why = ""
+) -> None:
+    """Stop handing out the jobs of a group; pushes go on."""
+    _show(cli, cli.client.queues.groups.pause(queue, group, reason=reason))
+
+
+def resume(
+    cli: Cli, queue: option.QueueName, group: option.GroupName, *, reason: option.Why = ""
+) -> None:
+    """Hand out the jobs of a group again."""
+    _show(cli, cli.client.queues.groups.resume(queue, group, reason=reason))
+
+
+def _paused(group: Group) -> str:
+    by = f"by {group.paused_by}" if group.paused_by else "yes"
+    return ": ".join(filter(None, [by, group.pause_reason])) if group.paused else ""
+
+
+def _dead_heads(group: Group) -> str:
+    return ", ".join(map(str, group.dead_heads))
+
+
+def _settings(group: Group) -> str:
+    return "  ".join(f"{key}={value}" for key, value in words_of.group_rows(group.settings))
+
+
+_COLUMNS: list[Column[Group]] = [
+    Column("group", lambda group: group.group),
+    Column("ready", lambda group: f"{group.ready:,}", right=True),
+    Column("active", lambda group: f"{group.active:,}", right=True),
+    Column("scheduled", lambda group: f"{group.scheduled:,}", right=True),
+    Column("paused", _paused),
+    Column("held by", _dead_heads),
+    Column("settings", _settings),
+]
+
+
+def _show(cli: Cli, group: Group) -> None:
+    rows = [
+        ("group", group.group),
+        ("queue", group.queue),
+        ("paused", _paused(group)),
+        ("ready", f"{group.ready:,}"),
+        ("active", f"{group.active:,}"),
+        ("scheduled", f"{group.scheduled:,}"),
+        ("held by dead", _dead_heads(group)),
+        ("settings", _settings(group) or "those of the queue"),
+    ]
+    cli.out.document(plain(group), pairs(rows))

@@ -1,0 +1,94 @@
+"""Applies the facts of groups, and changes of their READY jobs."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from jobline_server.engine.apply import groups
+from jobline_server.engine.apply.table import ApplyTable
+from jobline_server.engine.group_entries import GroupChanged, GroupPaused, GroupResumed
+from jobline_server.engine.job import Job
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.state import ShardState
+from jobline_server.engine.values import JobState
+
+# Enum attribute access is slow before Python 3.12.
+_READY = JobState.READY
+
+
+def apply_group_changed(shard: ShardState, fact: GroupChanged, _offset: int) -> None:
+    """Changes the settings of a group; creates it if it does not exist."""
+    queue = shard.queues[fact.queue]
+    group = groups.known_group(shard, queue, fact.group)
+    shard.use_ids(fact.number, 1)
+    group.settings = fact.settings
+    groups.note_record(shard, group, fact.number)
+    groups.admit_next(shard, queue, group)
+    groups.forget_if_idle(shard, queue, group)
+
+
+def apply_group_paused(shard: ShardState, fact: GroupPaused, _offset: int) -> None:
+    """Pauses a group: its READY jobs leave their lanes and wait at its front."""
+    queue = shard.queues[fact.queue]
+    group = groups.known_group(shard, queue, fact.group)
+    shard.use_ids(fact.number, 1)
+    group.paused = True
+    group.paused_by, group.pause_reason = fact.principal, fact.reason
+    groups.note_record(shard, group, fact.number)
+    ready = [job for job in group.admitted if job.state is _READY]
+    for job in reversed(ready):
+        group.dismiss(job)
+        groups.wait(queue, group, _taken_off_lane(shard, queue, job.id), first=True)
+
+
+def _taken_off_lane(shard: ShardState, queue: Queue, job_id: int) -> Job:
+    """Takes a READY job out of its lane, and returns it. A lane is not searched: it keeps the
+    former object, which it skips, and a copy is the job from now on.
+    """
+    job = shard.jobs[job_id]
+    waiting = copy(job)
+    queue.leave(job, 1)
+    # Its lane skips entries in any state but READY.
+    job.state = JobState.STALE
+    shard.jobs[job_id] = waiting
+    shard.changes.jobs.to_write.add(job_id)
+    return waiting
+
+
+def apply_group_resumed(shard: ShardState, fact: GroupResumed, _offset: int) -> None:
+    """Resumes a group."""
+    queue = shard.queues[fact.queue]
+    group = groups.known_group(shard, queue, fact.group)
+    group.paused = False
+    group.paused_by = group.pause_reason = ""
+    groups.note_record(shard, group, 0)
+    groups.admit_next(shard, queue, group)
+    groups.forget_if_idle(shard, queue, group)
+
+
+def replace_ready(shard: ShardState, job: Job, changed: Job) -> None:
+    """Takes a READY job of a group out of its lane or its line, as a changed copy of it is put
+    elsewhere. One that is postponed gives up its place: it gets a new one when it is due.
+    """
+    queue = job.queue
+    group = groups.group_of(queue, job)
+    is_admitted = group.has_admitted(job)
+    if is_admitted:
+        queue.leave(job, 1)
+        group.dismiss(job)
+    else:
+        group.leave()
+        groups.count_held(queue, job, -1)
+    # What is left of it is not READY, and no job that anybody finds.
+    job.state, job.payload = JobState.STALE, b""
+    if is_admitted and changed.state is _READY:
+        group.admitted.append(changed)
+    elif is_admitted:
+        groups.admit_next(shard, queue, group)
+
+
+APPLY: ApplyTable = {
+    GroupChanged: apply_group_changed,
+    GroupPaused: apply_group_paused,
+    GroupResumed: apply_group_resumed,
+}

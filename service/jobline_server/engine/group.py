@@ -1,0 +1,218 @@
+"""Groups: jobs of one entity, which run one at a time and in order.
+
+Only the jobs that a group has *admitted*, up to its concurrency, are in lanes, leased, or wait for
+a retry. The others are READY too, but in no lane: a pull never examines them, however many they
+are. When an admitted job leaves the group, the next one is admitted by the same fact.
+
+    waiting:  14  13  12  11  ──▶  admitted: 10 (ACTIVE)        concurrency 1
+
+A job keeps its place while it is admitted: a retry, a release or a lost lease lets no other job in.
+A group exists while it has live jobs, settings, a pause, or a dead job that holds it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from typing import Protocol
+
+from jobline_server.engine import limits
+from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
+from jobline_server.engine.lane import LaneItem
+from jobline_server.engine.values import JobState
+
+# Enum attribute access is slow before Python 3.12.
+_READY, _ACTIVE = JobState.READY, JobState.ACTIVE
+# Jobs that are no longer waiting and not swept yet, beyond as many as wait.
+GONE_SPARE = 64
+PARTS = 256
+
+
+class Member(LaneItem, Protocol):
+    """A job of a group."""
+
+    id: int
+
+
+class Group:
+    """A group of one queue. `number` is the key of its record in a checkpoint, 0 without one;
+    `dead_heads` are dead jobs that hold it.
+    """
+
+    __slots__ = (
+        # durable
+        "queue",
+        "name",
+        "number",
+        "settings",
+        "paused",
+        "paused_by",
+        "pause_reason",
+        "dead_heads",
+        "admitted",
+        # bookkeeping
+        "live",
+        "ready",
+        "_waiting",
+        "stored",
+    )
+
+    def __init__(self, queue: str, name: str) -> None:
+        self.queue = queue
+        self.name = name
+        self.number = 0
+        self.settings = NO_GROUP_SETTINGS
+        self.paused = False
+        self.paused_by = self.pause_reason = ""
+        self.dead_heads: tuple[int, ...] = ()
+        self.admitted: list[Member] = []
+        # How many live jobs it has, and how many of them are READY and not admitted.
+        self.live = self.ready = 0
+        # Most groups never have a job that waits, and an empty deque is larger than all the rest.
+        self._waiting: deque[Member] | None = None
+        self.stored = False
+
+    def waiting(self) -> Iterator[Member]:
+        """Yields the READY jobs that are not admitted, in order."""
+        for job in self._waiting or ():
+            if job.state is _READY:
+                yield job
+
+    def active(self) -> int:
+        """Returns how many of its jobs are ACTIVE."""
+        return sum([job.state is _ACTIVE for job in self.admitted])
+
+    def has_admitted(self, job: Member) -> bool:
+        """Returns whether a job is admitted."""
+        for admitted in self.admitted:  # noqa: SIM110  # a generator costs more
+            if admitted is job:
+                return True
+        return False
+
+    def dismiss(self, job: Member) -> bool:
+        """Takes a job out of the admitted ones; returns whether it was one of them."""
+        for index, admitted in enumerate(self.admitted):
+            if admitted is job:
+                del self.admitted[index]
+                return True
+        return False
+
+    def has_room(self, defaults: GroupSettings) -> bool:
+        """Returns whether it may admit a job, if its queue has these settings for groups."""
+        if self.paused or self.dead_heads:
+            return False
+        return len(self.admitted) < concurrency(self.settings, defaults)
+
+    def put_last(self, job: Member) -> None:
+        """Has a READY job wait behind all others."""
+        if self._waiting is None:
+            self._waiting = deque()
+        self._waiting.append(job)
+        self.ready += 1
+
+    def put_first(self, job: Member) -> None:
+        """Has a READY job wait before all others. Its order becomes lower than theirs."""
+        first = self.first()
+        if first is not None:
+            job.order = min(job.order, first.order - 1)
+        if self._waiting is None:
+            self._waiting = deque()
+        self._waiting.appendleft(job)
+        self.ready += 1
+
+    def first(self) -> Member | None:
+        """Returns the job that is admitted next, None if none waits; drops jobs that wait no longer
+        from the front.
+        """
+        waiting = self._waiting
+        while waiting:
+            if waiting[0].state is _READY:
+                return waiting[0]
+            waiting.popleft()
+        self._waiting = None
+        return None
+
+    def take_first(self) -> Member | None:
+        """Removes and returns the job that is admitted next; None if none waits."""
+        job = self.first()
+        if self._waiting and job is not None:
+            self._waiting.popleft()
+            self.ready -= 1
+            if not self._waiting:
+                self._waiting = None
+        return job
+
+    def leave(self) -> None:
+        """Counts out a job that waits no longer; the caller gives it another state."""
+        self.ready -= 1
+
+    def sweep(self) -> None:
+        """Drops the jobs that wait no longer, once they are more than those that do: it takes some
+        milliseconds for the longest group. Fewer are skipped when they come up.
+        """
+        waiting = self._waiting
+        if waiting is not None and len(waiting) > 2 * self.ready + GONE_SPARE:
+            self._waiting = deque(self.waiting()) if self.ready else None
+
+    def has_record(self) -> bool:
+        """Returns whether it has anything that its jobs do not say."""
+        return self.paused or bool(self.dead_heads) or self.settings != NO_GROUP_SETTINGS
+
+
+class GroupTable:
+    """The groups of a queue by name, in parts, so that no step copies a large dictionary. `held`
+    is how many READY jobs of the queue are in no lane.
+    """
+
+    __slots__ = ("_parts", "count", "dead_heads", "held")
+
+    def __init__(self) -> None:
+        self._parts: dict[int, dict[str, Group]] = {}
+        self.count = self.held = 0
+        self.dead_heads: dict[int, Group] = {}
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Group]:
+        for part in self._parts.values():
+            yield from part.values()
+
+    def find(self, name: str) -> Group | None:
+        """Returns the group with this name; None without."""
+        part = self._parts.get(_part_of(name))
+        return None if part is None else part.get(name)
+
+    def add(self, group: Group) -> None:
+        """Adds a group."""
+        self._parts.setdefault(_part_of(group.name), {})[group.name] = group
+        self.count += 1
+
+    def remove(self, group: Group) -> None:
+        """Removes a group."""
+        del self._parts[_part_of(group.name)][group.name]
+        self.count -= 1
+
+    def names(self) -> Iterator[list[str]]:
+        """Yields the names of all groups, part by part."""
+        for part in list(self._parts.values()):
+            yield list(part)
+
+
+def _part_of(name: str) -> int:
+    """Returns the part of a name: not its hash, which differs from one process to the next."""
+    return zlib.crc32(name.encode()) % PARTS
+
+
+def concurrency(settings: GroupSettings, defaults: GroupSettings) -> int:
+    """Returns how many jobs of a group may be admitted at a time."""
+    return settings.concurrency or defaults.concurrency or limits.GROUP_CONCURRENCY_DEFAULT
+
+
+def max_waiting(settings: GroupSettings, defaults: GroupSettings) -> int:
+    """Returns how many jobs of a group may wait."""
+    return settings.max_waiting or defaults.max_waiting or limits.GROUP_WAITING_MAX

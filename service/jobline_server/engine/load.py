@@ -1,0 +1,35 @@
+"""Load: what all shards of a server hold together, and how much they may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobline_server.engine import limits
+
+
+@dataclass(slots=True)
+class Load:
+    """Totals of all shards of a server, and their limits."""
+
+    waiting_max: int = limits.SERVER_WAITING_MAX
+    waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
+    keys_max: int = limits.KEYS_MAX
+    requests_max: int = limits.REQUEST_IDS_MAX
+    calls_max: int = limits.CALLS_MAX
+    groups_max: int = limits.GROUPS_MAX
+    live_jobs: int = 0
+    active_jobs: int = 0
+    payload_bytes: int = 0
+    keys: int = 0
+    requests: int = 0
+    calls: int = 0
+    groups: int = 0
+    outgoing_jobs: int = 0
+    outgoing_bytes: int = 0
+    report_bytes: int = 0
+
+    def held_bytes(self) -> int:
+        """Returns the bytes that count towards `waiting_bytes_max`: of payloads, of messages to
+        other shards, and of what workers reported on live jobs.
+        """
+        return self.payload_bytes + self.outgoing_bytes + self.report_bytes

@@ -1,0 +1,106 @@
+"""Operators' calls on groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobline_server.engine.decide.groups import (
+    decide_pause_group,
+    decide_resume_group,
+    decide_update_group,
+)
+from jobline_server.engine.decide.queues import existing_queue
+from jobline_server.engine.group import Group
+from jobline_server.engine.group_settings import GroupSettings
+from jobline_server.engine.queue import Queue
+from jobline_server.runtime.core import Core
+from jobline_server.runtime.queries.paging import first_names, page_by_name
+from jobline_server.runtime.slots import ShardSlot
+from jobline_server.runtime.views import Audit, GroupView
+
+# About how many bytes a group takes in a message, without its texts.
+GROUP_BYTES = 128
+
+
+class Groups:
+    """Reads and changes groups."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def list_groups(
+        self, queue: str, *, page_size: int, page_token: str, prefix: str
+    ) -> tuple[list[GroupView], str]:
+        """Returns a page of the groups of a queue by name; the token is the last name of the page
+        before. Raises `Refused` with QUEUE_NOT_FOUND.
+        """
+        found = existing_queue(self._core.slots.of_queue(queue).shard, queue)
+        first = await first_names(_names(found, page_token, prefix), page_size + 1)
+
+        def show(name: str) -> GroupView | None:
+            group = found.groups.find(name)
+            return None if group is None else view_of(group)
+
+        return page_by_name(first, page_size, show, _bytes_of)
+
+    async def update_group(
+        self,
+        queue: str,
+        group: str,
+        settings: GroupSettings,
+        mask: frozenset[str] | None,
+    ) -> GroupView:
+        """Changes settings; creates the group and its queue if they do not exist."""
+        slot = self._core.slots.of_queue(queue)
+        decide_update_group(slot.shard, self._core.now(), queue, group, settings, mask)
+        return await self._changed(slot, queue, group)
+
+    async def pause_group(self, queue: str, group: str, audit: Audit) -> GroupView:
+        """Stops hand-outs of a group."""
+        slot = self._core.slots.of_queue(queue)
+        now = self._core.now()
+        decide_pause_group(slot.shard, now, queue, group, audit.principal, audit.reason)
+        return await self._changed(slot, queue, group)
+
+    async def resume_group(self, queue: str, group: str) -> GroupView:
+        """Resumes hand-outs of a group."""
+        slot = self._core.slots.of_queue(queue)
+        decide_resume_group(slot.shard, self._core.now(), queue, group)
+        return await self._changed(slot, queue, group)
+
+    async def _changed(self, slot: ShardSlot, queue: str, name: str) -> GroupView:
+        """Returns the group once the change is on disk; an empty one if it exists no longer."""
+        self._core.after_decision(slot)
+        await self._core.commits.wait(slot)
+        found = slot.shard.queues.get(queue)
+        group = None if found is None else found.groups.find(name)
+        return view_of(group or Group(queue, name))
+
+
+def _names(queue: Queue, after: str, prefix: str) -> Iterator[list[str]]:
+    """Yields names of groups after one, in slices."""
+    for part in queue.groups.names():
+        yield [name for name in part if name > after and name.startswith(prefix)]
+
+
+def view_of(group: Group) -> GroupView:
+    """Returns the view of a group."""
+    active = group.active()
+    ready = group.ready + sum([job.is_ready() for job in group.admitted])
+    return GroupView(
+        queue=group.queue,
+        name=group.name,
+        settings=group.settings,
+        ready=ready,
+        active=active,
+        scheduled=group.live - active - ready,
+        paused=group.paused,
+        paused_by=group.paused_by,
+        pause_reason=group.pause_reason,
+        dead_heads=group.dead_heads,
+    )
+
+
+def _bytes_of(view: GroupView) -> int:
+    texts = (view.name, view.queue, view.paused_by, view.pause_reason)
+    return GROUP_BYTES + sum(len(text.encode()) for text in texts) + 9 * len(view.dead_heads)

@@ -1,0 +1,49 @@
+"""Explains what holds a job back in its group."""
+
+from __future__ import annotations
+
+from itertools import islice, takewhile
+
+from jobline_server.engine.group import Group
+from jobline_server.engine.job import Job
+from jobline_server.runtime.views import Obstacle, ObstacleKind
+
+# The most jobs of a group counted for one explanation.
+WALK_MAX = 10_000
+
+
+def group_obstacles(job: Job) -> list[Obstacle]:
+    """Returns why the group of a READY job does not admit it; none if it has, or if there is no
+    group.
+    """
+    group = job.queue.groups.find(job.ties.group) if job.ties.group else None
+    if group is None or group.has_admitted(job):
+        return []
+    return [*_stopped(group), *_busy(group, job)]
+
+
+def _stopped(group: Group) -> list[Obstacle]:
+    found: list[Obstacle] = []
+    if group.paused:
+        who = f" by {group.paused_by}" if group.paused_by else ""
+        why = f": {group.pause_reason}" if group.pause_reason else ""
+        message = f"group {group.name} is paused{who}{why}"
+        found.append(Obstacle(ObstacleKind.GROUP_PAUSED, message))
+    if group.dead_heads:
+        ids = ", ".join(map(str, islice(group.dead_heads, 10)))
+        message = (
+            f"group {group.name} is held by dead jobs until they are retried or deleted: {ids}"
+        )
+        found.append(Obstacle(ObstacleKind.GROUP_HELD, message, count=len(group.dead_heads)))
+    return found
+
+
+def _busy(group: Group, job: Job) -> list[Obstacle]:
+    before = takewhile(lambda other: other is not job, islice(group.waiting(), WALK_MAX))
+    ahead = len(group.admitted) + sum(1 for _ in before)
+    if not ahead:
+        return []
+    go = "job of its group goes" if ahead == 1 else "jobs of its group go"
+    at_least = "at least " if ahead >= WALK_MAX else ""
+    message = f"{at_least}{ahead:,} {go} before it"
+    return [Obstacle(ObstacleKind.GROUP_BUSY, message, count=ahead)]

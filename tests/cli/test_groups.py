@@ -1,0 +1,36 @@
+"""`jobline group` against a real server."""
+
+from __future__ import annotations
+
+from jobline.cli.exit_codes import Exit
+
+
+def test_groups_are_listed_paused_and_resumed(jobline, queue):
+    for group in ("a", "a", "b"):
+        assert jobline("push", queue, "{}", "--group", group).code == Exit.OK
+    shown = jobline("group", "ls", queue).out
+    assert "a" in shown
+    assert "b" in shown
+    paused = jobline("group", "pause", queue, "b", "--reason", "fraud", "--json").document
+    assert (paused["paused"], paused["pause_reason"], paused["ready"]) == (True, "fraud", 1)
+    assert "fraud" in jobline("group", "ls", queue, "b").out
+    assert jobline("group", "resume", queue, "b", "--json").document["paused"] is False
+    assert jobline("group", "ls", "nowhere").code == Exit.NOT_FOUND
+
+
+def test_settings_of_a_group_are_words(jobline, queue):
+    jobline("push", queue, "{}", "--group", "a")
+    shown = jobline("group", "set", queue, "a", "concurrency=2", "on_dead_head=hold").out
+    assert "concurrency=2" in shown
+    assert "on_dead_head=hold" in shown
+    back = jobline("group", "set", queue, "a", "concurrency=", "--json").document
+    assert "concurrency" not in back["settings"]
+    assert jobline("group", "set", queue, "a", "colour=red").code == Exit.USAGE
+    assert "group.concurrency" in jobline("queue", "set", queue, "group.concurrency=3").out
+
+
+def test_job_shows_its_group_and_is_found_by_it(jobline, queue):
+    pushed = jobline("push", queue, "{}", "--group", "acme", "--json").document["id"]
+    assert "acme" in jobline("job", "get", pushed).out
+    found = jobline("job", "ls", f"queue:{queue}", "group:acme", "--json")
+    assert str(pushed) in found.out

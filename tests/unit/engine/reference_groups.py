@@ -1,0 +1,142 @@
+"""What groups must do, said as plainly as can be; a part of the reference model.
+
+A group is a line of ids and the ids that it has let in. Where a step frees several groups at once,
+the order in which their next jobs come to the tails is the engine's, which is free: `place_freed`
+is told of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
+from jobline_server.engine.values import JobState, QueueSettings
+from tests.unit.engine.reference_jobs import ModelJob, first
+
+Key = tuple[str, str]
+
+
+@dataclass
+class ModelGroup:
+    """A group's settings, its line and what it has let in."""
+
+    settings: GroupSettings = field(default_factory=GroupSettings)
+    paused: bool = False
+    dead: set[int] = field(default_factory=set)
+    line: list[int] = field(default_factory=list)
+    admitted: list[int] = field(default_factory=list)
+
+
+class ModelGroups:
+    """The groups of all queues. `settings` returns those of a queue."""
+
+    def __init__(self, settings: Callable[[str], QueueSettings]) -> None:
+        self._settings = settings
+        self.groups: dict[Key, ModelGroup] = {}
+        self.freed: list[int] = []
+
+    def of(self, job: ModelJob) -> ModelGroup:
+        return self.groups.setdefault((job.queue, job.group), ModelGroup())
+
+    def lets_run(self, job: ModelJob) -> bool:
+        """Whether a READY job may be handed out, as far as its group goes. What was let in by this
+        very step is not on disk.
+        """
+        return not job.group or (job.id in self.of(job).admitted and job.id not in self.freed)
+
+    def enter(self, job: ModelJob) -> None:
+        """A job became READY that is not let in yet: at the end, or at the head that it held."""
+        group = self.of(job)
+        if job.id in group.dead:
+            group.dead.remove(job.id)
+            group.line.insert(0, job.id)
+        else:
+            group.line.append(job.id)
+        self.go_on(job.queue, job.group)
+
+    def come_back(self, job: ModelJob) -> None:
+        """A job that was let in is READY again; in a paused group it waits first in line."""
+        group = self.of(job)
+        if group.paused:
+            group.admitted.remove(job.id)
+            group.line.insert(0, job.id)
+
+    def go_on(self, queue: str, name: str) -> None:
+        """Lets in what there is room for."""
+        group = self.groups.setdefault((queue, name), ModelGroup())
+        most = first(group.settings.concurrency, self._settings(queue).group.concurrency, 1)
+        while group.line and not group.paused and not group.dead and len(group.admitted) < most:
+            job_id = group.line.pop(0)
+            group.admitted.append(job_id)
+            self.freed.append(job_id)
+
+    def is_held_by(self, job: ModelJob) -> bool:
+        """Whether a job that ran and is dead holds its group."""
+        own = job.options.rules.on_dead_head or self.of(job).settings.on_dead_head
+        return (own or self._settings(job.queue).group.on_dead_head) is OnDeadHead.HOLD
+
+    def end(self, job: ModelJob) -> None:
+        """A job is no longer live."""
+        group = self.of(job)
+        if job.id in group.line:
+            group.line.remove(job.id)
+        if job.id in group.admitted:
+            group.admitted.remove(job.id)
+            if job.state is JobState.DEAD and self.is_held_by(job):
+                group.dead.add(job.id)
+            self.go_on(job.queue, job.group)
+
+    def postpone(self, job: ModelJob) -> None:
+        """A READY job is delayed: it gives up its place."""
+        group = self.of(job)
+        if job.id in group.line:
+            group.line.remove(job.id)
+        else:
+            group.admitted.remove(job.id)
+            self.go_on(job.queue, job.group)
+
+    def pause(self, queue: str, name: str, ready: list[int]) -> None:
+        """What is let in and READY goes back to the head of the line."""
+        group = self.groups.setdefault((queue, name), ModelGroup())
+        group.paused = True
+        back = [job_id for job_id in group.admitted if job_id in ready]
+        group.admitted = [job_id for job_id in group.admitted if job_id not in ready]
+        group.line = back + group.line
+
+    def is_full(self, queue: str, name: str, waiting: int, count: int) -> bool:
+        """Whether so many more jobs are too many."""
+        group = self.groups.get((queue, name), ModelGroup())
+        most = first(group.settings.max_waiting, self._settings(queue).group.max_waiting, 100_000)
+        return waiting + count > most
+
+    def delete_queue(self, queue: str) -> None:
+        self.groups = {key: group for key, group in self.groups.items() if key[0] != queue}
+
+
+class GroupsOfModel:
+    """What the reference model does with the jobs of groups."""
+
+    jobs: dict[int, ModelJob]
+    groups: ModelGroups
+    offset: int
+    _tail: int
+
+    def ready_in_group(self, job: ModelJob) -> None:
+        """One that was let in is again where it stood."""
+        if job.id in self.groups.of(job).admitted:
+            job.place = job.group_place
+            self.groups.come_back(job)
+        else:
+            self.groups.enter(job)
+            self.place_freed(self.groups.freed[:])
+
+    def place_freed(self, order: list[int]) -> None:
+        """What groups have let in comes to the tails, in the order in which these ids stand."""
+        freed = [job_id for job_id in self.groups.freed if job_id in self.jobs]
+        for job_id in sorted(freed, key=order.index):
+            self._tail += 1
+            job = self.jobs[job_id]
+            job.place = job.group_place = self._tail
+            job.offset = self.offset
+        self.groups.freed.clear()

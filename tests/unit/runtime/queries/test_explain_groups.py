@@ -1,0 +1,54 @@
+"""Why a job waits in its group."""
+
+from __future__ import annotations
+
+from jobline_server.engine.commands import FailItem
+from jobline_server.engine.decide.groups import decide_pause_group, decide_update_group
+from jobline_server.engine.decide.settle import decide_fail
+from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
+from jobline_server.engine.values import FailAction, JobError
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Obstacle, ObstacleKind
+from tests.unit.runtime.calls.test_groups import pushed
+from tests.unit.runtime.commits.test_commits import a_pull
+
+OF_GROUPS = {ObstacleKind.GROUP_PAUSED, ObstacleKind.GROUP_HELD, ObstacleKind.GROUP_BUSY}
+
+
+async def of_group(runtime: Runtime, job_id: int) -> list[Obstacle]:
+    _, obstacles = await runtime.explainer.explain_job(job_id)
+    return [one for one in obstacles if one.kind in OF_GROUPS]
+
+
+async def test_job_is_told_how_many_of_its_group_go_first(runtime: Runtime) -> None:
+    """The next one is told nothing by its group."""
+    first_id = await pushed(runtime, "g", "g", "h", "g")
+    assert await of_group(runtime, first_id) == []
+    assert await of_group(runtime, first_id + 2) == []
+    (told,) = await of_group(runtime, first_id + 1)
+    assert told.message == "1 job of its group goes before it"
+    (told,) = await of_group(runtime, first_id + 3)
+    assert (told.message, told.count) == ("2 jobs of its group go before it", 2)
+
+
+async def test_job_is_told_who_paused_its_group(runtime: Runtime) -> None:
+    first_id = await pushed(runtime, "g")
+    core = runtime.core
+    decide_pause_group(core.slots.of_queue("q").shard, core.now(), "q", "g", "ann", "why")
+    (told,) = await of_group(runtime, first_id)
+    assert told.message == "group g is paused by ann: why"
+
+
+async def test_job_is_told_which_dead_job_holds_its_group(runtime: Runtime) -> None:
+    first_id = await pushed(runtime, "g", "g")
+    core = runtime.core
+    shard = core.slots.of_queue("q").shard
+    settings = GroupSettings(on_dead_head=OnDeadHead.HOLD)
+    decide_update_group(shard, core.now(), "q", "g", settings, None)
+    await core.commits.commit_once()
+    await a_pull(runtime, "q", max_jobs=1)
+    delivery = shard.jobs[first_id].delivery
+    decide_fail(shard, core.now(), [FailItem(first_id, delivery, JobError(), FailAction.DEAD)])
+    (told,) = await of_group(runtime, first_id + 1)
+    assert told.kind is ObstacleKind.GROUP_HELD
+    assert str(first_id) in told.message
