@@ -105,6 +105,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         details.log,
         details.auto_retries,
         details.ttl_from_ms,
+        details.phases,
     )
 
 

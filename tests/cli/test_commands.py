@@ -30,6 +30,17 @@ def test_pushed_job_is_shown_with_all_it_was_given(jobline, queue):
     assert "tenant=acme" in shown
 
 
+def test_phases_of_a_job_are_shown_in_their_order(jobline, queue):
+    pushed = push(jobline, queue, "{}", "--phase", "parse", "--phase", "load")
+    shown = jobline("job", "get", pushed).out
+    assert shown.rindex("parse") < shown.rindex("load")
+    phases = jobline("job", "get", pushed, "--json").document["phases"]
+    assert [(phase["name"], phase["state"]) for phase in phases] == [
+        ("parse", "PENDING"),
+        ("load", "PENDING"),
+    ]
+
+
 def test_log_of_a_job_is_printed_and_followed_to_its_end(jobline, queue):
     pushed = push(jobline, queue, "{}", "--tag", "eu")
     work = "import sys, os; print('hello')"

@@ -50,10 +50,12 @@ CLIENTS_OWN = "Internal error from Core"
 BUGS = {"UNKNOWN", "INTERNAL", "DATA_LOSS", "UNAVAILABLE"}
 
 ITEM = {"id": "8796093022209", "delivery": "5"}
+SHOWN = {"tags": ["a", "b"], "phases": ["p", "q"]}
+REPORTED = {"logs": {"lines": ["a", "b"], "levels": [2, 4]}, "phase": "p", "phaseResult": "YQ=="}
 VALID: dict[str, dict[str, Any]] = {
     "JobService/Push": {
         "queue": "fuzz",
-        "options": {"name": "n", "headers": {"a": "b"}, "lease": "5s", "priority": -3},
+        "options": {"name": "n", "headers": {"a": "b"}, "lease": "5s", "priority": -3, **SHOWN},
         "jobs": [{"text": "t", "jobKey": "k", "delay": "1s", "options": {"maxAttempts": 2}}],
         "payloads": ["YQ==", "Yg=="],
         "headerColumns": [{"key": "a", "values": ["own", ""]}, {"key": "c", "values": ["é", "d"]}],
@@ -64,10 +66,13 @@ VALID: dict[str, dict[str, Any]] = {
     "JobService/Ack": {"ids": ["1", "2"], "deliveries": ["1", "1"], "items": [ITEM]},
     "JobService/Fail": {"items": [ITEM | {"error": {"type": "E"}, "retryAfter": "1s"}]},
     "JobService/Release": {"items": [ITEM | {"delay": "1s", "why": 1}]},
-    "JobService/Extend": {"items": [ITEM | {"lease": "5s", "progress": 5, "checkpoint": "YQ=="}]},
+    "JobService/Extend": {
+        "items": [ITEM | {"lease": "5s", "progress": 5, "checkpoint": "YQ==", **REPORTED}]
+    },
     "JobService/Stream": {
         "open": {"queues": [{"queue": "fuzz"}], "worker": {"id": "w"}},
         "settles": [{"seq": "1", "ackIds": ["1"], "ackDeliveries": ["1"]}],
+        "logs": [ITEM | {"lines": ["a"], "levels": [2], "atMs": ["5"]}],
         "window": {"maxInFlight": 5},
     },
     "JobService/Wait": {"ids": ["1", "8796093022209"], "timeout": "1s"},

@@ -234,10 +234,11 @@ class CommandRules(RuleBasedStateMachine):
         picked=picks,
         checkpoint=st.sampled_from([None, b"half way"]),
         lines=reported,
+        phase=st.sampled_from(["", "one", "two"]),
     )
-    def extend(self, picked, checkpoint, lines):
+    def extend(self, picked, checkpoint, lines, phase):
         items = [
-            ExtendItem(i, delivery, None, 50.0 if checkpoint else None, None, checkpoint, lines)
+            ExtendItem(i, delivery, None, checkpoint and 50.0, None, checkpoint, lines, phase)
             for i, delivery in self._leases(picked)
         ]
         decide_extend(self.shard, self.now, items)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from jobline_server.engine.commands import NewLine
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.decide.update import JobChange
+from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.values import (
@@ -31,6 +31,7 @@ OPTIONS = (
     JobOptions(name="mail", rules=JobRules(lifo=True)),
     JobOptions(rules=JobRules(ttl_ms=20_000, timeout_ms=9_000)),
     JobOptions(backoff=Backoff(delays_ms=(500,)), rules=JobRules(retry_until_ms=1)),
+    JobOptions(rules=JobRules(phases=("one", "two"))),
 )
 SETTINGS = (
     QueueSettings(),

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from jobline_server.engine import (
     blocked_entries,
     entries,
-    message_entries,
-    queue_entries,
     report_entries,
     update_entries,
     values,
@@ -19,6 +17,7 @@ from jobline_server.engine import (
 from tests.pushed_payloads import with_columns
 from tests.storage.call_strategies import calls
 from tests.storage.group_strategies import GROUP_FACTS
+from tests.storage.shard_strategies import SHARD_FACTS
 from tests.storage.value_strategies import (
     Any_,
     counts,
@@ -29,14 +28,10 @@ from tests.storage.value_strategies import (
     ids,
     job_options,
     log_lines,
-    message_numbers,
     moments,
     optional,
     payloads,
     records,
-    settings,
-    shard_messages,
-    shards,
     text,
     ties,
 )
@@ -166,6 +161,7 @@ def job_logged(draw: st.DrawFn) -> report_entries.JobLogged:
     return report_entries.JobLogged(draw(moments), draw(text), draw(ids), lines, draw(counts))
 
 
+percents = st.floats(0, 100)
 FACTS: dict[type, Any_] = {
     entries.LotPushed: lots_pushed(),
     entries.JobsPushed: jobs_pushed(),
@@ -254,6 +250,9 @@ FACTS: dict[type, Any_] = {
         worker_checkpoint=optional(st.binary(max_size=8)),
     ),
     report_entries.JobLogged: job_logged(),
+    report_entries.PhaseCompleted: st.builds(
+        report_entries.PhaseCompleted, moments, text, ids, text, st.binary(max_size=8), percents
+    ),
     entries.JobsCancelled: st.builds(
         lambda fact, error: replace(fact, error=error),
         with_results(entries.JobsCancelled),
@@ -265,32 +264,8 @@ FACTS: dict[type, Any_] = {
     entries.JobsRetried: jobs_retried(),
     entries.JobsAgedOut: of_ended(entries.JobsAgedOut),
     entries.JobsDeleted: of_ended(entries.JobsDeleted),
-    queue_entries.QueueChanged: st.builds(
-        queue_entries.QueueChanged, at_ms=moments, queue=text, settings=settings, created_number=ids
-    ),
-    queue_entries.QueueLimited: st.builds(
-        queue_entries.QueueLimited,
-        at_ms=moments,
-        queue=text,
-        until_ms=moments,
-        principal=text,
-        reason=text,
-    ),
-    queue_entries.QueueDeleted: st.builds(queue_entries.QueueDeleted, at_ms=moments, queue=text),
     **GROUP_FACTS,
-    message_entries.MessagesSent: st.builds(
-        message_entries.MessagesSent,
-        at_ms=moments,
-        to_shard=shards,
-        first_number=message_numbers,
-        messages=st.lists(shard_messages, max_size=3),
-    ),
-    message_entries.MessagesReceived: st.builds(
-        message_entries.MessagesReceived, at_ms=moments, from_shard=shards, up_to=message_numbers
-    ),
-    message_entries.MessagesAcknowledged: st.builds(
-        message_entries.MessagesAcknowledged, at_ms=moments, to_shard=shards, up_to=message_numbers
-    ),
+    **SHARD_FACTS,
 }
 """A strategy for each fact."""
 

@@ -16,6 +16,7 @@ from jobline_server.engine.group_settings import (
     OnDeadHead,
 )
 from jobline_server.engine.job_log import JobLog, LogLine
+from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import DeliveryMode, JobRules
@@ -65,6 +66,7 @@ group_settings = st.builds(
 job_rules = st.builds(
     JobRules,
     tags=st.sets(text, max_size=3).map(sorted).map(tuple),
+    phases=st.lists(text, max_size=3).map(tuple),
     min_worker_version=text,
     limiters=st.lists(text, max_size=3).map(tuple),
     cost=st.integers(1, 10**6),
@@ -159,6 +161,9 @@ def logs(draw: st.DrawFn) -> JobLog:
     return log
 
 
+finished_phases = st.builds(
+    FinishedPhase, moments, moments, st.integers(1, 1_000), st.binary(max_size=8)
+)
 records = st.builds(
     JobRecord,
     id=ids,
@@ -185,4 +190,5 @@ records = st.builds(
     log=optional(logs()),
     auto_retries=st.integers(0, 20),
     retry_ms=moments,
+    phases=st.lists(finished_phases, max_size=3).map(tuple),
 )

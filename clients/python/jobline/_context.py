@@ -16,6 +16,7 @@ from jobline._enums import LeaseReason, named
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
 from jobline._outcomes import Stopped
+from jobline._phases import Phases
 from jobline._values import short
 from jobline.errors import InvalidArgument
 
@@ -58,6 +59,9 @@ class Reporting(Protocol):
     def log(self, job: LeasedJob, level: LogLevel, text: str) -> bool:
         """Sends a line for the log of a job; returns False if its lease is lost."""
 
+    def finish_phase(self, job: LeasedJob, name: str, result: bytes) -> bool:
+        """Sends the end of a phase of a job; returns False if its lease is lost."""
+
 
 class Context:
     """One delivery of one job, for its handler. Safe to use from any thread.
@@ -73,6 +77,7 @@ class Context:
 
     __slots__ = (
         "_event",
+        "_phases",
         "_reporting",
         "_stop",
         "cancel_reason",
@@ -89,6 +94,7 @@ class Context:
         self.deadline: datetime | None = None
         self.cancel_reason: CancelReason | None = None
         self._reporting = reporting
+        self._phases: Phases | None = None
         self._event: threading.Event | None = None
         self._stop: Callable[[], object] | None = None
 
@@ -139,11 +145,24 @@ class Context:
         """Its idempotency key, or ""."""
         return self.job.job_key
 
+    @property
+    def phases(self) -> Phases:
+        """The phases of the job: which are finished, what they returned, and how to finish the
+        next one.
+        """
+        if self._phases is None:
+            self._phases = Phases(
+                tuple(self.job.options_message.phases),
+                self.job.phase_results,
+                lambda name, result: self._reporting.finish_phase(self.job, name, result),
+            )
+        return self._phases
+
     # ------------------------------------------------------------------ reports of the handler
 
     def progress(self, percent: float, message: str | None = None) -> None:
-        """Reports progress, 0 … 100, and what the handler is doing, in one sentence that is cut at
-        4 KiB.
+        """Reports progress, 0 … 100 (of the current phase, if the job has phases), and what the
+        handler is doing, in one sentence that is cut at 4 KiB.
 
         Returns at once; reports that come faster than they can be sent are merged. Raises
         InvalidArgument for a number that is not within 0 … 100.

@@ -230,43 +230,9 @@ class EventKind(IntEnum):
     GROUP_PAUSED = 39
     GROUP_RESUMED = 40
     QUEUE_LIMITED = 43
+    PHASE_COMPLETED = 46
     DEAD_RETRIED = 49
     DEAD_EXPIRED = 50
-
-
-EventKindName = (
-    EventKind
-    | Literal[
-        "pushed",
-        "ready",
-        "leased",
-        "released",
-        "progress",
-        "completed",
-        "retrying",
-        "stalled",
-        "dead",
-        "cancelled",
-        "cancel_requested",
-        "promoted",
-        "retried",
-        "stale",
-        "deleted",
-        "queue_created",
-        "queue_changed",
-        "queue_paused",
-        "queue_resumed",
-        "queue_deleted",
-        "dead_evicted",
-        "expired",
-        "blocked",
-        "unblocked",
-        "group_paused",
-        "group_resumed",
-        "queue_limited",
-    ]
-)
-"""A kind of event, or its name."""
 
 
 def known(kind: type[E], number: int) -> E:

@@ -11,6 +11,7 @@ from jobline import _codec as codec
 from jobline import _typed_json as typed_json
 from jobline._enums import EndReason, JobState, ObstacleKind
 from jobline._options import JobOptions
+from jobline._phases import Phase
 from jobline._reading import read
 from jobline._values import JobError
 from jobline.v1 import job_pb2
@@ -62,6 +63,7 @@ class Job:
       it until when, while it is ACTIVE; `times_out_at`: when this attempt has taken too long.
     - `progress` (0 … 100) and `progress_message`: what its worker last reported.
     - `checkpoint`: what an attempt left; `result`: what it returned.
+    - `phases`: its steps, in order.
     - `log_lines`: how many lines its log holds; `client.jobs.log` returns them.
     - `error`: the last one; `reason`: why it ended other than well; `history`: the last 20 attempts
       that did not simply complete, oldest first.
@@ -103,6 +105,7 @@ class Job:
     retry_at: datetime | None
     expires_at: datetime | None
     auto_retries: int
+    phases: tuple[Phase, ...]
 
     @classmethod
     def from_message(cls, message: job_pb2.Job) -> Self:

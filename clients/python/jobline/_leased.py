@@ -35,6 +35,7 @@ class LeasedJob:
 
     `attempt` counts from 1. `lease`: how long the worker may
     stay silent. `checkpoint`: what an earlier attempt left. `group`: its group, "" without one.
+    `phase_results`: results of the phases that are finished, in the order of `options.phases`.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class LeasedJob:
         "lease_ms",
         "options_message",
         "payload",
+        "phase_results",
         "queue",
         "reason",
         "run_headers",
@@ -68,6 +70,7 @@ class LeasedJob:
         job_key: str = "",
         pushed_at: Any = None,
         group: str = "",
+        phase_results: tuple[bytes, ...] = (),
     ) -> None:
         self.id = id
         self.delivery = delivery
@@ -80,6 +83,7 @@ class LeasedJob:
         self.checkpoint = checkpoint
         self.job_key = job_key
         self.group = group
+        self.phase_results = phase_results
         self._pushed_at = pushed_at
         self.run_headers: RunHeaders | None = None
 
@@ -99,6 +103,7 @@ class LeasedJob:
             job_key=message.job_key,
             pushed_at=message.pushed_at,
             group=message.group,
+            phase_results=tuple(message.phase_results),
         )
 
     @classmethod

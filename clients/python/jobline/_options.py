@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
-from jobline._arguments import headers_given, refuse_field, tags_given, value_given
+from jobline._arguments import headers_given, list_given, refuse_field, tags_given, value_given
 from jobline._enums import known, named
 from jobline._group_values import OnDeadHead, OnDeadHeadName
 from jobline._keywords import refuse_unknown
@@ -48,6 +48,7 @@ class OptionsHow(TypedDict, total=False):
     ttl: Seconds | None
     attempt_timeout: Seconds | None
     tags: Iterable[str] | None
+    phases: Iterable[str] | None
     cost: int | None
     delivery: DeliveryModeName | None
     min_worker_version: str | None
@@ -79,6 +80,7 @@ class JobOptions:
     - `ttl`: from push, 0 s … 400 days: a job that still waits then is EXPIRED; 0 for never.
     - `attempt_timeout`: how long one attempt may take in all, 1 s … 400 days; 0 for no limit.
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
+    - `phases`: names of the steps that the worker runs in order, at most 100.
     - `cost`: tokens that a hand-out takes of its queue's rate, 1 … 1,000,000 (default 1).
     - `group`: the entity whose jobs run one at a time, in order, ≤ 256 characters.
     - `on_dead_head`: "continue" (default) or "hold": what its group does when it ran and is dead.
@@ -98,6 +100,7 @@ class JobOptions:
     ttl: Seconds | None = None
     attempt_timeout: Seconds | None = None
     tags: Iterable[str] | None = None
+    phases: Iterable[str] | None = None
     cost: int | None = None
     delivery: DeliveryModeName | None = None
     min_worker_version: str | None = None
@@ -114,6 +117,9 @@ class JobOptions:
             object.__setattr__(self, "tags", tags_given("options.tags", self.tags) or None)
         if self.on_dead_head is not None:
             object.__setattr__(self, "on_dead_head", named(OnDeadHead, self.on_dead_head))
+        if self.phases is not None:
+            phases = list_given("options.phases", self.phases)
+            object.__setattr__(self, "phases", phases or None)
 
     def __hash__(self) -> int:
         # Options are a dictionary key of every push, so the hash is worked out once.
@@ -146,6 +152,7 @@ class JobOptions:
             attempt_timeout=from_duration(message.timeout) if has("timeout") else None,
             ttl=from_duration(message.ttl) if has("ttl") else None,
             tags=message.tags or None,
+            phases=message.phases or None,
             cost=message.cost if has("cost") else None,
             delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
             min_worker_version=message.min_worker_version or None,
@@ -261,6 +268,7 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "tags": options.tags or (),
         "group": options.group or "",
         "on_dead_head": options.on_dead_head,
+        "phases": options.phases or (),
         "cost": options.cost,
         "min_worker_version": options.min_worker_version or "",
         "slots": options.slots,

@@ -43,6 +43,7 @@ from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
+from jobline._phases import Phase, Phases, PhaseState
 from jobline._push.push_middleware import Outgoing, PushMiddleware
 from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings, RateLimit
 from jobline._server_values import (
@@ -188,6 +189,9 @@ __all__ = [
     "Outgoing",
     "PayloadMisfit",
     "PermissionDenied",
+    "Phase",
+    "PhaseState",
+    "Phases",
     "PriorityCount",
     "ProtocolMistake",
     "PushMiddleware",

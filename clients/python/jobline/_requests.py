@@ -10,7 +10,6 @@ from jobline import _codec as codec
 from jobline._arguments import list_given, message_of
 from jobline._enums import (
     EventKind,
-    EventKindName,
     FailAction,
     FailActionName,
     JobState,
@@ -21,6 +20,7 @@ from jobline._enums import (
     known,
     named,
 )
+from jobline._event_kinds import EventKindName
 from jobline._job_end import JobEnd
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
@@ -148,7 +148,7 @@ def release_item(job: Lease, *, delay: Seconds | None, why: ReleaseReasonName) -
     )
 
 
-def extend_item(
+def extend_item(  # noqa: PLR0913  # one argument a field of the protocol's message
     job: Lease,
     *,
     lease: Seconds | None = None,
@@ -157,6 +157,8 @@ def extend_item(
     checkpoint: Any = None,
     log: Iterable[str] = (),
     level: LogLevelName = LogLevel.INFO,
+    phase: str = "",
+    phase_result: Any = None,
 ) -> pb.ExtendItem:
     """Returns the item of a lease to extend, with what the worker reports."""
     id_, delivery = lease_of(job)
@@ -169,6 +171,8 @@ def extend_item(
         message=message,
         checkpoint=None if checkpoint is None else codec.encode(checkpoint)[0],
         logs=_log_lines(list_given("log", log), level),
+        phase=phase,
+        phase_result=b"" if phase_result is None else codec.encode(phase_result)[0],
     )
 
 

@@ -7,7 +7,7 @@ assert context.reports[0].progress == 50
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,10 @@ class _Recorder:
         self.logs.append((level, text))
         return True
 
+    def finish_phase(self, job: LeasedJob, name: str, result: bytes) -> bool:
+        """Accepts the end of a phase; `context.phases.finished` has it."""
+        return True
+
 
 class RecordedContext(Context):
     """A context that keeps what its handler reports, in order: `reports`, and `logs` as (level,
@@ -80,14 +84,19 @@ def make_context(  # noqa: PLR0913  # one keyword for each attribute of a contex
     checkpoint: Any = None,
     payload: Any = b"",
     state: Any = None,
+    phases: Iterable[str] = (),
+    phase_results: Iterable[Any] = (),
 ) -> RecordedContext:
     """Returns a context as a worker would pass it to a handler.
 
     `reason`: default FIRST, or RETRY from the second `attempt` on. `checkpoint` and `payload`:
-    bytes, or what becomes JSON. `state`: what the worker's lifespan would yield.
+    bytes, or what becomes JSON. `state`: what the worker's lifespan would yield. `phases`: names,
+    and `phase_results` of those that earlier attempts have finished: bytes, or what becomes JSON.
     """
     data, content_type = codec.encode(payload)
-    options = JobOptions(name=name, headers=headers, content_type=content_type or None)
+    options = JobOptions(
+        name=name, headers=headers, content_type=content_type or None, phases=phases
+    )
     job = LeasedJob(
         id,
         delivery,
@@ -99,5 +108,6 @@ def make_context(  # noqa: PLR0913  # one keyword for each attribute of a contex
         reason=reason or (LeaseReason.FIRST if attempt == 1 else LeaseReason.RETRY),
         checkpoint=b"" if checkpoint is None else codec.encode(checkpoint)[0],
         job_key=job_key,
+        phase_results=tuple(codec.encode(result)[0] for result in phase_results),
     )
     return RecordedContext(job, state)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
 
 from jobline_server.engine import limits
+from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
+from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.producers import Call
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import (
@@ -21,7 +22,6 @@ from jobline_server.engine.values import (
     JobOptions,
     JobState,
     LeaseReason,
-    LogLevel,
     PushOutcome,
     ReleaseReason,
     SettleOutcome,
@@ -176,6 +176,7 @@ class LeasedJob:
     job_key: str
     ready_ms: int = 0
     group: str = ""
+    phases: tuple[FinishedPhase, ...] = ()
     is_once: bool = False
 
     def count(self) -> int:
@@ -275,14 +276,6 @@ class ReleaseItem:
     why: ReleaseReason = ReleaseReason.INTERRUPTED
 
 
-class NewLine(NamedTuple):
-    """A line for the log of a job; with `written_ms` 0 it is written now."""
-
-    text: str
-    level: LogLevel = LogLevel.INFO
-    written_ms: int = 0
-
-
 @dataclass(slots=True)
 class ExtendItem:
     """One lease to extend; a field of `None` changes nothing."""
@@ -294,6 +287,8 @@ class ExtendItem:
     message: str | None = None
     worker_checkpoint: bytes | None = None
     lines: Sequence[NewLine] = ()
+    phase: str = ""
+    phase_result: bytes = b""
 
 
 NotDone = list[tuple[int, SettleOutcome]]

@@ -29,7 +29,7 @@ from jobline_server.engine.queue_entries import (
     QueueResumed,
 )
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.report_entries import JobLogged
+from jobline_server.engine.report_entries import JobLogged, PhaseCompleted
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
 from jobline_server.engine.values import (
@@ -282,6 +282,7 @@ Fact = (
     | JobsReleased
     | JobReported
     | JobLogged
+    | PhaseCompleted
     | JobsCancelled
     | CancelRequested
     | JobsRetried

@@ -7,6 +7,7 @@ from __future__ import annotations
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job_log import JobLog
+from jobline_server.engine.phases import FinishedPhase, results_bytes
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.ties import NO_TIES
@@ -20,6 +21,7 @@ class Details:
         "worker_checkpoint",
         "history",
         "log",
+        "phases",
         "progress",
         "progress_message",
         "auto_retries",
@@ -38,10 +40,11 @@ class Details:
         self.times_out = (0, 0)
         # Since when its TTL counts; 0: since its push.
         self.ttl_from_ms = 0
+        self.phases: tuple[FinishedPhase, ...] = ()
 
     def report_bytes(self) -> int:
         """Returns the bytes that count towards those of the server."""
-        return 0 if self.log is None else self.log.bytes
+        return (0 if self.log is None else self.log.bytes) + results_bytes(self.phases)
 
 
 NO_DETAILS = Details()
@@ -182,4 +185,5 @@ class Job:
             lease_reason=self.lease_reason,
             ties=self.ties,
             log=self.details.log,
+            phases=self.details.phases,
         )

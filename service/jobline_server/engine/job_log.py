@@ -24,6 +24,14 @@ class LogLine(NamedTuple):
     attempt: int
 
 
+class NewLine(NamedTuple):
+    """A line for the log of a job; with `written_ms` 0 it is written now."""
+
+    text: str
+    level: LogLevel = LogLevel.INFO
+    written_ms: int = 0
+
+
 @dataclass(slots=True)
 class JobLog:
     """Lines, oldest first; `dropped` counts those before them. `bytes` is their size: of the texts,

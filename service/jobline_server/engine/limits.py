@@ -63,6 +63,11 @@ TTL_MS_MAX = 400 * DAY_MS
 NAME_CHARACTERS_MAX = 256
 RESULT_BYTES_MAX = 1 << 20
 CHECKPOINT_BYTES_MAX = 64 << 10
+# Phases of a job: names, and what all of them may return together. A job with phases has a payload
+# that small that both fit into the smallest message of a worker.
+PHASES_MAX = 100
+PHASE_NAME_CHARACTERS_MAX = 128
+PHASE_RESULTS_BYTES_MAX = 1 << 20
 # The log of a job: a line counts as its text and about what it takes in memory besides.
 LOG_LINES_MAX = 1_000
 LOG_BYTES_MAX = 1 << 20
@@ -84,6 +89,7 @@ REASON_CHARACTERS_MAX = 1_024
 MESSAGE_BYTES_DEFAULT = 4 << 20
 MESSAGE_BYTES_MAX = 1 << 30
 JOB_EXTRA_BYTES = 128 << 10
+PHASED_PAYLOAD_BYTES_MAX = MESSAGE_BYTES_DEFAULT - JOB_EXTRA_BYTES - PHASE_RESULTS_BYTES_MAX
 
 # Numbers in one call.
 PUSH_JOBS_MAX = 1_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobline_server.engine.job_log import JobLog
+from jobline_server.engine.phases import FinishedPhase, results_bytes
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import (
     Attempt,
@@ -43,10 +44,12 @@ class JobRecord:
     log: JobLog | None = None
     auto_retries: int = 0
     retry_ms: int = 0
+    phases: tuple[FinishedPhase, ...] = ()
 
     def held_bytes(self) -> int:
         """Returns the bytes that it takes of the server's while it is live."""
-        return len(self.payload) + (0 if self.log is None else self.log.bytes)
+        reported = results_bytes(self.phases) + (0 if self.log is None else self.log.bytes)
+        return len(self.payload) + reported
 
     def start_over(self, *, automatic: bool = False) -> None:
         """Resets attempts, stalls and releases, and clears the result and error. Automatic retries

@@ -16,3 +16,15 @@ class JobLogged:
     id: int
     lines: list[LogLine]
     bytes_max: int
+
+
+@dataclass(slots=True)
+class PhaseCompleted:
+    """A worker finished the next phase of a job, whose `progress` is that of the job with it."""
+
+    at_ms: int
+    queue: str
+    id: int
+    phase: str
+    result: bytes
+    progress: float

@@ -48,6 +48,8 @@ class JobRules:
     """0: none."""
     ttl_ms: int | None = None
     """0: never. That of the queue at the push is part of it."""
+    phases: tuple[str, ...] = ()
+    """Names of the steps that the worker runs, in order."""
     min_worker_version: str = ""
     limiters: tuple[str, ...] = ()
     cost: int = 1

@@ -41,6 +41,7 @@ def live_view(job: Job, clock: Clock) -> JobView:
         cancel_requested=job.cancel_requested,
         log=details.log,
         ties=job.ties,
+        phases=details.phases,
         payload_bytes=len(job.payload),
     )
     if job.holder is not None:
@@ -117,6 +118,7 @@ def ended_view(state: JobState, record: JobRecord, stale_from: JobState | None) 
         retry_ms=record.retry_ms if state is JobState.DEAD else 0,
         auto_retries=record.auto_retries,
         ties=record.ties,
+        phases=record.phases,
         payload_bytes=len(record.payload),
     )
 

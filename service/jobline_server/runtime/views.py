@@ -13,6 +13,7 @@ from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job_log import JobLog
+from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import (
     Attempt,
@@ -59,6 +60,8 @@ class JobView:
     expires_ms: int = 0
     auto_retries: int = 0
     ties: Ties = NO_TIES
+    phases: tuple[FinishedPhase, ...] = ()
+    """Those that are finished; the names of all are among the options."""
     payload_bytes: int = 0
     """Size of the payload, also where a list leaves the payload itself out."""
 

@@ -12,6 +12,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
     """Returns the rules in options; `NO_RULES` itself if none is set."""
     rules = JobRules(
         tags=tuple(sorted(set(message.tags))),
+        phases=tuple(message.phases),
         min_worker_version=message.min_worker_version,
         limiters=tuple(message.limiters),
         cost=message.cost if message.HasField("cost") else 1,
@@ -29,6 +30,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
 def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
     """Writes rules into options."""
     message.tags.extend(rules.tags)
+    message.phases.extend(rules.phases)
     message.min_worker_version = rules.min_worker_version
     message.limiters.extend(rules.limiters)
     if rules.cost != 1:

@@ -93,3 +93,4 @@ class Silent:
         return True
 
     log = report
+    finish_phase = report

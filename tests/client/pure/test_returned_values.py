@@ -49,7 +49,7 @@ from jobline.v1 import (
 # What the protocol reserves and no server serves yet.
 LATER = {"delays", "group"} | {
     field.name for field in job_pb2.JobOptions.DESCRIPTOR.fields if field.number >= 20
-} - {"tags"}
+} - {"tags", "phases"}
 RETURNED: list[tuple[type, Any]] = [
     (Job, job_pb2.Job),
     (Queue, queue_pb2.Queue),

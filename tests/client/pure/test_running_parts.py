@@ -102,6 +102,10 @@ class Reporting:
         self.said.append((job.id, {"level": level, "text": text}))
         return True
 
+    def finish_phase(self, job, name, result):
+        self.said.append((job.id, {"phase": name, "result": result}))
+        return True
+
 
 def new_context(**job):
     reporting = Reporting()

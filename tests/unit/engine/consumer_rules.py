@@ -5,12 +5,13 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, NewLine, ReleaseItem
+from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, ReleaseItem
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.once import decide_abandon
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.holder import graces_in
+from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.values import (
     FailAction,
     JobError,
@@ -194,8 +195,9 @@ class ConsumerRules(RuleBasedStateMachine):
         progress=st.sampled_from([None, None, 50.0]),
         checkpoint=st.sampled_from([None, None, b"half way"]),
         lines=st.sampled_from(["", "", "a", "bcde"]),
+        phase=st.sampled_from(["", "one", "two", "three"]),
     )
-    def extend(self, picks, lease_ms, progress, checkpoint, lines):
+    def extend(self, picks, lease_ms, progress, checkpoint, lines, phase):
         both = self.both
         both.begin()
         items = [
@@ -206,6 +208,8 @@ class ConsumerRules(RuleBasedStateMachine):
                 None,
                 checkpoint,
                 list(map(NewLine, lines)),
+                phase,
+                b"r"[: len(phase)],
             )
             for pick in picks
         ]

@@ -47,6 +47,7 @@ OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF, name="mail", rules=JobRules(lifo=True, ttl_ms=0)),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(ttl_ms=3_000)),
     JobOptions(lease_ms=9_300, backoff=BACKOFF, max_attempts=1, rules=JobRules(timeout_ms=2_000)),
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(phases=("one", "two"))),
 ]
 SETTINGS = [
     QueueSettings(),

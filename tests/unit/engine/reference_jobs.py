@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import NewLine
+from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import (
     EndReason,
@@ -64,6 +65,8 @@ class ModelJob:
     """The attempt that wrote it, and the text of each line."""
     auto_retries: int = 0
     retry_ms: int = 0
+    phases: list[tuple[int, Any]] = field(default_factory=list)
+    """The attempt that finished it, and the result of each finished phase."""
     result: bytes = b""
     reason: EndReason = EndReason.NONE
 
@@ -75,6 +78,13 @@ class ModelJob:
         """Its log keeps the last lines."""
         self.log += [(self.attempts + 1, line.text) for line in lines]
         self.log = self.log[-limits.LOG_LINES_MAX :]
+
+    def finish(self, phase: str, result: Any) -> None:
+        """Only the next phase is finished; a new one forgives stalls."""
+        names = self.options.rules.phases
+        if phase and phase == next(iter(names[len(self.phases) :]), None):
+            self.phases.append((self.attempts + 1, result))
+            self.stalls = 0
 
     def lane(self) -> tuple[object, ...]:
         return self.queue, self.options.priority, self.options.name, self.options.rules.needs

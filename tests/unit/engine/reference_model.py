@@ -154,6 +154,7 @@ class ReferenceModel(Operators):
         job.deadline_ms = max(job.deadline_ms, ends)
         if item.worker_checkpoint is not None:
             job.checkpoint, job.stalls = item.worker_checkpoint, 0
+        job.finish(item.phase, item.phase_result)
         job.write(item.lines)
         return Out.CANCELLED if job.cancel_requested else Out.DONE
 

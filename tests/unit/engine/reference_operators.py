@@ -99,6 +99,8 @@ class Operators(ReferenceState):
         job.auto_retries = job.auto_retries + 1 if automatic else 0
         if job.options.rules.ttl_ms:
             job.expires_ms = self.wall_ms + job.options.rules.ttl_ms
+        if len(job.phases) == len(job.options.rules.phases):
+            job.phases = []
         job.result, job.reason, job.why = b"", EndReason.NONE, LeaseReason.RETRY
         self.queues.setdefault(job.queue, ModelQueue())
 

@@ -195,6 +195,7 @@ class SideBySide:
                 assert log_of(record.log) == job.log, job
                 retries = (record.auto_retries, record.retry_ms)
                 assert retries == (job.auto_retries, job.retry_ms), job
+                assert [phase[2:] for phase in record.phases] == job.phases, job
         self.begin()
         live = self.model.live(*LIVE)
         assert self.shard.load.live_jobs == len(live)
@@ -205,12 +206,13 @@ class SideBySide:
         self.expected_revokes.clear()
         assert self.shard.load.report_bytes == sum(
             len(text) + limits.LOG_LINE_EXTRA_BYTES for job in live for _, text in job.log
-        )
+        ) + sum(len(result) for job in live for _, result in job.phases)
         self._note_reached(live)
 
     def _note_reached(self, live: list[ModelJob]) -> None:
         reached.update(f"{job.state.name} again: {job.why.name}" for job in live)
         reached["full log"] += any(len(job.log) == limits.LOG_LINES_MAX for job in live)
+        reached["job between its phases"] += any(job.phases for job in live)
         for job in live:
             own = bool(job.options.headers)
             reached["job with headers of its own in a lot"] += own and bool(job.beside_bytes)
@@ -241,6 +243,7 @@ class SideBySide:
         assert single.details.worker_checkpoint == job.checkpoint, job
         assert log_of(single.details.log) == job.log, job
         assert single.details.auto_retries == job.auto_retries, job
+        assert [phase[2:] for phase in single.details.phases] == job.phases, job
         assert single.cancel_requested == job.cancel_requested, job
         assert single.lease_reason is job.why, job
         assert single.ties.group == job.group, job

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import ExtendItem, NewLine
+from jobline_server.engine.commands import ExtendItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_retry
-from jobline_server.engine.job_log import LogLine
+from jobline_server.engine.job_log import LogLine, NewLine
 from jobline_server.engine.report_entries import JobLogged
 from jobline_server.engine.values import (
     AckLevel,

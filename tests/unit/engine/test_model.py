@@ -163,6 +163,7 @@ RARE = {
     "group lets two run",
     "group paused while jobs wait",
     "job that waits in its group",
+    "job between its phases",
     "lot that is never written",
     "lot with holes",
     "job with headers of its own in a lot",

@@ -13,6 +13,7 @@ from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.dispatch.frames import Confirm, ServerFrame
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
 from jobline_server.rpc.convert import leases
 from jobline_server.rpc.convert.leases import leases_in, messages_of, pull_response
@@ -97,6 +98,19 @@ def jobs_of(run: LeasedRun) -> list[LeasedJob]:
         )
         for index, payload in enumerate(run.payloads)
     ]
+
+
+def test_results_of_phases_come_with_a_lease_and_no_others() -> None:
+    """The writer keeps one message for all jobs."""
+    phase = FinishedPhase(1, 2, 1, b"rows")
+    jobs = [
+        LeasedJob(n, 1, "q", OPTIONS[0], b"", 1, LeaseReason.FIRST, 1, b"", 0, "", phases=phases)
+        for n, phases in ((1, (phase,)), (2, ()), (3, (phase, phase)))
+    ]
+
+    written = job_service_pb2.PullResponse.FromString(whole_response(Leased(jobs=jobs)))
+
+    assert [list(job.phase_results) for job in written.jobs] == [[b"rows"], [], [b"rows"] * 2]
 
 
 leased_runs = st.builds(

@@ -146,6 +146,15 @@ def test_tags_of_a_push_and_of_its_job_add_up(reader: PushReader) -> None:
     assert [own.rules.tags for own in command.rows.options] == [("a", "b", "c"), ("a", "b")]
 
 
+def test_phases_of_a_job_take_the_place_of_those_of_its_push(reader: PushReader) -> None:
+    """They are an order of steps: two of them together would be neither."""
+    rows = [{"options": {"phases": ["c", "a"]}, "job_key": "1"}, {"job_key": "2"}]
+
+    command = reader.command(request(options={"phases": ["a", "b"]}, jobs=rows))
+
+    assert [own.rules.phases for own in command.rows.options] == [("c", "a"), ("a", "b")]
+
+
 def test_headers_in_another_order_are_the_same_options() -> None:
     """The bytes of a map have no order; the object is one all the same."""
     table = OptionsTable()

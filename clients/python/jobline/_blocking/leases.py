@@ -90,7 +90,7 @@ class Leases:
         )
         return requests.outcomes_of(response, len(jobs))
 
-    def extend(
+    def extend(  # noqa: PLR0913  # one argument a field of the protocol's message
         self,
         *jobs: Lease,
         lease: Seconds | None = None,
@@ -99,10 +99,14 @@ class Leases:
         checkpoint: Any = None,
         log: Iterable[str] = (),
         level: LogLevelName = "info",
+        phase: str = "",
+        phase_result: Any = None,
     ) -> list[SettleOutcome]:
         """Keeps leases alive, by `lease` (1 s … 12 h) or their own length from now, and reports
         `progress` (0 … 100), a `message`, a `checkpoint` (bytes or JSON, ≤ 64 KiB, on disk before
         this returns), and lines of a `log` (≤ 1,000, each cut at 16 KiB) with their `level`.
+        `phase`: the phase that has ended, with its result (bytes or JSON), on disk before this
+        returns, too.
 
         LEASE_LOST: stop, another worker has the job. CANCELLED: stop, and settle it.
         """
@@ -116,6 +120,8 @@ class Leases:
                 checkpoint=checkpoint,
                 log=lines,
                 level=level,
+                phase=phase,
+                phase_result=phase_result,
             )
             for job in jobs
         ]

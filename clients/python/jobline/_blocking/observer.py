@@ -9,7 +9,7 @@ from functools import partial
 
 from jobline._backoff import RETRY
 from jobline._blocking.connection import Connection, closing, messages_of, now, sleep
-from jobline._enums import EventKindName
+from jobline._event_kinds import EventKindName
 from jobline._job_end import JobEnd
 from jobline._requests import Waiting, Watching
 from jobline._server_values import WatchedEvent

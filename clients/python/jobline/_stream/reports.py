@@ -15,15 +15,21 @@ CHECKPOINT_BYTES_MAX = 2 << 20
 
 
 class Reports:
-    """Holds the reports of one session that were not sent."""
+    """Holds the reports of one session that were not sent.
+
+    The end of a phase is an item of its own, and stays in order: `_phases` has those that wait,
+    `_finished` all of each held lease, which are sent again on a new stream.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[int, pb.ExtendItem] = {}
         self._checkpoints: dict[int, tuple[int, bytes]] = {}
+        self._phases: list[pb.ExtendItem] = []
+        self._finished: dict[int, list[pb.ExtendItem]] = {}
 
     def __bool__(self) -> bool:
         """Returns whether a report waits to be sent."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._phases)
 
     def add(
         self,
@@ -46,10 +52,25 @@ class Reports:
             item.checkpoint = checkpoint
             self._checkpoints[id_] = (delivery, checkpoint)
 
+    def finish_phase(self, id_: int, delivery: int, name: str, result: bytes) -> None:
+        """Adds the end of a phase. Progress within it is not worth sending any more."""
+        waiting = self._waiting.get(id_)
+        if waiting is not None:
+            waiting.ClearField("progress")
+            waiting.ClearField("message")
+        item = pb.ExtendItem(id=id_, delivery=delivery, phase=name, phase_result=result)
+        self._phases.append(item)
+        self._finished.setdefault(id_, []).append(item)
+
     def take(self) -> list[pb.ExtendItem]:
         """Removes and returns as many reports as one frame may carry."""
         items: list[pb.ExtendItem] = []
         total = 0
+        while self._phases and total < CHECKPOINT_BYTES_MAX and len(items) < ITEMS_MAX:
+            items.append(self._phases.pop(0))
+            total += len(items[-1].phase_result)
+        if self._phases:
+            return items  # what was reported since is about later phases
         while self._waiting and total < CHECKPOINT_BYTES_MAX and len(items) < ITEMS_MAX:
             item = self._waiting.pop(next(iter(self._waiting)))
             total += len(item.checkpoint)
@@ -57,21 +78,32 @@ class Reports:
         return items
 
     def forget(self, id_: int) -> None:
-        """Drops the reports of a job whose lease is lost or that is done."""
-        if self._waiting or self._checkpoints:
+        """Drops the reports of a job that is done; the ends of its phases are sent before."""
+        if self._waiting or self._checkpoints or self._finished:
             self._waiting.pop(id_, None)
             self._checkpoints.pop(id_, None)
+            self._finished.pop(id_, None)
+
+    def lose(self, id_: int) -> None:
+        """Drops the reports of a job whose lease is lost."""
+        self.forget(id_)
+        if self._phases:
+            self._phases = [item for item in self._phases if item.id != id_]
 
     def keep_until_sent(self, id_: int) -> None:
         """Keeps only the unsent report of a settled lease: another attempt may follow, so it is
         sent before the settle.
         """
         self._checkpoints.pop(id_, None)
+        self._finished.pop(id_, None)
 
     def repeat_checkpoints(self) -> None:
-        """Queues the newest checkpoints again for a new stream: they may have been lost with the
-        old one.
+        """Queues finished phases and the newest checkpoints again for a new stream: they may have
+        been lost with the old one.
         """
+        known = {id(item) for items in self._finished.values() for item in items}
+        settled = [item for item in self._phases if id(item) not in known]
+        self._phases = settled + [item for items in self._finished.values() for item in items]
         for id_, (delivery, checkpoint) in list(self._checkpoints.items()):
             self.add(id_, delivery, checkpoint=checkpoint)
 
@@ -79,3 +111,5 @@ class Reports:
         """Drops all reports, because the server refused one."""
         self._waiting.clear()
         self._checkpoints.clear()
+        self._phases.clear()
+        self._finished.clear()

@@ -155,7 +155,7 @@ class Session:
 
     def _lose(self, id_: int, delivery: int, reason: RevokeReason, received: Received) -> None:
         del self.held[id_]
-        self._reports.forget(id_)
+        self._reports.lose(id_)
         self._log_lines.forget(id_, delivery)
         received.lost.append(LostLease(id_, delivery, reason))
 
@@ -202,6 +202,13 @@ class Session:
         if self.held.get(id_) != delivery:
             return False
         self._reports.add(id_, delivery, progress=progress, message=message, checkpoint=checkpoint)
+        return True
+
+    def finish_phase(self, id_: int, delivery: int, name: str, result: bytes) -> bool:
+        """Finishes a phase of a job. Returns False if its lease was lost."""
+        if self.held.get(id_) != delivery:
+            return False
+        self._reports.finish_phase(id_, delivery, name, result)
         return True
 
     def log(self, id_: int, delivery: int, at_ms: int, level: LogLevel, text: str) -> bool:

@@ -131,6 +131,13 @@ class SharedSession:
         self.wakeup.set()
         return is_held
 
+    def finish_phase(self, job: LeasedJob, name: str, result: bytes) -> bool:
+        """Finishes a phase of a job; returns False if its lease is lost."""
+        with self._lock:
+            is_held = self._session.finish_phase(job.id, job.delivery, name, result)
+        self.wakeup.set()
+        return is_held
+
     def log(self, job: LeasedJob, level: LogLevel, text: str) -> bool:
         """Adds a line to the log of a job; returns False if its lease is lost."""
         at_ms = time.time_ns() // 1_000_000

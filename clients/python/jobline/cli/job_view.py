@@ -9,6 +9,7 @@ from rich.text import Text
 
 from jobline._enums import ObstacleKind
 from jobline._job_values import Attempt, Job, Obstacle
+from jobline._phases import Phase
 from jobline._values import JobError
 from jobline.cli.as_json import text_of
 from jobline.cli.durations import show_ago, show_clock, show_moment, show_span
@@ -70,6 +71,8 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("error", error_text(job)),
     ]
     parts: list[RenderableType] = [pairs(rows)]
+    if job.phases:
+        parts += ["", table(job.phases, _PHASES)]
     if job.history:
         parts += ["", table(job.history, _ATTEMPTS)]
     if job.error is not None and job.error.stack:
@@ -148,6 +151,20 @@ def _took(attempt: Attempt) -> str:
     return "" if begun is None or ended is None else show_span((ended - begun).total_seconds())
 
 
+def _phase_says(phase: Phase) -> str:
+    if phase.error is not None:
+        return _in_a_line(phase.error)
+    return phase.message or bytes_text(phase.result, _PAYLOAD_SHOWN)
+
+
+_PHASES: list[Column[Phase]] = [
+    Column("phase", lambda one: one.name),
+    Column("state", lambda one: one.state.name.lower()),
+    Column("done", lambda one: f"{one.progress:.0f} %", right=True),
+    Column("attempt", lambda one: str(one.attempt or ""), right=True),
+    Column("ended", lambda one: show_moment(one.ended_at)),
+    Column("what", _phase_says),
+]
 _ATTEMPTS: list[Column[Attempt]] = [
     Column("attempt", lambda one: str(one.attempt), right=True),
     Column(

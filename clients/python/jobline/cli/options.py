@@ -188,6 +188,10 @@ GroupOption = Annotated[
     str | None,
     typer.Option("--group", metavar="GROUP", help="Its jobs run one at a time, in order."),
 ]
+Phases = Annotated[
+    list[str] | None,
+    typer.Option("--phase", metavar="NAME", help="A step of the job; repeatable, in order."),
+]
 ContentType = Annotated[
     str | None,
     typer.Option(

@@ -76,6 +76,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     header: option.Headers = None,
     tag: option.Tags = None,
     group: option.GroupOption = None,
+    phase: option.Phases = None,
     content_type: option.ContentType = None,
     level: option.Level = "",
     once: option.Once = False,
@@ -86,23 +87,28 @@ def push(  # noqa: PLR0913  # one argument an option of the command
 
     The payload comes from the argument, --file or stdin; --lines makes one job of each line.
     """
-    arguments: dict[str, Any] = locals()
-    from jobline import JobOptions
-
-    given: dict[str, Any] = {field: arguments[field] for field in _AS_TYPED} | {
-        "name": name or None,
-        "lifo": lifo or None,
-        "retry_until": _moment(retry_until, "--retry-until"),
-        "headers": _headers(header or []) or None,
-        "tags": tag,
-        "delivery": "once" if once else None,
-    }
-    wish = _Wish(queue, JobOptions(**given), delay, _moment(at, "--at"), _level(level))
+    wish = _Wish(queue, _options(locals()), delay, _moment(at, "--at"), _level(level))
     _check(wish, lines=lines, count=count, wait=wait, key=key)
     if lines:
         _push_lots(cli, wish, source.lines(payload, file), key=key, total=None)
     else:
         _push_copies(cli, wish, source.single(payload, file), count, key=key, wait=wait)
+
+
+def _options(arguments: dict[str, Any]) -> JobOptions:
+    """Returns the options that the arguments of `push` say, by their names."""
+    from jobline import JobOptions
+
+    given: dict[str, Any] = {field: arguments[field] for field in _AS_TYPED} | {
+        "name": arguments["name"] or None,
+        "lifo": arguments["lifo"] or None,
+        "retry_until": _moment(arguments["retry_until"], "--retry-until"),
+        "headers": _headers(arguments["header"] or []) or None,
+        "tags": arguments["tag"],
+        "phases": arguments["phase"],
+        "delivery": "once" if arguments["once"] else None,
+    }
+    return JobOptions(**given)
 
 
 def _push_copies(

@@ -66,6 +66,7 @@ class Entry(_message.Message):
     GROUP_CHANGED_FIELD_NUMBER: _builtins.int
     GROUP_PAUSED_FIELD_NUMBER: _builtins.int
     GROUP_RESUMED_FIELD_NUMBER: _builtins.int
+    PHASE_COMPLETED_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -196,6 +197,10 @@ class Entry(_message.Message):
     def group_resumed(self) -> Global___GroupResumed:
         """A group was resumed."""
 
+    @_builtins.property
+    def phase_completed(self) -> Global___PhaseCompleted:
+        """A worker finished a phase of a job."""
+
     def __init__(
         self,
         *,
@@ -232,12 +237,13 @@ class Entry(_message.Message):
         group_changed: Global___GroupChanged | None = ...,
         group_paused: Global___GroupPaused | None = ...,
         group_resumed: Global___GroupResumed | None = ...,
+        phase_completed: Global___PhaseCompleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -946,6 +952,44 @@ class JobReported(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__progress) -> _WhichOneofReturnType__progress | None: ...
 
 Global___JobReported: _TypeAlias = JobReported  # noqa: Y015
+
+@_typing.final
+class PhaseCompleted(_message.Message):
+    """A worker finished a phase of a job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. The job."""
+    queue: _builtins.str
+    """Output only. Its queue."""
+    phase: _builtins.str
+    """Output only. The phase."""
+    result: _builtins.bytes
+    """Output only. What it returned."""
+    progress: _builtins.float
+    """Output only. Progress of the job with it, 0 … 100."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        queue: _builtins.str = ...,
+        phase: _builtins.str = ...,
+        result: _builtins.bytes = ...,
+        progress: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "phase", b"phase", "progress", b"progress", "queue", b"queue", "result", b"result"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PhaseCompleted: _TypeAlias = PhaseCompleted  # noqa: Y015
 
 @_typing.final
 class JobLogged(_message.Message):

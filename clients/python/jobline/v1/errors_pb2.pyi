@@ -39,8 +39,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_IDEMPOTENCY_MISMATCH: _ErrorReason.ValueType  # 7
     """ALREADY_EXISTS: the key is known with another payload, or the request id with another request."""
     ERROR_REASON_WRONG_STATE: _ErrorReason.ValueType  # 8
-    """FAILED_PRECONDITION: the job's state does not allow it. Calls on many jobs count such jobs in their
-    answers instead.
+    """FAILED_PRECONDITION: the job's state does not allow it, such as the end of a phase that is not its
+    next one. Calls on many jobs count such jobs in their answers instead.
     """
     ERROR_REASON_QUEUE_ACTIVE: _ErrorReason.ValueType  # 9
     """FAILED_PRECONDITION: the queue has active jobs and `force` is not set."""
@@ -119,8 +119,8 @@ ERROR_REASON_QUEUE_NOT_FOUND: ErrorReason.ValueType  # 6
 ERROR_REASON_IDEMPOTENCY_MISMATCH: ErrorReason.ValueType  # 7
 """ALREADY_EXISTS: the key is known with another payload, or the request id with another request."""
 ERROR_REASON_WRONG_STATE: ErrorReason.ValueType  # 8
-"""FAILED_PRECONDITION: the job's state does not allow it. Calls on many jobs count such jobs in their
-answers instead.
+"""FAILED_PRECONDITION: the job's state does not allow it, such as the end of a phase that is not its
+next one. Calls on many jobs count such jobs in their answers instead.
 """
 ERROR_REASON_QUEUE_ACTIVE: ErrorReason.ValueType  # 9
 """FAILED_PRECONDITION: the queue has active jobs and `force` is not set."""

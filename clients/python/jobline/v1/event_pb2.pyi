@@ -89,6 +89,8 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A group was paused."""
     EVENT_KIND_GROUP_RESUMED: _EventKind.ValueType  # 40
     """A group was resumed."""
+    EVENT_KIND_PHASE_COMPLETED: _EventKind.ValueType  # 46
+    """A worker finished a phase of a job; `message` names it."""
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -155,6 +157,8 @@ EVENT_KIND_GROUP_PAUSED: EventKind.ValueType  # 39
 """A group was paused."""
 EVENT_KIND_GROUP_RESUMED: EventKind.ValueType  # 40
 """A group was resumed."""
+EVENT_KIND_PHASE_COMPLETED: EventKind.ValueType  # 46
+"""A worker finished a phase of a job; `message` names it."""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final
@@ -208,7 +212,7 @@ class Event(_message.Message):
     reason: _job_pb2.EndReason.ValueType
     """Output only. Why it ended other than well."""
     progress: _builtins.float
-    """Output only. 0 … 100, for PROGRESS."""
+    """Output only. 0 … 100, for PROGRESS and PHASE_COMPLETED."""
     message: _builtins.str
     """Output only. What the worker or the operator said."""
     state_before: _job_pb2.JobState.ValueType

@@ -279,6 +279,38 @@ END_REASON_QUEUE_DELETED: EndReason.ValueType  # 12
 """Its queue was deleted; only `Wait` says so."""
 Global___EndReason: _TypeAlias = EndReason  # noqa: Y015
 
+class _PhaseState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PhaseStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PhaseState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PHASE_STATE_UNSPECIFIED: _PhaseState.ValueType  # 0
+    """Not set."""
+    PHASE_STATE_PENDING: _PhaseState.ValueType  # 1
+    """Its turn has not come, or it waits for a worker."""
+    PHASE_STATE_ACTIVE: _PhaseState.ValueType  # 2
+    """A worker is at it."""
+    PHASE_STATE_COMPLETED: _PhaseState.ValueType  # 3
+    """It is finished: no attempt runs it again."""
+    PHASE_STATE_FAILED: _PhaseState.ValueType  # 4
+    """The last attempt failed in it. The next one, if there is one, starts here."""
+
+class PhaseState(_PhaseState, metaclass=_PhaseStateEnumTypeWrapper):
+    """Where a phase of a job stands."""
+
+PHASE_STATE_UNSPECIFIED: PhaseState.ValueType  # 0
+"""Not set."""
+PHASE_STATE_PENDING: PhaseState.ValueType  # 1
+"""Its turn has not come, or it waits for a worker."""
+PHASE_STATE_ACTIVE: PhaseState.ValueType  # 2
+"""A worker is at it."""
+PHASE_STATE_COMPLETED: PhaseState.ValueType  # 3
+"""It is finished: no attempt runs it again."""
+PHASE_STATE_FAILED: PhaseState.ValueType  # 4
+"""The last attempt failed in it. The next one, if there is one, starts here."""
+Global___PhaseState: _TypeAlias = PhaseState  # noqa: Y015
+
 class _LogLevel:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -601,7 +633,10 @@ class JobOptions(_message.Message):
 
     @_builtins.property
     def phases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Names of steps that the worker runs in order. Not served yet: UNIMPLEMENTED."""
+        """Optional. Names of the steps that the worker runs in order, ≤ 100 different ones of 1 … 128
+        characters. Each is finished once (`ExtendItem.phase`), and a retry starts at the first that is not.
+        A job's own phases take the place of those that its push shares; its payload is ≤ 2.875 MiB.
+        """
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -819,6 +854,66 @@ class Attempt(_message.Message):
 Global___Attempt: _TypeAlias = Attempt  # noqa: Y015
 
 @_typing.final
+class Phase(_message.Message):
+    """One step of a job."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    STARTED_AT_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    state: Global___PhaseState.ValueType
+    """Output only. Where it stands."""
+    progress: _builtins.float
+    """Output only. 0 … 100, of this phase."""
+    message: _builtins.str
+    """Output only. What the worker last said in it."""
+    result: _builtins.bytes
+    """Output only. What it returned; left out by lists."""
+    attempt: _builtins.int
+    """Output only. Number of the attempt that finished it."""
+    @_builtins.property
+    def error(self) -> Global___JobError:
+        """Output only. Why it failed, while it is FAILED."""
+
+    @_builtins.property
+    def started_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When the attempt that finished it began with it."""
+
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it was finished, or failed."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        state: Global___PhaseState.ValueType = ...,
+        progress: _builtins.float = ...,
+        message: _builtins.str = ...,
+        result: _builtins.bytes = ...,
+        error: Global___JobError | None = ...,
+        started_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        attempt: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "started_at", b"started_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "ended_at", b"ended_at", "error", b"error", "message", b"message", "name", b"name", "progress", b"progress", "result", b"result", "started_at", b"started_at", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Phase: _TypeAlias = Phase  # noqa: Y015
+
+@_typing.final
 class LogLines(_message.Message):
     """Lines for the log of a job, as a worker sends them, in columns."""
 
@@ -931,6 +1026,7 @@ class Job(_message.Message):
     STALE_FROM_FIELD_NUMBER: _builtins.int
     TTL_ENDS_AT_FIELD_NUMBER: _builtins.int
     TIMES_OUT_AT_FIELD_NUMBER: _builtins.int
+    PHASES_FIELD_NUMBER: _builtins.int
     LOG_LINES_FIELD_NUMBER: _builtins.int
     RETRY_AT_FIELD_NUMBER: _builtins.int
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
@@ -1014,6 +1110,10 @@ class Job(_message.Message):
         """Output only. When this attempt times out, while it is ACTIVE, if it has a timeout."""
 
     @_builtins.property
+    def phases(self) -> _containers.RepeatedCompositeFieldContainer[Global___Phase]:
+        """Output only. Its phases, in order; empty for a job without."""
+
+    @_builtins.property
     def retry_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it is put back by itself, while it is DEAD in a queue with `auto_retry`."""
 
@@ -1051,6 +1151,7 @@ class Job(_message.Message):
         stale_from: Global___JobState.ValueType = ...,
         ttl_ends_at: _timestamp_pb2.Timestamp | None = ...,
         times_out_at: _timestamp_pb2.Timestamp | None = ...,
+        phases: _abc.Iterable[Global___Phase] | None = ...,
         log_lines: _builtins.int = ...,
         retry_at: _timestamp_pb2.Timestamp | None = ...,
         expires_at: _timestamp_pb2.Timestamp | None = ...,
@@ -1058,7 +1159,7 @@ class Job(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "retry_at", b"retry_at", "run_at", b"run_at", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1084,6 +1185,7 @@ class LeasedJob(_message.Message):
     PUSHED_AT_FIELD_NUMBER: _builtins.int
     JOB_KEY_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
+    PHASE_RESULTS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. The job."""
     delivery: _builtins.int
@@ -1114,6 +1216,12 @@ class LeasedJob(_message.Message):
     def pushed_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was pushed."""
 
+    @_builtins.property
+    def phase_results(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Output only. Results of the phases that earlier attempts have finished: the first of
+        `options.phases`, in order, each "" without one. The attempt starts at the next phase.
+        """
+
     def __init__(
         self,
         *,
@@ -1129,10 +1237,11 @@ class LeasedJob(_message.Message):
         pushed_at: _timestamp_pb2.Timestamp | None = ...,
         job_key: _builtins.str = ...,
         group: _builtins.str = ...,
+        phase_results: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "pushed_at", b"pushed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "delivery", b"delivery", "group", b"group", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "options", b"options", "payload", b"payload", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "delivery", b"delivery", "group", b"group", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "options", b"options", "payload", b"payload", "phase_results", b"phase_results", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

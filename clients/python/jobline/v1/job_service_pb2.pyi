@@ -914,21 +914,29 @@ class ExtendItem(_message.Message):
     CHECKPOINT_FIELD_NUMBER: _builtins.int
     PHASE_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
+    PHASE_RESULT_FIELD_NUMBER: _builtins.int
     LOGS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Required. The job."""
     delivery: _builtins.int
     """Required. Its lease's counter."""
     progress: _builtins.float
-    """Optional. 0 … 100."""
+    """Optional. 0 … 100; of the current phase, if the job has phases."""
     message: _builtins.str
     """Optional. What the worker is doing, cut at 4 KiB."""
     checkpoint: _builtins.bytes
     """Optional. For a later attempt, ≤ 64 KiB; on disk before the reply. A new one forgives earlier stalls."""
     phase: _builtins.str
-    """Optional. The phase that has ended. Not served yet: UNIMPLEMENTED."""
+    """Optional. The phase that has ended, by name: on disk before the reply. Forgives earlier stalls, as a
+    checkpoint does. One that was finished before changes nothing; one that is not the job's next phase
+    is refused with FAILED_PRECONDITION (WRONG_STATE), and with it the call, before any of it is done.
+    """
     partial: _builtins.bytes
     """Optional. A piece of the result, ≤ 64 KiB. Not served yet: UNIMPLEMENTED."""
+    phase_result: _builtins.bytes
+    """Optional. With `phase`: what the phase returned; ≤ 1 MiB for all phases of a job together. Later
+    attempts get it with their lease.
+    """
     @_builtins.property
     def lease(self) -> _duration_pb2.Duration:
         """Optional. The new length from now, 1 s … 12 h. Unset: the lease's own length again."""
@@ -950,11 +958,12 @@ class ExtendItem(_message.Message):
         checkpoint: _builtins.bytes | None = ...,
         phase: _builtins.str = ...,
         partial: _builtins.bytes = ...,
+        phase_result: _builtins.bytes = ...,
         logs: _job_pb2.LogLines | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "lease", b"lease", "logs", b"logs", "message", b"message", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "delivery", b"delivery", "id", b"id", "lease", b"lease", "logs", b"logs", "message", b"message", "partial", b"partial", "phase", b"phase", "progress", b"progress"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_message", b"_message", "_progress", b"_progress", "checkpoint", b"checkpoint", "delivery", b"delivery", "id", b"id", "lease", b"lease", "logs", b"logs", "message", b"message", "partial", b"partial", "phase", b"phase", "phase_result", b"phase_result", "progress", b"progress"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__checkpoint: _TypeAlias = _typing.Literal["checkpoint"]  # noqa: Y015
     _WhichOneofArgType__checkpoint: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint"]  # noqa: Y015

@@ -293,6 +293,7 @@ class StoredJob(_message.Message):
     LOG_FIELD_NUMBER: _builtins.int
     AUTO_RETRIES_FIELD_NUMBER: _builtins.int
     RETRY_MS_FIELD_NUMBER: _builtins.int
+    PHASES_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id."""
     queue: _builtins.str
@@ -375,6 +376,10 @@ class StoredJob(_message.Message):
     def log(self) -> Global___StoredLog:
         """Output only. Its log."""
 
+    @_builtins.property
+    def phases(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredPhase]:
+        """Output only. Its finished phases, in order."""
+
     def __init__(
         self,
         *,
@@ -415,14 +420,49 @@ class StoredJob(_message.Message):
         log: Global___StoredLog | None = ...,
         auto_retries: _builtins.int = ...,
         retry_ms: _builtins.int = ...,
+        phases: _abc.Iterable[Global___StoredPhase] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredJob: _TypeAlias = StoredJob  # noqa: Y015
+
+@_typing.final
+class StoredPhase(_message.Message):
+    """A phase of a job that is finished."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STARTED_MS_FIELD_NUMBER: _builtins.int
+    ENDED_MS_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    started_ms: _builtins.int
+    """Output only. When the attempt that finished it began with it."""
+    ended_ms: _builtins.int
+    """Output only. When it was finished."""
+    attempt: _builtins.int
+    """Output only. Number of that attempt."""
+    result: _builtins.bytes
+    """Output only. What it returned."""
+    def __init__(
+        self,
+        *,
+        started_ms: _builtins.int = ...,
+        ended_ms: _builtins.int = ...,
+        attempt: _builtins.int = ...,
+        result: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "ended_ms", b"ended_ms", "result", b"result", "started_ms", b"started_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredPhase: _TypeAlias = StoredPhase  # noqa: Y015
 
 @_typing.final
 class StoredLog(_message.Message):

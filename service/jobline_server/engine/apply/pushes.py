@@ -9,6 +9,7 @@ from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.blocked import block_new
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
+from jobline_server.engine.apply.phases import retain_phases
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsPushed, JobsReady, JobsRetried, LotPushed
@@ -219,13 +220,14 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         job.job_key = record.job_key
         job.ties = record.ties
         job.lease_reason = LeaseReason.RETRY
-        has_more = record.auto_retries or record.log is not None
+        has_more = record.auto_retries or record.log is not None or record.phases
         if record.history or record.worker_checkpoint or has_more:
             details = job.details = Details()
             details.auto_retries = record.auto_retries
             details.history = record.history
             details.worker_checkpoint = record.worker_checkpoint
             details.log = None if record.log is None else record.log.copy()
+            retain_phases(details, record)
             shard.count_reports(details.report_bytes())
         if job.options.rules.ttl_ms:
             job.writable_details().ttl_from_ms = fact.at_ms

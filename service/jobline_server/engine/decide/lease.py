@@ -150,7 +150,7 @@ def _leased_run(run: LotRun, delivery: int, lease_ms: int) -> LeasedRun:
 def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
     """Returns the reply to a worker for jobs that it holds."""
     # By position, which takes half the time of keywords: id, delivery, queue, options, payload,
-    # attempt, reason, lease_ms, checkpoint, pushed_ms, job_key, ready_ms, group.
+    # attempt, reason, lease_ms, checkpoint, pushed_ms, job_key, ready_ms, group, phases.
     return [
         LeasedJob(
             job.id,
@@ -166,6 +166,7 @@ def leased_jobs(jobs: Sequence[Job]) -> list[LeasedJob]:
             job.job_key,
             job.ready_ms or job.pushed_ms,
             job.ties.group,
+            job.details.phases,
         )
         for job in jobs
     ]

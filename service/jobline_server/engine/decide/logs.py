@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline_server.engine import limits
-from jobline_server.engine.commands import NewLine
 from jobline_server.engine.job import Job
-from jobline_server.engine.job_log import LogLine
+from jobline_server.engine.job_log import LogLine, NewLine
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.report_entries import JobLogged
 from jobline_server.engine.values import Now

@@ -18,6 +18,7 @@ from jobline_server.engine.commands import (
     ReleaseItem,
 )
 from jobline_server.engine.decide.logs import log_lines
+from jobline_server.engine.decide.phases import finish_phase, progress_of
 from jobline_server.engine.entries import (
     JobDied,
     JobFailed,
@@ -180,8 +181,8 @@ def _emit_released(shard: ShardView, now: Now, batch: dict[int, tuple[_Kind, int
 
 
 def decide_extend(shard: ShardView, now: Now, items: list[ExtendItem]) -> NotDone:
-    """Extends leases, and records progress, checkpoints and log lines. Returns the outcomes that
-    are not DONE, by index.
+    """Extends leases, and records phases, progress, checkpoints and log lines. Returns the outcomes
+    that are not DONE, by index. Call `check_phases` before.
 
     The end of a lease is bookkeeping, so extending it emits no fact; a report of the worker does.
     """
@@ -193,6 +194,8 @@ def decide_extend(shard: ShardView, now: Now, items: list[ExtendItem]) -> NotDon
             continue
         until_ms = now.mono_ms + (item.lease_ms or lease.lease_ms)
         shard.clocks.extend(lease, item.id, until_ms)
+        if item.phase:
+            finish_phase(shard, now, item, lease)
         owner = lease if isinstance(lease, Job) else lease.lot
         if (
             item.progress is not None
@@ -203,7 +206,7 @@ def decide_extend(shard: ShardView, now: Now, items: list[ExtendItem]) -> NotDon
                 at_ms=now.wall_ms,
                 queue=owner.queue.name,
                 id=item.id,
-                progress=item.progress,
+                progress=progress_of(shard, item) if owner.options.rules.phases else item.progress,
                 message=item.message,
                 worker_checkpoint=item.worker_checkpoint,
             )

@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2, job_service_pb2
 from jobline_server.engine.endings import Ended
 from jobline_server.engine.ties import NO_TIES
+from jobline_server.rpc.convert.phases import fill_phases
 from jobline_server.rpc.convert.ties import fill_ties
 from jobline_server.runtime.views import DeadCount, JobView, Obstacle
 from jobline_server.wire.errors import fill_attempt, fill_error
@@ -47,6 +48,8 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
         fill_error(message.error, view.error)
     if view.stale_from is not None:
         message.stale_from = job_pb2.JobState.ValueType(view.stale_from)
+    if view.options.rules.phases:
+        fill_phases(message, view, with_results=with_payload)
     if view.log is not None:
         message.log_lines = len(view.log.lines)
     for attempt in view.history:

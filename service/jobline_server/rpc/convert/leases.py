@@ -141,6 +141,8 @@ class LeaseWriter:
                 message.group = job.group
             if job.worker_checkpoint or message.checkpoint:
                 message.checkpoint = job.worker_checkpoint
+            if job.phases or message.phase_results:
+                message.phase_results[:] = [phase.result for phase in job.phases]
             body = message.SerializeToString() + shared
             length = lengths.get(len(body))
             if length is None:

@@ -7,7 +7,8 @@ from itertools import islice
 
 from jobline.v1 import job_admin_service_pb2, job_pb2, job_service_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import ExtendItem, NewLine, Refused
+from jobline_server.engine.commands import ExtendItem, Refused
+from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.values import LogLevel
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields

@@ -37,10 +37,13 @@ class SharedOptions(NamedTuple):
 
 def merged_options(base: bytes, override: bytes) -> job_pb2.JobOptions:
     """Returns the shared options of a push, overridden by those of a job. A list of pauses replaces
-    what says how they grow, and the other way round.
+    what says how they grow, and the other way round; phases replace others.
     """
     message = job_pb2.JobOptions.FromString(base)
-    own = job_pb2.JobOptions.FromString(override).backoff
+    job = job_pb2.JobOptions.FromString(override)
+    own = job.backoff
+    if job.phases:
+        message.ClearField("phases")
     if own.delays:
         for name in ("kind", "base", "max_delay", "delays"):
             message.backoff.ClearField(name)

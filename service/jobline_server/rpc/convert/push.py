@@ -19,10 +19,12 @@ from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import JobColumns, Push, Refused
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
+from jobline_server.rpc.convert.phases import check_phased
 from jobline_server.rpc.convert.spread import checked_spread, spread_out
 from jobline_server.rpc.convert.ties import groups_of, refuse_priorities, tied_rows
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
@@ -110,8 +112,8 @@ class PushReader:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
         if groups or shared.ties is not NO_TIES:
             _tie_payloads(command, shared.ties, groups)
-        if command.rows.ties:
-            refuse_priorities(command, jobs=len(command.rows) - plain)
+        if command.rows or shared.options.rules is not NO_RULES:
+            _check_together(command, plain)
         if spread_ms:
             spread_out(command, spread_ms, self._wall_ms())
         return command
@@ -182,6 +184,13 @@ def _tie_payloads(command: Push, shared: Ties, groups: list[str]) -> None:
         command.rows, command.payloads, command.options, command.run_at_ms, ties
     )
     command.payloads = NO_PAYLOADS
+
+
+def _check_together(command: Push, plain: int) -> None:
+    """Refuses jobs that ask for what does not go together."""
+    check_phased(command)
+    if command.rows.ties:
+        refuse_priorities(command, jobs=len(command.rows) - plain)
 
 
 def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:

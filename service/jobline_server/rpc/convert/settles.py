@@ -16,11 +16,11 @@ from jobline_server.engine.commands import (
     ExtendItem,
     FailItem,
     FailResult,
-    NewLine,
     NotDone,
     Refused,
     ReleaseItem,
 )
+from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.values import FailAction, JobError, ReleaseReason
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.logs import new_lines
@@ -133,8 +133,6 @@ def extends(items: Sequence[job_service_pb2.ExtendItem], field: str = "items") -
 
 def _extend(item: job_service_pb2.ExtendItem) -> ExtendItem:
     check_own_fields(item)
-    if item.phase:
-        raise fields.not_served("phase")
     if item.partial:
         raise fields.not_served("partial")
     has = item.HasField
@@ -151,7 +149,18 @@ def _extend(item: job_service_pb2.ExtendItem) -> ExtendItem:
         else None,
         checkpoint,
         _lines(item.logs) if has("logs") else (),
+        fields.single_line(item.phase, "phase", limits.PHASE_NAME_CHARACTERS_MAX),
+        _phase_result(item),
     )
+
+
+def _phase_result(item: job_service_pb2.ExtendItem) -> bytes:
+    result = item.phase_result
+    if result and not item.phase:
+        raise fields.invalid("phase", "is required with a result")
+    if len(result) > limits.PHASE_RESULTS_BYTES_MAX:
+        raise fields.too_large("phase_result", f"at most {limits.PHASE_RESULTS_BYTES_MAX} bytes")
+    return result
 
 
 def _lines(message: job_pb2.LogLines) -> list[NewLine]:

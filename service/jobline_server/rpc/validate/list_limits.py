@@ -37,7 +37,7 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.JobOptions.headers": limits.HEADERS_MAX,
     "jobline.v1.JobOptions.depends_on": NOT_SERVED,
     "jobline.v1.JobOptions.limiters": NOT_SERVED,
-    "jobline.v1.JobOptions.phases": NOT_SERVED,
+    "jobline.v1.JobOptions.phases": limits.PHASES_MAX,
     "jobline.v1.JobOptions.tags": limits.TAGS_MAX,
     "jobline.v1.Backoff.delays": limits.BACKOFF_DELAYS_MAX,
     # pull and settle

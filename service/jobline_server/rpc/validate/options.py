@@ -60,6 +60,13 @@ def check_tags(values: Sequence[str], field: str) -> None:
         raise fields.invalid(field, "a tag must not be empty")
 
 
+def _phases(values: Sequence[str], field: str) -> None:
+    fields.at_most(values, field, limits.PHASES_MAX)
+    fields.single_lines(values, field, limits.PHASE_NAME_CHARACTERS_MAX)
+    if "" in values or len(set(values)) < len(values):
+        raise fields.invalid(field, "must be different names")
+
+
 def lease_ms(value: Any, field: str) -> int:
     """Returns the length of a lease in milliseconds."""
     return fields.duration_ms(value, field, limits.LEASE_MS_MIN, limits.LEASE_MS_MAX)
@@ -222,6 +229,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "group": _name,
     "on_dead_head": _on_dead_head,
     "tags": check_tags,
+    "phases": _phases,
     "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
     "lifo": _anything,
     "ttl": _ttl,

@@ -14,6 +14,7 @@ from jobline_server.engine.commands import (
     NotDone,
     ReleaseItem,
 )
+from jobline_server.engine.decide.phases import Progress
 from jobline_server.runtime.calls.settles import ITEMS_AT_ONCE, NEVER
 from jobline_server.runtime.calls.settling import Settled, Settling, ids_of
 from jobline_server.runtime.core import Core
@@ -51,14 +52,19 @@ class SettleCalls:
         return settled.exceptions
 
     async def extend(self, items: list[ExtendItem]) -> NotDone:
-        """Extends leases; waits for the commit if a checkpoint is among them."""
+        """Extends leases; waits for the commit if a checkpoint or the end of a phase is
+        among them."""
         exceptions: NotDone = []
         start = 0
+        if any(item.phase for item in items):
+            progress: Progress = {}
+            async for part in slices(items):
+                self._settling.settles.check_phases(part, progress)
         async for part in slices(items):
             outcomes = self._settling.settles.extend(part)
             exceptions += [(start + index, outcome) for index, outcome in outcomes]
             start += len(part)
-        if any(item.worker_checkpoint is not None for item in items):
+        if any(item.worker_checkpoint is not None or item.phase for item in items):
             await self._core.commits.wait()
         if self._core.slots.is_partial:
             ids = [item.id for item in items]

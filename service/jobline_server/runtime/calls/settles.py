@@ -18,6 +18,7 @@ from jobline_server.engine.commands import (
 )
 from jobline_server.engine.decide.ack import are_in_order, decide_ack
 from jobline_server.engine.decide.once import decide_abandon, not_once
+from jobline_server.engine.decide.phases import Progress, check_phases
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.shard import Shard
@@ -144,6 +145,20 @@ class Settles:
     def extend(self, items: Sequence[ExtendItem]) -> NotDone:
         """Extends leases and takes reports."""
         return self._settle(items, decide_extend)
+
+    def extend_checked(self, items: Sequence[ExtendItem]) -> NotDone:
+        """Does the same after `check_phases`; raises `Refused` as that does."""
+        self.check_phases(items, {})
+        return self.extend(items)
+
+    def check_phases(self, items: Sequence[ExtendItem], progress: Progress) -> None:
+        """Raises `Refused` if an item ends what is not the next phase of its job."""
+        ending = [item for item in items if item.phase]
+        if ending:
+            for slot, indexes in self._core.slots.owners_of(
+                item.id for item in ending
+            ).here.items():
+                check_phases(slot.shard, [ending[index] for index in indexes], progress)
 
     def _settle(
         self, items: Sequence[Item], decide: Callable[[Shard, Now, list[Item]], NotDone]

@@ -190,7 +190,7 @@ class WorkerStream:
             if self.session.phase is Phase.ENDED:
                 return
             items = extends[start : start + ITEMS_AT_ONCE]
-            for index, outcome in self._settling.settles.extend(items):
+            for index, outcome in self._settling.settles.extend_checked(items):
                 item = items[index]
                 cancelled = outcome is SettleOutcome.CANCELLED
                 # A cancelled job is still held: its worker stops, and settles it.

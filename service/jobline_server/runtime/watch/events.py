@@ -151,6 +151,21 @@ def _reported(origin: EventOrigin, fact: entries.JobReported) -> Iterator[EventR
     yield EventRun(view, (fact.id,), (1,))
 
 
+def _phase_completed(
+    origin: EventOrigin, fact: report_entries.PhaseCompleted
+) -> Iterator[EventRun]:
+    view = origin.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_PHASE_COMPLETED,
+        fact.queue,
+        state=JobState.ACTIVE,
+        before=JobState.ACTIVE,
+        progress=fact.progress,
+        message=fact.phase,
+    )
+    yield EventRun(view, (fact.id,), (1,))
+
+
 def _cancel_requested(origin: EventOrigin, fact: entries.CancelRequested) -> Iterator[EventRun]:
     active = JobState.ACTIVE
     kind = EventKind.EVENT_KIND_CANCEL_REQUESTED
@@ -246,6 +261,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsReleased: _came_back,
     entries.JobReported: _reported,
     report_entries.JobLogged: None,  # lines are read by `GetJobLogs`
+    report_entries.PhaseCompleted: _phase_completed,
     entries.CancelRequested: _cancel_requested,
     entries.JobsCompleted: None,  # as all that ends: `event_endings`
     entries.JobDied: None,

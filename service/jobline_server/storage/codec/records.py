@@ -9,7 +9,7 @@ from jobline_server.engine.job import NO_DETAILS, Job
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import Attempt, EndReason, JobError, LeaseReason
-from jobline_server.storage.codec.reports import fill_log, log_of
+from jobline_server.storage.codec.reports import fill_log, fill_phases, log_of, phases_of
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.wire.errors import (
     attempt_from_stored,
@@ -56,6 +56,7 @@ def fill_record(message: store_pb2.StoredJob, record: JobRecord) -> None:
     if record.ties is not NO_TIES:
         fill_ties(message, record.ties)
     fill_log(message, record.log)
+    fill_phases(message, record.phases)
     for attempt in record.history:
         fill_stored_attempt(message.history.add(), attempt)
     fill_last_error(message, record.error, record.history)
@@ -89,6 +90,7 @@ def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
         message.checkpoint = details.worker_checkpoint
         fill_log(message, details.log)
         message.auto_retries = details.auto_retries
+        fill_phases(message, details.phases)
         for attempt in details.history:
             fill_stored_attempt(message.history.add(), attempt)
 
@@ -135,6 +137,7 @@ def record_from_stored(message: store_pb2.StoredJob) -> JobRecord:
         log=log_of(message),
         auto_retries=message.auto_retries,
         retry_ms=message.retry_ms,
+        phases=phases_of(message),
     )
 
 

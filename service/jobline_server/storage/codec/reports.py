@@ -1,14 +1,16 @@
-"""What workers report beside progress, between value and message: log lines as a fact, and the log
-of a job as a field of the job.
+"""What workers report beside progress, between value and message: log lines and the end of a
+phase as facts, and what they leave as fields of the job.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from jobline.v1 import entry_pb2, job_pb2, store_pb2
 from jobline_server.engine.job_log import JobLog, LogLine, size_of
-from jobline_server.engine.report_entries import JobLogged
+from jobline_server.engine.phases import FinishedPhase
+from jobline_server.engine.report_entries import JobLogged, PhaseCompleted
 from jobline_server.engine.values import LogLevel
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 
@@ -43,6 +45,42 @@ def job_logged(at_ms: int, message: entry_pb2.JobLogged) -> JobLogged:
     )
 
 
+def fill_phase_completed(entry: entry_pb2.Entry, fact: PhaseCompleted) -> None:
+    """Writes it into an entry."""
+    message = entry.phase_completed
+    message.queue = fact.queue
+    message.id = fact.id
+    message.phase = fact.phase
+    message.result = fact.result
+    message.progress = fact.progress
+
+
+def phase_completed(at_ms: int, message: entry_pb2.PhaseCompleted) -> PhaseCompleted:
+    """Reads it."""
+    return PhaseCompleted(
+        at_ms, message.queue, message.id, message.phase, message.result, message.progress
+    )
+
+
+def fill_phases(message: store_pb2.StoredJob, phases: Sequence[FinishedPhase]) -> None:
+    """Writes the finished phases of a job."""
+    for phase in phases:
+        message.phases.add(
+            started_ms=phase.started_ms,
+            ended_ms=phase.ended_ms,
+            attempt=phase.attempt,
+            result=phase.result,
+        )
+
+
+def phases_of(message: store_pb2.StoredJob) -> tuple[FinishedPhase, ...]:
+    """Returns the finished phases in a message."""
+    return tuple(
+        FinishedPhase(phase.started_ms, phase.ended_ms, phase.attempt, phase.result)
+        for phase in message.phases
+    )
+
+
 def fill_log(message: store_pb2.StoredJob, log: JobLog | None) -> None:
     """Writes the log of a job, if it has one."""
     if log is None:
@@ -71,4 +109,5 @@ def log_of(message: store_pb2.StoredJob) -> JobLog | None:
 
 FACTS: FactTable = {
     JobLogged: FactRow("job_logged", fill_job_logged, job_logged, whole),
+    PhaseCompleted: FactRow("phase_completed", fill_phase_completed, phase_completed, whole),
 }

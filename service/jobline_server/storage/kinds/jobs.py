@@ -17,7 +17,7 @@ from jobline_server.engine.tables import are_neighbours, part_of
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import JobState, LeaseReason
 from jobline_server.storage.codec.records import fill_hand_outs, fill_ties, ties_of
-from jobline_server.storage.codec.reports import log_of
+from jobline_server.storage.codec.reports import log_of, phases_of
 from jobline_server.storage.codec.shared import interned_options
 from jobline_server.storage.kinds.bundles import (
     NEIGHBOUR_BITS,
@@ -106,10 +106,13 @@ def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf)
     job.attempts = message.attempts
     job.stalls = message.stalls
     job.releases = message.releases
-    has_progress = message.progress or message.progress_message or message.HasField("log")
+    has_progress = (
+        message.progress or message.progress_message or message.HasField("log") or message.phases
+    )
     if has_progress or message.checkpoint or message.history or message.auto_retries:
         details = job.details = Details()
         details.log = log_of(message)
+        details.phases = phases_of(message)
         details.progress = message.progress
         details.progress_message = message.progress_message
         details.worker_checkpoint = message.checkpoint

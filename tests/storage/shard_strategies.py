@@ -1,0 +1,45 @@
+"""Hypothesis strategies for the facts of queues, and of messages between shards."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from jobline_server.engine import message_entries, queue_entries
+from tests.storage.value_strategies import (
+    Any_,
+    ids,
+    message_numbers,
+    moments,
+    settings,
+    shard_messages,
+    shards,
+    text,
+)
+
+SHARD_FACTS: dict[type, Any_] = {
+    queue_entries.QueueChanged: st.builds(
+        queue_entries.QueueChanged, at_ms=moments, queue=text, settings=settings, created_number=ids
+    ),
+    queue_entries.QueueLimited: st.builds(
+        queue_entries.QueueLimited,
+        at_ms=moments,
+        queue=text,
+        until_ms=moments,
+        principal=text,
+        reason=text,
+    ),
+    queue_entries.QueueDeleted: st.builds(queue_entries.QueueDeleted, at_ms=moments, queue=text),
+    message_entries.MessagesSent: st.builds(
+        message_entries.MessagesSent,
+        at_ms=moments,
+        to_shard=shards,
+        first_number=message_numbers,
+        messages=st.lists(shard_messages, max_size=3),
+    ),
+    message_entries.MessagesReceived: st.builds(
+        message_entries.MessagesReceived, at_ms=moments, from_shard=shards, up_to=message_numbers
+    ),
+    message_entries.MessagesAcknowledged: st.builds(
+        message_entries.MessagesAcknowledged, at_ms=moments, to_shard=shards, up_to=message_numbers
+    ),
+}
