@@ -52,6 +52,7 @@ LONG_TEXTS = {
     "jobline.v1.NewJob.text": "a payload, by the server's setting",
     "jobline.v1.PushRequest.payloads": "payloads, by the server's setting",
     "jobline.v1.AckItem.result": "1 MiB",
+    "jobline.v1.ExtendItem.phase_result": "1 MiB",
     "jobline.v1.JobError.message": "cut, so that a job can always fail",
     "jobline.v1.JobError.stack": "cut, so that a job can always fail",
     "jobline.v1.JobError.details": "cut, so that a job can always fail",

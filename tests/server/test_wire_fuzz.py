@@ -86,6 +86,21 @@ VALID: dict[str, dict[str, Any]] = {
         "settings": {"lease": "5s", "maxWaiting": "10000", "retention": {"count": "5"}},
         "updateMask": "lease,maxWaiting",
     },
+    "JobAdminService/UpdateJob": {
+        "id": "8796093022209",
+        "payload": "YQ==",
+        "priority": 2,
+        "delay": "5s",
+        "updateMask": "payload,priority,delay",
+    },
+    "JobAdminService/ForgetKey": {"jobKey": {"queue": "fuzz", "key": "k"}},
+    "QueueService/ListGroups": {"queue": "fuzz", "pageSize": 5, "namePrefix": "g"},
+    "QueueService/UpdateGroup": {
+        "queue": "fuzz",
+        "group": "g",
+        "settings": {"concurrency": 2, "maxWaiting": "5"},
+        "updateMask": "concurrency,maxWaiting",
+    },
     "QueueService/ListQueues": {"namePrefix": "f", "pageSize": 5},
     "QueueService/CleanQueue": {"queue": "fuzz", "states": [5], "olderThan": "1s"},
     "QueueService/DeleteQueue": {"queue": "fuzz", "confirmQueue": "fuzz", "force": True},
@@ -100,6 +115,8 @@ for _name in ("Promote", "Cancel", "Retry", "Delete"):
     VALID[f"JobAdminService/{_name}Jobs"] = {"jobs": {"filter": {"queue": "fuzz"}, "ids": []}}
 for _name in ("Get", "Pause", "Resume", "Limit", "Drain"):
     VALID[f"QueueService/{_name}Queue"] = {"queue": "fuzz"}
+for _name in ("Pause", "Resume"):
+    VALID[f"QueueService/{_name}Group"] = {"queue": "fuzz", "group": "g"}
 
 
 @dataclass

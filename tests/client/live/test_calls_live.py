@@ -226,11 +226,11 @@ async def test_operators_see_dead_jobs_and_the_server(client, queue):
 async def test_the_channel_serves_bare_stubs(client, queue):
     """What the client does not offer is one line away."""
     stub = JobServiceStub(client.client.channel)
-    request = pb.PushRequest(queue=queue, options=job_pb2.JobOptions(group="g"), payloads=[b""])
+    request = pb.PushRequest(queue=queue, options=job_pb2.JobOptions(webhook="u"), payloads=[b""])
     push: Any = stub.Push
     call = push if client.is_async else partial(in_thread, push)
     with pytest.raises(grpc.RpcError) as caught:
         await call(request)
     error = error_from_rpc(caught.value)
     assert isinstance(error, NotServed)
-    assert error.field == "options.group"
+    assert error.field == "options.webhook"
