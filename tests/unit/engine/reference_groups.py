@@ -133,7 +133,9 @@ class GroupsOfModel:
 
     def place_freed(self, order: list[int]) -> None:
         """What groups have let in comes to the tails, in the order in which these ids stand."""
-        freed = [job_id for job_id in self.groups.freed if job_id in self.jobs]
+        jobs = [self.jobs[job_id] for job_id in self.groups.freed if job_id in self.jobs]
+        # One may have been cancelled by the same call that let it in.
+        freed = [job.id for job in jobs if job.state is JobState.READY]
         for job_id in sorted(freed, key=order.index):
             self._tail += 1
             job = self.jobs[job_id]
