@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobline_server.engine.apply.groups import note_record
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_retry
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.rules import JobRules
@@ -71,3 +72,22 @@ def test_group_goes_on_if_nobody_could_bring_its_dead_head_back(world, options):
     job = world.one()
     world.fail(job.id, job.delivery)
     assert run(world) == [second]
+
+
+def test_deleting_another_dead_job_frees_no_group(world):
+    first, _ = push(world, "g", "g", options=ONE_TRY)
+    settings(world, HOLD)
+    job = world.one()
+    world.fail(job.id, job.delivery)
+    [other] = push(world, "", options=ONE_TRY)
+    alone = world.one()
+    world.fail(alone.id, alone.delivery)
+    decide_delete_ended(world.shard, world.now, "q", S.DEAD, [(other, 1)])
+    assert world.queue().groups.find("g").dead_heads == (first,)
+
+
+def test_group_that_never_had_a_record_needs_none_deleted(world):
+    push(world, "g")
+    note_record(world.shard, world.queue().groups.find("g"), 7)
+    assert not world.shard.group_records
+    assert not world.shard.changes.groups.to_delete

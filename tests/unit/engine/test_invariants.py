@@ -238,3 +238,14 @@ def test_a_message_in_no_outbox_is_noticed(world, sent):
 def test_messages_that_are_not_counted_are_noticed(world, sent):
     world.shard.load.outgoing_bytes += 1
     assert broken(world) == "G19: load says (2, 3) jobs and bytes to other shards of (2, 2)"
+
+
+def test_reports_that_nobody_holds_are_noticed(world, job):
+    world.shard.report_bytes += 5
+    assert broken(world) == "G19: 5 bytes of reports are counted, 0 held"
+
+
+def test_slots_that_are_not_counted_are_noticed(world, job):
+    job.holder.in_flight.extra_slots = -1
+    problem = invariants.in_flight_covers_leases(world.shard)
+    assert problem == f"session {job.holder.session_id} does not count 0 slots that it holds"
