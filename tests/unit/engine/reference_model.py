@@ -160,11 +160,13 @@ class ReferenceModel(Operators):
 
     # Time.
 
-    def tick(self, order: Iterable[Consumer]) -> list[Revoke]:
-        """What is due goes to the tails, earliest first; attempts that take too long have failed;
-        then leases end, and what goes on stands where it stood. Returns what workers are told,
-        those that lost a lease in the order given."""
+    def tick(self, order: Iterable[Consumer], freed: list[int]) -> list[Revoke]:
+        """What is due goes to the tails, earliest first, after what expired jobs let in, in the
+        order of `freed`; attempts that take too long have failed; then leases end, and what goes
+        on stands where it stood. Returns what workers are told, those that lost a lease in the
+        order given."""
         self.expire()
+        self.place_freed(freed)
         due = [job for job in self.live(S.SCHEDULED) if job.due[0] <= self.wall_ms]
         due.sort(key=lambda job: (job.due, job.id))
         for _, together in groupby(due, lambda job: job.due[0]):

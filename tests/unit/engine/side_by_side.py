@@ -63,8 +63,12 @@ class SideBySide:
 
     def _place_freed(self) -> None:
         """Groups that were freed in one step let their next jobs in, in the engine's order."""
-        freed = [self.shard.jobs[i] for i in self.model.groups.freed if i in self.shard.jobs]
-        self.model.place_freed([job.id for job in sorted(freed, key=lambda job: job.order)])
+        self.model.place_freed(self._grouped())
+
+    def _grouped(self) -> list[int]:
+        """The jobs of groups, in the order in which they came to the tails."""
+        jobs = [job for job in self.shard.jobs.values() if job.ties.group]
+        return [job.id for job in sorted(jobs, key=lambda job: job.order)]
 
     # Producers.
 
@@ -136,7 +140,7 @@ class SideBySide:
         consumers = {job.holder.worker: job.holder for job in active if job.holder}
         order = [consumers[worker] for worker in workers]
         order += [one for worker, one in consumers.items() if worker not in workers]
-        for consumer, job_id, delivery, reason in self.model.tick(order):
+        for consumer, job_id, delivery, reason in self.model.tick(order, self._grouped()):
             self.expected_revokes.append((consumer.worker, job_id, delivery, reason))
 
     def flush(self) -> None:
