@@ -17,8 +17,12 @@ def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -
     `lifo` jobs go to the front, those of groups to their lanes only when it is their turn.
     """
     if queue.groups and any(job.ties.group for job in jobs):
-        in_front = [job for job in jobs if job.options.rules.lifo and not job.ties.group]
-        groups.put_each(shard, queue, [job for job in jobs if job not in in_front], offset)
+        in_front: list[Job] = []
+        rest: list[Job] = []
+        for job in jobs:
+            goes_in_front = job.options.rules.lifo and not job.ties.group
+            (in_front if goes_in_front else rest).append(job)
+        groups.put_each(shard, queue, rest, offset)
         if in_front:
             put_in_front(shard, in_front, offset)
         return
