@@ -25,6 +25,7 @@ from benchmarks import (
     h2load,
     idle,
     latency,
+    limited,
     machine,
     operators,
     profiling,
@@ -59,6 +60,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P10": sizes.start,
     "P11": growth.grow,
     "P12": due.become_due,
+    "P13": limited.limit,
     "P14": idle.idle,
     "P15": _look_on,
 }

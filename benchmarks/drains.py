@@ -41,9 +41,11 @@ def leases_of(reply: jobs.PullResponse | jobs.StreamResponse) -> Leases:
     return ids, deliveries
 
 
-async def drain_by_calls(running: Running, count: int, *, callers: int, runs: bool) -> float:
-    """Pulls 1,000 and acks 1,000 over and over until all are done; returns jobs a second."""
-    wire, request = running.wire, bodies.pull(1_000, runs=runs)
+async def drain_by_calls(
+    running: Running, count: int, *, callers: int, runs: bool, batch: int = 1_000
+) -> float:
+    """Pulls and acks a batch over and over until all are done; returns jobs a second."""
+    wire, request = running.wire, bodies.pull(batch, runs=runs)
     done = 0
 
     async def caller() -> None:

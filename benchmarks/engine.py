@@ -17,12 +17,13 @@ from time import perf_counter
 from typing import TypeVar
 
 from jobline_server import memory
-from jobline_server.engine.commands import FailItem, JobColumns, Leased, Push
+from jobline_server.engine.commands import FailItem, Leased, Push
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard

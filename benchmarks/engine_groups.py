@@ -6,8 +6,9 @@ from statistics import median
 from time import perf_counter
 
 from benchmarks.engine import BATCH, BATCHES, NOW, Figure, World, size_of
-from jobline_server.engine.commands import JobColumns, Push
+from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS
 

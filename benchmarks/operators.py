@@ -19,7 +19,8 @@ from benchmarks.bench import Bench
 from benchmarks.bodies import PAYLOAD
 from benchmarks.figures import Figure, Unit, at_most
 from jobline_server import memory
-from jobline_server.engine.commands import JobColumns, Push
+from jobline_server.engine.commands import Push
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, KEPT_STATES, AckLevel
 from jobline_server.runtime.clock import SystemClock

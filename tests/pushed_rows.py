@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from jobline_server.engine.commands import JobColumns, Push
+from jobline_server.engine.commands import Push
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.producers import Call
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import JobOptions

@@ -46,6 +46,7 @@ def image_of(shard: Shard) -> dict[str, Any]:
             for to_shard, outbox in sorted(shard.messages.outboxes.items())
         },
         "inboxes": dict(sorted(shard.messages.received.items())),
+        "limiters": dict(sorted(shard.own_limiters.items())),
         "age": (shard.age.last_ms, shard.age.behind_ms),
         "groups": {name: _groups(queue) for name, queue in sorted(shard.queues.items())},
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},

@@ -19,7 +19,14 @@ from grpc import aio
 from jobline_server.rpc import services  # noqa: F401
 
 PACKAGE = "jobline.v1"
-SERVICES = ("JobService", "JobAdminService", "QueueService", "DeadLetterService", "AdminService")
+SERVICES = (
+    "JobService",
+    "JobAdminService",
+    "QueueService",
+    "LimiterService",
+    "DeadLetterService",
+    "AdminService",
+)
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,10 @@ VALID: dict[str, dict[str, Any]] = {
 }
 for _name in ("Promote", "Cancel", "Retry", "Delete"):
     VALID[f"JobAdminService/{_name}Jobs"] = {"jobs": {"filter": {"queue": "fuzz"}, "ids": []}}
+for _name in ("Upsert", "Get", "Empty", "Delete"):
+    VALID[f"LimiterService/{_name}Limiter"] = {"limiter": "fuzz"}
+VALID["LimiterService/UpsertLimiter"]["concurrency"] = 5
+VALID["LimiterService/ListLimiters"] = {"pageSize": 5}
 for _name in ("Get", "Pause", "Resume", "Limit", "Drain"):
     VALID[f"QueueService/{_name}Queue"] = {"queue": "fuzz"}
 for _name in ("Pause", "Resume"):

@@ -12,15 +12,7 @@ from itertools import count
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from jobline_server.engine.commands import (
-    NO_ROWS,
-    ExtendItem,
-    FailItem,
-    Leased,
-    Push,
-    Refused,
-    ReleaseItem,
-)
+from jobline_server.engine.commands import ExtendItem, FailItem, Leased, Push, Refused, ReleaseItem
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import (
     decide_age_out,
@@ -41,6 +33,7 @@ from jobline_server.engine.decide.queues import (
 )
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.job_columns import NO_ROWS
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (

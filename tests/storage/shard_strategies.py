@@ -1,13 +1,14 @@
-"""Hypothesis strategies for the facts of queues, and of messages between shards."""
+"""Hypothesis strategies for the facts of queues and limiters, and of messages between shards."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from jobline_server.engine import message_entries, queue_entries
+from jobline_server.engine import limiter_entries, message_entries, queue_entries
 from tests.storage.value_strategies import (
     Any_,
     ids,
+    limiters,
     message_numbers,
     moments,
     settings,
@@ -29,6 +30,8 @@ SHARD_FACTS: dict[type, Any_] = {
         reason=text,
     ),
     queue_entries.QueueDeleted: st.builds(queue_entries.QueueDeleted, at_ms=moments, queue=text),
+    limiter_entries.LimiterChanged: st.builds(limiter_entries.LimiterChanged, moments, limiters),
+    limiter_entries.LimiterDeleted: st.builds(limiter_entries.LimiterDeleted, moments, text),
     message_entries.MessagesSent: st.builds(
         message_entries.MessagesSent,
         at_ms=moments,

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import values
+from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.group_settings import (
     NO_GROUP_SETTINGS,
@@ -16,6 +17,7 @@ from jobline_server.engine.group_settings import (
     OnDeadHead,
 )
 from jobline_server.engine.job_log import JobLog, LogLine
+from jobline_server.engine.limiters import LimiterSettings
 from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
@@ -68,7 +70,7 @@ job_rules = st.builds(
     tags=st.sets(text, max_size=3).map(sorted).map(tuple),
     phases=st.lists(text, max_size=3).map(tuple),
     min_worker_version=text,
-    limiters=st.lists(text, max_size=3).map(tuple),
+    limiters=st.lists(text, max_size=3, unique=True).map(sorted).map(tuple),
     cost=st.integers(1, 10**6),
     delivery_mode=optional(st.sampled_from(DeliveryMode)),
     slots=optional(st.integers(1, 1_000)),
@@ -108,6 +110,15 @@ rate_limits = st.builds(
 auto_retries = st.builds(AutoRetry, st.integers(1, 2**40), st.integers(1, 20))
 dead_letters = st.builds(
     DeadLetters, optional(moments), st.booleans(), optional(moments), optional(auto_retries)
+)
+limiters = st.builds(
+    LimiterSettings,
+    name=text,
+    number=ids,
+    rate=optional(rate_limits),
+    concurrency=optional(st.integers(1, 10**6)),
+    limited=optional(st.builds(TimeLimit, st.integers(1, 10**13), text, text)),
+    created_ms=moments,
 )
 settings = st.builds(
     values.QueueSettings,

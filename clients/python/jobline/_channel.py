@@ -28,6 +28,7 @@ _SAFE_CALLS = {
     "JobService": ["Pull", "Ack", "Fail", "Release", "Extend"],
     "JobAdminService": ["GetJob", "ListJobs", "ExplainJob"],
     "QueueService": ["ListQueues", "GetQueue", "UpdateQueue", "PauseQueue", "ResumeQueue"],
+    "LimiterService": ["UpsertLimiter", "GetLimiter", "ListLimiters", "EmptyLimiter"],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
     "AdminService": ["GetStats", "ListWorkers"],
 }

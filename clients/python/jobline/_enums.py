@@ -139,6 +139,7 @@ class ObstacleKind(IntEnum):
     RATE_LIMITED = 33
     CONCURRENCY_LIMITED = 34
     LIMITED_FOR_A_TIME = 35
+    LIMITER = 36
 
 
 class LeaseReason(IntEnum):
@@ -237,10 +238,7 @@ class EventKind(IntEnum):
 
 def known(kind: type[E], number: int) -> E:
     """Returns the enum's member, or its `UNSPECIFIED` for a number that a newer server added."""
-    try:
-        return kind(number)
-    except ValueError:
-        return kind(0)
+    return kind(number) if number in kind._value2member_map_ else kind(0)
 
 
 def named(kind: type[E], value: E | int | str) -> E:
@@ -258,5 +256,5 @@ def named(kind: type[E], value: E | int | str) -> E:
 
 def all_named(kind: type[E], values: Iterable[E | int | str] | E | int | str) -> tuple[E, ...]:
     """Returns the members that one value or several are or name. Raises InvalidArgument."""
-    several = [values] if isinstance(values, (str, int)) else values
+    several = [values] if isinstance(values, str | int) else values
     return tuple(named(kind, value) for value in several)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
-from jobline._arguments import headers_given, list_given, refuse_field, tags_given, value_given
+from jobline._arguments import headers_given, list_given, tags_given, value_given
 from jobline._enums import known, named
 from jobline._group_values import OnDeadHead, OnDeadHeadName
 from jobline._keywords import refuse_unknown
@@ -24,8 +23,6 @@ from jobline._times import (
     Seconds,
     from_duration,
     from_timestamp,
-    to_duration,
-    to_timestamp,
 )
 from jobline.v1 import job_pb2
 
@@ -49,6 +46,7 @@ class OptionsHow(TypedDict, total=False):
     attempt_timeout: Seconds | None
     tags: Iterable[str] | None
     phases: Iterable[str] | None
+    limiters: Iterable[str] | None
     cost: int | None
     delivery: DeliveryModeName | None
     min_worker_version: str | None
@@ -81,9 +79,11 @@ class JobOptions:
     - `attempt_timeout`: how long one attempt may take in all, 1 s … 400 days; 0 for no limit.
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
     - `phases`: names of the steps that the worker runs in order, at most 100.
-    - `cost`: tokens that a hand-out takes of its queue's rate, 1 … 1,000,000 (default 1).
     - `group`: the entity whose jobs run one at a time, in order, ≤ 256 characters.
     - `on_dead_head`: "continue" (default) or "hold": what its group does when it ran and is dead.
+    - `limiters`: names of limiters to pass, at most 4.
+    - `cost`: tokens that a hand-out takes of the rate of its queue and of its limiters, 1 …
+      1,000,000 (default 1).
     """
 
     name: str | None = None
@@ -101,6 +101,7 @@ class JobOptions:
     attempt_timeout: Seconds | None = None
     tags: Iterable[str] | None = None
     phases: Iterable[str] | None = None
+    limiters: Iterable[str] | None = None
     cost: int | None = None
     delivery: DeliveryModeName | None = None
     min_worker_version: str | None = None
@@ -120,6 +121,9 @@ class JobOptions:
         if self.phases is not None:
             phases = list_given("options.phases", self.phases)
             object.__setattr__(self, "phases", phases or None)
+        if self.limiters is not None:
+            names = tags_given("options.limiters", self.limiters) or None
+            object.__setattr__(self, "limiters", names)
 
     def __hash__(self) -> int:
         # Options are a dictionary key of every push, so the hash is worked out once.
@@ -153,6 +157,7 @@ class JobOptions:
             ttl=from_duration(message.ttl) if has("ttl") else None,
             tags=message.tags or None,
             phases=message.phases or None,
+            limiters=message.limiters or None,
             cost=message.cost if has("cost") else None,
             delivery=known(DeliveryMode, message.delivery) if message.delivery else None,
             min_worker_version=message.min_worker_version or None,
@@ -172,8 +177,8 @@ class JobOptions:
 
     def merged(self, other: JobOptions | None) -> JobOptions:
         """Returns these options overridden by `other`, field by field down to those of `backoff`
-        and `retention`; `headers` are merged, and `tags` add up. The server merges the options of a
-        push and those of its jobs in the same way.
+        and `retention`; `headers` are merged, and `tags` and `limiters` add up. The server merges
+        the options of a push and those of its jobs in the same way.
         """
         if other is None or other is self:
             return self
@@ -182,6 +187,8 @@ class JobOptions:
             values["headers"] = {**self.headers, **other.headers}
         if self.tags and other.tags:
             values["tags"] = [*self.tags, *other.tags]
+        if self.limiters and other.limiters:
+            values["limiters"] = [*self.limiters, *other.limiters]
         if values.keys() == _HEADERS_ALONE:  # as middleware that traces adds them to every push
             return with_headers(self, values["headers"])
         for name, part in (("backoff", self.backoff), ("retention", self.retention)):
@@ -250,47 +257,3 @@ def with_keywords(
 
 def _remade(values: dict[str, Any]) -> JobOptions:
     return JobOptions(**values)
-
-
-@lru_cache(maxsize=4096)
-def options_message(options: JobOptions) -> job_pb2.JobOptions:
-    """Returns the message of some options. Kept for reuse: callers must not change it. Raises
-    InvalidArgument, which names the field, for what it cannot hold.
-    """
-    values: dict[str, Any] = {
-        "name": options.name or "",
-        "content_type": options.content_type or "",
-        "headers": options.headers or {},
-        "priority": options.priority,
-        "max_attempts": options.max_attempts,
-        "max_stalls": options.max_stalls,
-        "lifo": options.lifo,
-        "tags": options.tags or (),
-        "group": options.group or "",
-        "on_dead_head": options.on_dead_head,
-        "phases": options.phases or (),
-        "cost": options.cost,
-        "min_worker_version": options.min_worker_version or "",
-        "slots": options.slots,
-        "delivery": named(DeliveryMode, options.delivery) if options.delivery else 0,
-    }
-    try:
-        message = job_pb2.JobOptions(**values)
-    except (TypeError, ValueError):
-        refuse_field(job_pb2.JobOptions, values, path="options.")
-        raise
-    if options.lease is not None:
-        message.lease.CopyFrom(to_duration(options.lease))
-    if options.backoff is not None:
-        backoff = value_given("options.backoff", options.backoff, Backoff)
-        message.backoff.CopyFrom(backoff.to_message())
-    if options.retention is not None:
-        retention = value_given("options.retention", options.retention, Retention)
-        message.retention.CopyFrom(retention.to_message())
-    if options.attempt_timeout is not None:
-        message.timeout.CopyFrom(to_duration(options.attempt_timeout))
-    if options.ttl is not None:
-        message.ttl.CopyFrom(to_duration(options.ttl))
-    if options.retry_until is not None:
-        message.retry_until.CopyFrom(to_timestamp(options.retry_until))
-    return message

@@ -38,6 +38,7 @@ from jobline._job_values import (
     Obstacle,
 )
 from jobline._leased import LeasedJob
+from jobline._limiter_values import Limiter
 from jobline._new_job import NewJob
 from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention
@@ -86,6 +87,8 @@ from jobline.errors import (
     JobNotDone,
     JobNotFound,
     KeysFull,
+    LimiterNotFound,
+    LimitersFull,
     NotConnected,
     NotFound,
     NotServed,
@@ -171,6 +174,9 @@ __all__ = [
     "KeysFull",
     "LeaseReason",
     "LeasedJob",
+    "Limiter",
+    "LimiterNotFound",
+    "LimitersFull",
     "LogLevel",
     "LogLine",
     "Middleware",

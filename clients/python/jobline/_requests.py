@@ -25,7 +25,7 @@ from jobline._job_end import JobEnd
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
 from jobline._server_values import WatchedEvent
-from jobline._times import Seconds, from_timestamp, seconds_of, to_duration
+from jobline._times import Moment, Seconds, from_timestamp, seconds_of, to_duration, to_timestamp
 from jobline._values import Failed, JobError, QueueWeight
 from jobline._watched import watched_events
 from jobline.errors import InvalidArgument, WaitTimeout
@@ -137,7 +137,14 @@ def failed_of(result: pb.FailResult) -> Failed:
     )
 
 
-def release_item(job: Lease, *, delay: Seconds | None, why: ReleaseReasonName) -> pb.ReleaseItem:
+def release_item(
+    job: Lease,
+    *,
+    delay: Seconds | None,
+    why: ReleaseReasonName,
+    until: Moment | None = None,
+    limiter: str = "",
+) -> pb.ReleaseItem:
     """Returns the item of a job to release, for a call or a stream."""
     id_, delivery = lease_of(job)
     return pb.ReleaseItem(
@@ -145,6 +152,8 @@ def release_item(job: Lease, *, delay: Seconds | None, why: ReleaseReasonName) -
         delivery=delivery,
         delay=None if delay is None else to_duration(delay),
         why=pb.ReleaseReason.ValueType(named(ReleaseReason, why)),
+        until=None if until is None else to_timestamp(until),
+        limiter=limiter,
     )
 
 

@@ -78,6 +78,8 @@ _CLASSES = _describe()
 _BY_REASON: dict[str, type[JoblineError]] = {
     "JOB_NOT_FOUND": errors.JobNotFound,
     "QUEUE_NOT_FOUND": errors.QueueNotFound,
+    "LIMITER_NOT_FOUND": errors.LimiterNotFound,
+    "LIMITERS_FULL": errors.LimitersFull,
     "IDEMPOTENCY_MISMATCH": errors.IdempotencyMismatch,
     "WRONG_STATE": errors.WrongState,
     "QUEUE_ACTIVE": errors.QueueActive,

@@ -43,6 +43,8 @@ __all__ = [
     "JobNotFound",
     "JoblineError",
     "KeysFull",
+    "LimiterNotFound",
+    "LimitersFull",
     "NotConnected",
     "NotFound",
     "NotServed",
@@ -78,6 +80,10 @@ class PayloadMisfit(InvalidArgument):
 
 class QueueNotFound(NotFound):
     """There is no such queue."""
+
+
+class LimiterNotFound(NotFound):
+    """There is no such limiter."""
 
 
 class AlreadyExists(_Refused):
@@ -152,6 +158,10 @@ class GroupFull(ResourceExhausted):
 
 class GroupsFull(ResourceExhausted):
     """The server has reached its limit of groups."""
+
+
+class LimitersFull(ResourceExhausted):
+    """There are as many limiters as there may be."""
 
 
 class ServerFull(ResourceExhausted):

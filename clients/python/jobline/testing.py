@@ -16,7 +16,8 @@ from jobline._context import Context
 from jobline._enums import LeaseReason
 from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
-from jobline._options import JobOptions, options_message
+from jobline._option_messages import options_message
+from jobline._options import JobOptions
 
 
 @dataclass(frozen=True, slots=True)

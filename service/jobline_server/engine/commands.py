@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from jobline_server.engine import limits
+from jobline_server.engine.job_columns import NO_ROWS, JobColumns
 from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.producers import Call
-from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import (
     AckLevel,
     FailAction,
@@ -59,6 +59,8 @@ class RefusalKind(Enum):
     STORAGE_FAILED = "STORAGE_FAILED"
     SHARD_UNAVAILABLE = "SHARD_UNAVAILABLE"
     PAYLOAD_MISFIT = "PAYLOAD_MISFIT"
+    LIMITER_NOT_FOUND = "LIMITER_NOT_FOUND"
+    LIMITERS_FULL = "LIMITERS_FULL"
 
 
 class Refused(Exception):
@@ -74,35 +76,6 @@ class Refused(Exception):
         self.message = message
         self.field = field
         self.retry_after_ms = retry_after_ms
-
-
-@dataclass(slots=True, eq=False)
-class JobColumns:
-    """Jobs to push with their own options, as columns, to save an object per job. `job_keys`,
-    `run_at_ms` and `ties` are empty if no job has any; "" is no key, and time 0 is now.
-    """
-
-    payloads: list[bytes]
-    options: list[JobOptions]
-    job_keys: list[str] = field(default_factory=list)
-    run_at_ms: list[int] = field(default_factory=list)
-    ties: list[Ties] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.payloads)
-
-    def picked(self, indexes: Sequence[int]) -> JobColumns:
-        """Returns the jobs with these indexes."""
-        return JobColumns(
-            [self.payloads[index] for index in indexes],
-            [self.options[index] for index in indexes],
-            [self.job_keys[index] for index in indexes] if self.job_keys else [],
-            [self.run_at_ms[index] for index in indexes] if self.run_at_ms else [],
-            [self.ties[index] for index in indexes] if self.ties else [],
-        )
-
-
-NO_ROWS = JobColumns([], [])
 
 
 @dataclass(slots=True)
@@ -268,12 +241,16 @@ class FailResult:
 
 @dataclass(slots=True)
 class ReleaseItem:
-    """One released job; `delay_ms` 0 returns it to its old place in its lane at once."""
+    """One released job; `delay_ms` 0 returns it to its old place in its lane at once. `until_ms`:
+    until when `limiter` lets nothing out, or the job's queue if that is "".
+    """
 
     id: int
     delivery: int
     delay_ms: int = 0
     why: ReleaseReason = ReleaseReason.INTERRUPTED
+    until_ms: int = 0
+    limiter: str = ""
 
 
 @dataclass(slots=True)

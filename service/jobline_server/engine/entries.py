@@ -3,8 +3,7 @@
 A fact is named in the past tense. Only `apply` changes the state by it; storage writes it, recovery
 applies it again, watchers get an event. Most facts cover a batch: `starts=[7], counts=[3]` names
 jobs 7, 8, 9. On disk it is `proto/jobline/v1/entry.proto`; fields below a line of dashes are not
-written. Facts of queues are in `queue_entries`, those of messages between shards in
-`message_entries`; `Fact` at the end lists all.
+written. Facts of queues, limiters and the like are in files of their own; `Fact` lists all.
 """
 
 from __future__ import annotations
@@ -14,11 +13,8 @@ from dataclasses import dataclass, field
 from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.group_entries import GroupFact
 from jobline_server.engine.holder import Holder
-from jobline_server.engine.message_entries import (
-    MessagesAcknowledged,
-    MessagesReceived,
-    MessagesSent,
-)
+from jobline_server.engine.limiter_entries import LimiterFact
+from jobline_server.engine.message_entries import MessageFact
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.queue_entries import (
@@ -294,7 +290,6 @@ Fact = (
     | QueueLimited
     | QueueDeleted
     | GroupFact
-    | MessagesSent
-    | MessagesReceived
-    | MessagesAcknowledged
+    | LimiterFact
+    | MessageFact
 )

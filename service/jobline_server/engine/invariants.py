@@ -14,9 +14,14 @@ from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.invariants_of_time import waiting_jobs_have_expiries
 from jobline_server.engine.items import Item
 from jobline_server.engine.lane import lane_key
-from jobline_server.engine.limit_invariants import allowances_fit_settings
+from jobline_server.engine.limit_invariants import (
+    allowances_fit_settings,
+    closed_lanes_are_in_line,
+    limiters_count_what_is_active,
+)
 from jobline_server.engine.limits import HANDOUT_BITS
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.message_invariants import outboxes_add_up
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, sequence_of
 
@@ -259,27 +264,6 @@ def calls_add_up(shard: Shard) -> str:
     return "" if found == shard.load.calls else f"load says {shard.load.calls} calls of {found}"
 
 
-def outboxes_add_up(shard: Shard) -> str:
-    """G19: each message is in one outbox, in the order of numbers, and counted in the load."""
-    jobs = payload_bytes = messages = 0
-    for to_shard, outbox in shard.messages.outboxes.items():
-        numbers = [sent.number for sent in outbox]
-        if not numbers or numbers != sorted(set(numbers)):
-            return f"messages to shard {to_shard} wait as {numbers}"
-        for sent in outbox:
-            if sent.to_shard != to_shard or shard.messages.waiting.find(sent.key) is not sent:
-                return f"message {sent.number} to shard {to_shard} is not found by its key"
-            jobs += sent.message.jobs()
-            payload_bytes += sent.message.payload_bytes()
-        messages += len(numbers)
-    if messages != len(shard.messages.waiting):
-        return f"{len(shard.messages.waiting)} messages wait, {messages} of them in an outbox"
-    counted = shard.load.outgoing_jobs, shard.load.outgoing_bytes
-    if counted != (jobs, payload_bytes):
-        return f"load says {counted} jobs and bytes to other shards of {(jobs, payload_bytes)}"
-    return ""
-
-
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
     "G6": [keys_point_to_given_ids, calls_add_up],
@@ -288,7 +272,7 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G10": [ids_are_new],
     "G11": [of_groups.groups_add_up, of_groups.groups_run_in_order],
     "G12": [ready_jobs_stand_in_their_lane],
-    "G14": [allowances_fit_settings],
+    "G14": [allowances_fit_settings, limiters_count_what_is_active, closed_lanes_are_in_line],
     "G19": [
         one_state_each,
         counters_add_up,

@@ -143,6 +143,10 @@ RATE_PERIOD_MS_DEFAULT = 1 * SECOND_MS
 RATE_PERIOD_MS_MIN = 10
 RATE_PERIOD_MS_MAX = 31 * DAY_MS
 CONCURRENCY_MAX = 1_000_000
+# Limiters of one shard, 80,000 in the 8 of a new store; about 1 KB of memory each.
+SHARD_LIMITERS_MAX = 10_000
+# Limiters that one job passes.
+LIMITERS_PER_JOB_MAX = 4
 # Tokens that one job takes.
 COST_MAX = 1_000_000
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
+from jobline_server.engine.limiters import Limiters
 
 
 @dataclass(slots=True)
 class Load:
-    """Totals of all shards of a server, and their limits."""
+    """Totals of all shards of a server, and their limits. `limiters` are those of all shards."""
 
     waiting_max: int = limits.SERVER_WAITING_MAX
     waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
@@ -27,6 +28,7 @@ class Load:
     outgoing_jobs: int = 0
     outgoing_bytes: int = 0
     report_bytes: int = 0
+    limiters: Limiters = field(default_factory=Limiters, compare=False)
 
     def held_bytes(self) -> int:
         """Returns the bytes that count towards `waiting_bytes_max`: of payloads, of messages to

@@ -35,3 +35,6 @@ class MessagesAcknowledged:
     at_ms: int
     to_shard: int
     up_to: int
+
+
+MessageFact = MessagesSent | MessagesReceived | MessagesAcknowledged

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from jobline_server.engine import limits
+from jobline_server.engine.age import Age
 from jobline_server.engine.changes import Bundle, KindChanges
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
@@ -18,6 +19,8 @@ from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.group import Group
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
+from jobline_server.engine.limiter_counts import active_of, join
+from jobline_server.engine.limiters import Limiters, LimiterSettings
 from jobline_server.engine.load import Load
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
@@ -34,40 +37,11 @@ _ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULE
 
 
 @dataclass(slots=True)
-class Age:
-    """The clock of the windows of keys: a wall clock that is never set and never goes back. While
-    the server runs it follows the monotonic clock, between two runs the wall clock.
-
-    `last_ms` and `behind_ms` are those of the newest fact that has them: this time, and by how much
-    the wall clock was ahead of it.
-    """
-
-    last_ms: int = 0
-    behind_ms: int = 0
-    # ----
-    ahead_of_mono_ms: int | None = None
-
-    def start(self, now: Now) -> None:
-        """Starts the clock, once per run of the server."""
-        self.ahead_of_mono_ms = max(self.last_ms, now.wall_ms - self.behind_ms) - now.mono_ms
-
-    def at(self, now: Now) -> int:
-        """Returns this time, in milliseconds since 1970; starts the clock if needed."""
-        if self.ahead_of_mono_ms is None:
-            self.start(now)
-        return now.mono_ms + (self.ahead_of_mono_ms or 0)
-
-    def note(self, at_ms: int, aged_ms: int) -> None:
-        """Records the wall time and the time of this clock at which a fact was decided."""
-        if aged_ms >= self.last_ms:
-            self.last_ms, self.behind_ms = aged_ms, at_ms - aged_ms
-
-
-@dataclass(slots=True)
 class Changes:
     """The changes since the last checkpoint, by kind."""
 
     queues: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
+    limiters: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
     lots: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     lot_payloads: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     jobs: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
@@ -98,6 +72,7 @@ class ShardState:
         self.messages = MessageTable()
         self.age = Age()
         self.group_records: IdTable[Group] = IdTable()
+        self.own_limiters: dict[str, LimiterSettings] = {}
         # Bookkeeping.
         self.offset = 0
         """The offset of the fact that is being applied; 0 for a volatile one."""
@@ -106,6 +81,8 @@ class ShardState:
         self.load = load
         # Of what workers reported on its jobs, such as logs.
         self.report_bytes = 0
+        # Those of the server take over when the shard is open.
+        self.limiters = Limiters()
         self.clocks = LeaseClocks()
         self.delayed = Delayed()
         self.expiring = Expiring()
@@ -163,6 +140,10 @@ class ShardState:
         Later decisions count on a `Load` of its own.
         """
         load, self.load = self.load, Load()
+        for rules, count in active_of(self.jobs.every(), self.lots.lots.every()):
+            load.limiters.free(rules, count, 0)
+        for queue in self.queues.values():
+            load.limiters.leave(queue)
         load.live_jobs -= sum(queue.live() for queue in self.queues.values())
         load.active_jobs -= sum(queue.counts[JobState.ACTIVE] for queue in self.queues.values())
         load.payload_bytes -= sum(queue.payload_bytes for queue in self.queues.values())
@@ -273,6 +254,9 @@ class ShardState:
                 queue.allowance.restart(now.mono_ms)
         runs = [lease for lot in self.lots.lots.every() for lease in lot.leases]
         singles = [job for job in self.jobs.every() if job.holder is not None]
+        self.limiters = self.load.limiters
+        active = active_of(self.jobs.every(), self.lots.lots.every())
+        join(self.limiters, self.own_limiters, active, now)
         self.clocks.restart(now, chain(runs, singles))
         for lease in runs:
             start_run_timeout(self, lease)

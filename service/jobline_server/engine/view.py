@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Protocol, TypeVar
 
+from jobline_server.engine.age import Age
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.entries import Fact
@@ -12,12 +13,12 @@ from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord
+from jobline_server.engine.limiters import Limiters, LimiterSettings
 from jobline_server.engine.load import Load
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.producers import Producer
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import SentMessage
-from jobline_server.engine.state import Age
 from jobline_server.engine.values import JobState
 
 V_co = TypeVar("V_co", covariant=True)
@@ -146,6 +147,14 @@ class ShardView(Protocol):
     @property
     def expiring(self) -> Expiring:
         """Jobs and lots with a TTL, by the time at which it ends."""
+
+    @property
+    def limiters(self) -> Limiters:
+        """The limiters of the server."""
+
+    @property
+    def own_limiters(self) -> Mapping[str, LimiterSettings]:
+        """The limiters whose settings this shard keeps."""
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
         """Applies a fact and records it."""

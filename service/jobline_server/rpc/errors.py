@@ -50,6 +50,8 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.STORAGE_FAILED: grpc.StatusCode.UNAVAILABLE,
     RefusalKind.SHARD_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
     RefusalKind.PAYLOAD_MISFIT: grpc.StatusCode.INVALID_ARGUMENT,
+    RefusalKind.LIMITER_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    RefusalKind.LIMITERS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 
 # Refusals because a quota is used up: their details name the quota.
@@ -60,6 +62,7 @@ QUOTAS = frozenset(
         RefusalKind.GROUPS_FULL,
         RefusalKind.SERVER_FULL,
         RefusalKind.KEYS_FULL,
+        RefusalKind.LIMITERS_FULL,
         RefusalKind.REQUEST_IDS_FULL,
         RefusalKind.PRODUCERS_FULL,
         RefusalKind.DISK_FULL,

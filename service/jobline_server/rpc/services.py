@@ -13,6 +13,7 @@ from jobline.v1 import (
     dead_letter_service_pb2,
     job_admin_service_pb2,
     job_service_pb2,
+    limiter_service_pb2,
     queue_service_pb2,
 )
 from jobline_server.engine.values import AckLevel
@@ -24,6 +25,7 @@ from jobline_server.rpc.guard import Guard, Handler
 from jobline_server.rpc.health import HealthService
 from jobline_server.rpc.job_admin_service import JobAdminService
 from jobline_server.rpc.job_service import JobService
+from jobline_server.rpc.limiter_service import LimiterService
 from jobline_server.rpc.queue_service import QueueService
 from jobline_server.rpc.reflection import V1, V1ALPHA, ReflectionService
 from jobline_server.runtime.runtime import Runtime
@@ -58,6 +60,7 @@ def make_services(
         (_service(job_service_pb2), JobService(runtime, reader, guard.admission)),
         (_service(job_admin_service_pb2), jobs),
         (_service(queue_service_pb2), QueueService(runtime)),
+        (_service(limiter_service_pb2), LimiterService(runtime)),
         (_service(dead_letter_service_pb2), DeadLetterService(runtime)),
         (
             _service(admin_service_pb2),

@@ -152,8 +152,11 @@ class Core:
         """Wakes the timer loop if a job is due, or a gate opens, before its next look."""
         shard = slot.shard
         due_ms, opens_ms = shard.delayed.first_ms(), shard.gates.first_ms()
-        if (due_ms is not None and due_ms < self.next_tick.wall_ms) or (
-            opens_ms is not None and opens_ms < self.next_tick.mono_ms
+        limiter_ms = shard.limiters.first_ms() if shard.limiters else None
+        if (
+            (due_ms is not None and due_ms < self.next_tick.wall_ms)
+            or (opens_ms is not None and opens_ms < self.next_tick.mono_ms)
+            or (limiter_ms is not None and limiter_ms < self.next_tick.mono_ms)
         ):
             self.timers.set()
 

@@ -16,6 +16,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.load import Load
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.calls.groups import Groups
+from jobline_server.runtime.calls.limiters import LimiterCalls
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.calls.pulls import PullCalls
 from jobline_server.runtime.calls.push_batcher import PushBatcher
@@ -126,6 +127,7 @@ class Runtime:
         self.bulk = Bulk(core, self.ended, new_name)
         self.queues = Queues(core, self.ended, self.bulk, new_name)
         self.groups = Groups(core)
+        self.limiters = LimiterCalls(core)
         self.statistics = Statistics(core, self.streams, self.ended)
         self._listen_closed()
 

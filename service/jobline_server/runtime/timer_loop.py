@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from jobline_server.engine import limits
 from jobline_server.engine.decide.timers import next_deadline, open_gates, tick
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.waiting import is_set_within
 
 # The timers are looked at this often, even if nothing is due.
@@ -69,11 +71,27 @@ class TimerLoop:
                 failures.append(error)
             core.after_decision(slot)
             yield
+        self._open_limiters()
         if failures:
             raise ExceptionGroup("timers failed", failures)
+
+    def _open_limiters(self) -> None:
+        """Dispatches the queues of which limiters let jobs out again."""
+        core = self._core
+        if not core.load.limiters:
+            return
+        slots: dict[ShardSlot, None] = {}
+        for queue in core.load.limiters.open_due(core.clock.now(), limits.SLICE_ITEMS):
+            slot = core.slots.find_by_queue(queue.name)
+            if slot is not None and slot.shard.queues.get(queue.name) is queue:
+                slot.woken[queue] = slots[slot] = None
+        for slot in slots:
+            core.serve(slot)
 
     def _until_next(self) -> int:
         """Returns the milliseconds until the next look."""
         now = self._core.clock.now()
         waits = (next_deadline(slot.shard, now) for slot in self._core.slots)
-        return min([TIMER_CHECK_MS, *(wait for wait in waits if wait is not None)])
+        opens_ms = self._core.load.limiters.first_ms()
+        opens_in = TIMER_CHECK_MS if opens_ms is None else max(opens_ms - now.mono_ms, 0)
+        return min([TIMER_CHECK_MS, opens_in, *(wait for wait in waits if wait is not None)])

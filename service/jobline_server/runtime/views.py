@@ -13,6 +13,7 @@ from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job_log import JobLog
+from jobline_server.engine.limiters import LimiterSettings
 from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import (
@@ -145,6 +146,7 @@ class ObstacleKind(IntEnum):
     RATE_LIMITED = 33
     CONCURRENCY_LIMITED = 34
     LIMITED_FOR_A_TIME = 35
+    LIMITER = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,16 @@ class QueueView:
     failed_total: int = 0
     tokens: int | None = None
     limited: TimeLimit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LimiterView:
+    """A limiter, with its active jobs and the tokens in store."""
+
+    settings: LimiterSettings
+    active: int
+    tokens: int | None
+    limited: TimeLimit | None
 
 
 @dataclass(slots=True)

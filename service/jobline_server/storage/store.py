@@ -41,6 +41,7 @@ class ItemKind(IntEnum):
     BUNDLE = 8
     LOT_PAYLOADS = 9
     GROUP = 30
+    LIMITER = 35
 
 
 @dataclass(frozen=True, slots=True)

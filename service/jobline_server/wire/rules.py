@@ -14,7 +14,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         tags=tuple(sorted(set(message.tags))),
         phases=tuple(message.phases),
         min_worker_version=message.min_worker_version,
-        limiters=tuple(message.limiters),
+        limiters=tuple(sorted(set(message.limiters))),
         cost=message.cost if message.HasField("cost") else 1,
         delivery_mode=DeliveryMode(message.delivery) if message.delivery else None,
         slots=message.slots if message.HasField("slots") else None,

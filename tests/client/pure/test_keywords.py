@@ -26,7 +26,8 @@ from jobline import (
     Worker,
     job,
 )
-from jobline._options import OptionsHow, options_message
+from jobline._option_messages import options_message
+from jobline._options import OptionsHow
 from jobline._push.messages import level_of
 from jobline._requests import fail_item, release_item
 from jobline._times import seconds_of

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline import Backoff, BackoffKind, InvalidArgument, JobOptions, Retention
-from jobline._options import options_message
+from jobline._option_messages import options_message
 from jobline._push.push_middleware import Outgoing
 from jobline._times import from_duration, to_duration, to_timestamp
 from jobline.v1 import job_pb2

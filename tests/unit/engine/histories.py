@@ -54,7 +54,7 @@ SETTINGS = [
     QueueSettings(max_waiting=12, max_attempts=2, expired_to_dead=True),
     QueueSettings(rate=RateLimit(2, 1_000, 3), timeout_ms=2_000),
     QueueSettings(rate=RateLimit(1, 2_000), concurrency=3, max_waiting_bytes=30),
-    QueueSettings(concurrency=2, ttl_ms=4_000, expired_to_dead=True),
+    QueueSettings(concurrency=2, max_stalls=0, ttl_ms=4_000, expired_to_dead=True),
     QueueSettings(max_stalls=0, non_retryable_error_types=("Fatal",)),
     QueueSettings(delivery_mode=DeliveryMode.ONCE),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(2_000, 2))),

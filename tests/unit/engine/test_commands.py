@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import (
-    JobColumns,
-    Leased,
-    LeasedJob,
-    LeasedRun,
-    Push,
-    RefusalKind,
-    Refused,
-)
+from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun, Push, RefusalKind, Refused
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, LeaseReason
 from tests.pushed_rows import NewJob, jobs_of

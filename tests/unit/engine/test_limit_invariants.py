@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from jobline_server.engine.limit_invariants import allowances_fit_settings
+from jobline_server.engine.apply.bookkeeping import close_gate
+from jobline_server.engine.decide.limiters import decide_put_limiter
+from jobline_server.engine.limit_invariants import (
+    allowances_fit_settings,
+    closed_lanes_are_in_line,
+    limiters_count_what_is_active,
+)
 from jobline_server.engine.rates import RateLimit
-from jobline_server.engine.values import QueueSettings
+from jobline_server.engine.rules import JobRules
+from jobline_server.engine.values import JobOptions, QueueSettings
 
 
 @pytest.fixture
@@ -38,3 +45,30 @@ def test_tokens_that_nobody_has_are_noticed(world, queue):
 def test_concurrency_alone_has_no_tokens(world):
     world.settings(concurrency=1)
     assert allowances_fit_settings(world.shard) == ""
+
+
+@pytest.fixture
+def limited_lot(world):
+    """Two jobs of a limiter that lets one be active, which is; the lane of the other is closed."""
+    decide_put_limiter(world.shard, world.now, "api", None, 1)
+    world.plain(b"x", b"x", options=JobOptions(rules=JobRules(limiters=("api",))))
+    world.lease(1)
+    world.lease(1)
+    world.check()
+    return world.shard.limiters.find("api")
+
+
+def test_active_job_that_its_limiter_does_not_count_is_noticed(world, limited_lot):
+    limited_lot.active = 0
+    assert limiters_count_what_is_active(world.shard) == "limiter api does not count 1 active jobs"
+
+
+def test_closed_lane_that_nobody_opens_is_noticed(world, limited_lot):
+    limited_lot.line.clear()
+    assert "is closed and in no line" in closed_lanes_are_in_line(world.shard)
+
+
+def test_gate_that_opens_by_itself_needs_no_line(world):
+    world.plain(b"x")
+    close_gate(world.shard, world.queue(), (0, "", 0, None), 9_000_000)
+    assert closed_lanes_are_in_line(world.shard) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+from jobline_server.engine.age import Age
 from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.messages import decide_send
 from jobline_server.engine.decide.push import decide_push
@@ -12,10 +13,14 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.shard_messages import PushJobs
-from jobline_server.engine.state import Age
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, Now
 from tests.pushed_rows import NewJob, rows_of
+
+# All but limits, and the limiters that shards share.
+TOTALS = [
+    each for each in fields(Load) if each.name != "limiters" and not each.name.endswith("_max")
+]
 
 
 def test_time_of_a_shard_does_not_go_back():
@@ -43,7 +48,6 @@ def test_a_shard_that_leaves_takes_its_part_of_the_load_along_and_nothing_else()
     fill(stays)
     before = replace(load)
     fill(leaves)
-    counted = [each.name for each in fields(Load) if not each.name.endswith("_max")]
-    assert load == Load(**{name: 2 * getattr(before, name) for name in counted})
+    assert load == Load(**{each.name: 2 * getattr(before, each.name) for each in TOTALS})
     leaves.leave_load()
     assert (load, leaves.load) == (before, Load())

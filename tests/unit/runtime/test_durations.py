@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobline_server.engine.commands import FailItem, JobColumns, Pull, Push
+from jobline_server.engine.commands import FailItem, Pull, Push
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,

@@ -14,6 +14,7 @@ from jobline._asynchronous.admin import AdminApi, DeadLetterApi, QueueApi
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.job_admin import JobApi
 from jobline._asynchronous.leases import Leases
+from jobline._asynchronous.limiters import LimiterApi
 from jobline._asynchronous.producer import Producer
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
@@ -60,6 +61,7 @@ class AsyncClient(Producer, Leases, NeverPickled):
         super().__init__(connection, limits, middleware_given(middleware, PushMiddleware))
         self.jobs = JobApi(connection)
         self.queues = QueueApi(connection)
+        self.limiters = LimiterApi(connection)
         self.dead = DeadLetterApi(connection)
         self.admin = AdminApi(connection)
 

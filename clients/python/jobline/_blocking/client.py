@@ -14,6 +14,7 @@ from jobline._blocking.admin import AdminApi, DeadLetterApi, QueueApi
 from jobline._blocking.connection import Connection
 from jobline._blocking.job_admin import JobApi
 from jobline._blocking.leases import Leases
+from jobline._blocking.limiters import LimiterApi
 from jobline._blocking.producer import Producer
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
@@ -59,6 +60,7 @@ class Client(Producer, Leases, NeverPickled):
         super().__init__(connection, limits, middleware_given(middleware, PushMiddleware))
         self.jobs = JobApi(connection)
         self.queues = QueueApi(connection)
+        self.limiters = LimiterApi(connection)
         self.dead = DeadLetterApi(connection)
         self.admin = AdminApi(connection)
 

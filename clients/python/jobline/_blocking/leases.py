@@ -14,7 +14,7 @@ from jobline._ids import RequestIds
 from jobline._job_log import LogLevelName
 from jobline._leased import LeasedJob
 from jobline._requests import Lease
-from jobline._times import Seconds, seconds_of
+from jobline._times import Moment, Seconds, seconds_of
 from jobline._values import Failed, JobError, QueueWeight
 from jobline.v1 import job_service_pb2 as pb
 
@@ -80,11 +80,17 @@ class Leases:
         *jobs: Lease,
         delay: Seconds | None = None,
         why: ReleaseReasonName = "interrupted",
+        until: Moment | None = None,
+        limiter: str = "",
     ) -> list[SettleOutcome]:
         """Releases jobs without failing them: at once and at the front, or after a `delay` (≤ 400
-        days).
+        days). With `why="limited"`, nothing of their queue goes out `until` a time, or nothing that
+        passes a `limiter`.
         """
-        items = [requests.release_item(job, delay=delay, why=why) for job in jobs]
+        items = [
+            requests.release_item(job, delay=delay, why=why, until=until, limiter=limiter)
+            for job in jobs
+        ]
         response = self._connection.write(
             self._connection.jobs.Release, pb.ReleaseRequest(items=items)
         )

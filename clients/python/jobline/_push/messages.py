@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from jobline import _codec as codec
 from jobline._enums import AckLevel, AckLevelName, named
 from jobline._new_job import NewJob, key_of
+from jobline._option_messages import options_message
 from jobline._options import (
     NO_OPTIONS,
     JobOptions,
     OptionsHow,
-    options_message,
     with_keywords,
 )
 from jobline._push.batch import Batch

@@ -16,6 +16,7 @@ from jobline.cli import (
     groups,
     handlers,
     jobs,
+    limiters,
     push,
     queues,
     server,
@@ -42,7 +43,20 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for part in (push, work, jobs, dead, queues, groups, handlers, server, top, tail, doctor):
+    for part in (
+        push,
+        work,
+        jobs,
+        dead,
+        queues,
+        groups,
+        limiters,
+        handlers,
+        server,
+        top,
+        tail,
+        doctor,
+    ):
         part.register(app)
     _add_server_commands(app)
     return app

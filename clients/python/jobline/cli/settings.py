@@ -50,7 +50,8 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _rate(text: str) -> RateLimit:
+def parse_rate(text: str) -> RateLimit:
+    """Returns the rate of `100/1m`, or `100/1m/20` with a burst. Raises ValueError."""
     rate, *rest = text.split("/")
     if len(rest) > 2:
         raise ValueError(f"{text!r} is not a rate such as 100/1m")
@@ -60,7 +61,8 @@ def _rate(text: str) -> RateLimit:
     )
 
 
-def _shown_rate(rate: RateLimit) -> str:
+def show_rate(rate: RateLimit) -> str:
+    """Returns a rate as it is typed."""
     span = "1s" if rate.period is None else show_span(seconds_of(rate.period))
     return f"{rate.rate}/{span}" + ("" if rate.burst is None else f"/{rate.burst}")
 
@@ -88,7 +90,7 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     ),
     "max_waiting": (_whole, "how many jobs may wait"),
     "max_waiting_bytes": (_whole, "how many payload bytes it may hold"),
-    "rate": (_rate, "how many jobs may start: 100/1m, or 100/1m/20 for up to 20 at once"),
+    "rate": (parse_rate, "how many jobs may start: 100/1m, or 100/1m/20 for up to 20 at once"),
     "concurrency": (_whole, "how many jobs may be active at once"),
     "delivery": (
         partial(named, DeliveryMode),
@@ -207,7 +209,7 @@ def _shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, RateLimit):
-        return _shown_rate(value)
+        return show_rate(value)
     if isinstance(value, timedelta):
         return show_span(value.total_seconds())
     if isinstance(value, IntEnum):

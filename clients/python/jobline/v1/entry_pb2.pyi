@@ -67,6 +67,8 @@ class Entry(_message.Message):
     GROUP_PAUSED_FIELD_NUMBER: _builtins.int
     GROUP_RESUMED_FIELD_NUMBER: _builtins.int
     PHASE_COMPLETED_FIELD_NUMBER: _builtins.int
+    LIMITER_CHANGED_FIELD_NUMBER: _builtins.int
+    LIMITER_DELETED_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -201,6 +203,14 @@ class Entry(_message.Message):
     def phase_completed(self) -> Global___PhaseCompleted:
         """A worker finished a phase of a job."""
 
+    @_builtins.property
+    def limiter_changed(self) -> Global___LimiterChanged:
+        """A limiter was created or changed."""
+
+    @_builtins.property
+    def limiter_deleted(self) -> Global___LimiterDeleted:
+        """A limiter was deleted."""
+
     def __init__(
         self,
         *,
@@ -238,12 +248,14 @@ class Entry(_message.Message):
         group_paused: Global___GroupPaused | None = ...,
         group_resumed: Global___GroupResumed | None = ...,
         phase_completed: Global___PhaseCompleted | None = ...,
+        limiter_changed: Global___LimiterChanged | None = ...,
+        limiter_deleted: Global___LimiterDeleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "limiter_changed", "limiter_deleted"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -1328,6 +1340,52 @@ class QueueLimited(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___QueueLimited: _TypeAlias = QueueLimited  # noqa: Y015
+
+@_typing.final
+class LimiterChanged(_message.Message):
+    """A limiter was created or changed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMITER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def limiter(self) -> _store_pb2.StoredLimiter:
+        """Output only. The limiter as it is from then on."""
+
+    def __init__(
+        self,
+        *,
+        limiter: _store_pb2.StoredLimiter | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimiterChanged: _TypeAlias = LimiterChanged  # noqa: Y015
+
+@_typing.final
+class LimiterDeleted(_message.Message):
+    """A limiter was deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimiterDeleted: _TypeAlias = LimiterDeleted  # noqa: Y015
 
 @_typing.final
 class QueueResumed(_message.Message):

@@ -96,6 +96,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: the group has as many waiting jobs as it may."""
     ERROR_REASON_GROUPS_FULL: _ErrorReason.ValueType  # 57
     """RESOURCE_EXHAUSTED: the server has as many groups as it may."""
+    ERROR_REASON_LIMITER_NOT_FOUND: _ErrorReason.ValueType  # 60
+    """NOT_FOUND: there is no limiter of this name."""
+    ERROR_REASON_LIMITERS_FULL: _ErrorReason.ValueType  # 61
+    """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -176,4 +180,8 @@ ERROR_REASON_GROUP_FULL: ErrorReason.ValueType  # 56
 """RESOURCE_EXHAUSTED: the group has as many waiting jobs as it may."""
 ERROR_REASON_GROUPS_FULL: ErrorReason.ValueType  # 57
 """RESOURCE_EXHAUSTED: the server has as many groups as it may."""
+ERROR_REASON_LIMITER_NOT_FOUND: ErrorReason.ValueType  # 60
+"""NOT_FOUND: there is no limiter of this name."""
+ERROR_REASON_LIMITERS_FULL: ErrorReason.ValueType  # 61
+"""RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

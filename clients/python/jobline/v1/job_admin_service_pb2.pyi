@@ -69,6 +69,8 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """A dead job holds its group until it is retried or deleted."""
     OBSTACLE_KIND_GROUP_BUSY: _ObstacleKind.ValueType  # 31
     """Other jobs of its group run, wait for a retry, or stand before it; `count` says how many."""
+    OBSTACLE_KIND_LIMITER: _ObstacleKind.ValueType  # 36
+    """A limiter that it has to pass lets it not start yet; `until` says when it may, where time is all."""
 
 class ObstacleKind(_ObstacleKind, metaclass=_ObstacleKindEnumTypeWrapper):
     """What keeps a job."""
@@ -113,6 +115,8 @@ OBSTACLE_KIND_GROUP_HELD: ObstacleKind.ValueType  # 30
 """A dead job holds its group until it is retried or deleted."""
 OBSTACLE_KIND_GROUP_BUSY: ObstacleKind.ValueType  # 31
 """Other jobs of its group run, wait for a retry, or stand before it; `count` says how many."""
+OBSTACLE_KIND_LIMITER: ObstacleKind.ValueType  # 36
+"""A limiter that it has to pass lets it not start yet; `until` says when it may, where time is all."""
 Global___ObstacleKind: _TypeAlias = ObstacleKind  # noqa: Y015
 
 @_typing.final

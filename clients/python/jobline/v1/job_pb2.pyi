@@ -566,8 +566,8 @@ class JobOptions(_message.Message):
     retry keeps its place and holds the group. Not together with `priority` or `lifo`. Unset: no group.
     """
     cost: _builtins.int
-    """Optional. Tokens that a hand-out takes of its queue's rate, 1 … 1,000,000; at most all that the rate
-    has in store. Unset: 1.
+    """Optional. Tokens that a hand-out takes of the rate of its queue and of each of its limiters,
+    1 … 1,000,000; at most all that a rate has in store. Unset: 1.
     """
     batch_id: _builtins.int
     """Optional. The batch this job belongs to. Not served yet: UNIMPLEMENTED."""
@@ -629,7 +629,9 @@ class JobOptions(_message.Message):
 
     @_builtins.property
     def limiters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Named limiters to pass, at most 4. Not served yet: UNIMPLEMENTED."""
+        """Optional. Names of limiters to pass, at most 4; one that does not exist is refused with
+        LIMITER_NOT_FOUND. The job starts when all of them let it.
+        """
 
     @_builtins.property
     def phases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -154,7 +154,7 @@ class _ReleaseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Release
     RELEASE_REASON_UNHANDLED: _ReleaseReason.ValueType  # 3
     """The worker has no handler for it."""
     RELEASE_REASON_LIMITED: _ReleaseReason.ValueType  # 4
-    """A limit is reached. Not served yet with a limiter: UNIMPLEMENTED."""
+    """A limit is reached, such as a 429; `until` and `limiter` say which and how long."""
     RELEASE_REASON_UNDELIVERED: _ReleaseReason.ValueType  # 5
     """The server says so, a worker never does: nobody took the job. It is not counted as a release."""
 
@@ -170,7 +170,7 @@ RELEASE_REASON_INTERRUPTED: ReleaseReason.ValueType  # 2
 RELEASE_REASON_UNHANDLED: ReleaseReason.ValueType  # 3
 """The worker has no handler for it."""
 RELEASE_REASON_LIMITED: ReleaseReason.ValueType  # 4
-"""A limit is reached. Not served yet with a limiter: UNIMPLEMENTED."""
+"""A limit is reached, such as a 429; `until` and `limiter` say which and how long."""
 RELEASE_REASON_UNDELIVERED: ReleaseReason.ValueType  # 5
 """The server says so, a worker never does: nobody took the job. It is not counted as a release."""
 Global___ReleaseReason: _TypeAlias = ReleaseReason  # noqa: Y015
@@ -816,14 +816,18 @@ class ReleaseItem(_message.Message):
     why: Global___ReleaseReason.ValueType
     """Optional. Why. Unset: INTERRUPTED."""
     limiter: _builtins.str
-    """Optional. The limiter that is empty. Not served yet: UNIMPLEMENTED."""
+    """Optional. The limiter that is empty until `until`, with LIMITED; one that does not exist changes
+    nothing. Unset: the job's queue is.
+    """
     @_builtins.property
     def delay(self) -> _duration_pb2.Duration:
         """Optional. When it may be handed out again, 0 s … 400 days from now. Unset: at once, at the front."""
 
     @_builtins.property
     def until(self) -> _timestamp_pb2.Timestamp:
-        """Optional. Until when that limiter is empty. Not served yet: UNIMPLEMENTED."""
+        """Optional, with LIMITED; required with `limiter`. Until when nothing goes out; more than 400 days from
+        now count as 400 days. A later time that was said before stays.
+        """
 
     def __init__(
         self,

@@ -793,6 +793,60 @@ class StoredQueue(_message.Message):
 Global___StoredQueue: _TypeAlias = StoredQueue  # noqa: Y015
 
 @_typing.final
+class StoredLimiter(_message.Message):
+    """A named limiter, without its tokens and active jobs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    RATE_FIELD_NUMBER: _builtins.int
+    CONCURRENCY_FIELD_NUMBER: _builtins.int
+    LIMITED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    LIMITED_BY_FIELD_NUMBER: _builtins.int
+    LIMITED_REASON_FIELD_NUMBER: _builtins.int
+    CREATED_MS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    number: _builtins.int
+    """Output only. Its number within the store."""
+    concurrency: _builtins.int
+    """Output only. How many jobs may be active at once; unset: no limit."""
+    limited_until_ms: _builtins.int
+    """Output only. Until when it lets nothing out, in milliseconds since 1970; 0: no such limit."""
+    limited_by: _builtins.str
+    """Output only. Who said so."""
+    limited_reason: _builtins.str
+    """Output only. Why."""
+    created_ms: _builtins.int
+    """Output only. When it was created."""
+    @_builtins.property
+    def rate(self) -> _queue_pb2.RateLimit:
+        """Output only. How many jobs may start in a time; unset: no limit."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        number: _builtins.int = ...,
+        rate: _queue_pb2.RateLimit | None = ...,
+        concurrency: _builtins.int | None = ...,
+        limited_until_ms: _builtins.int = ...,
+        limited_by: _builtins.str = ...,
+        limited_reason: _builtins.str = ...,
+        created_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "concurrency", b"concurrency", "rate", b"rate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "concurrency", b"concurrency", "created_ms", b"created_ms", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until_ms", b"limited_until_ms", "name", b"name", "number", b"number", "rate", b"rate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
+    _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__concurrency) -> _WhichOneofReturnType__concurrency | None: ...
+
+Global___StoredLimiter: _TypeAlias = StoredLimiter  # noqa: Y015
+
+@_typing.final
 class StoredKeys(_message.Message):
     """Idempotency keys that end in the same hour, in columns."""
 

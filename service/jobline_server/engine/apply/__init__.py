@@ -20,6 +20,7 @@ from jobline_server.engine.apply import (
     expired,
     group_changes,
     leases,
+    limiters,
     messages,
     phases,
     pushes,
@@ -42,6 +43,7 @@ APPLY: ApplyTable = {
     **deletes.APPLY,
     **queues.APPLY,
     **group_changes.APPLY,
+    **limiters.APPLY,
     **messages.APPLY,
 }
 

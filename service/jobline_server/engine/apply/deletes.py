@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.bookkeeping import (
-    count_active,
     drop_jobs,
     drop_members,
     settle_members,
@@ -18,6 +17,7 @@ from jobline_server.engine.apply.ends import (
     leave_state,
     singles_and_runs,
 )
+from jobline_server.engine.apply.limiters import count_run_ended
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsAgedOut, JobsDeleted
@@ -65,7 +65,7 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
     _drop_singles(shard, jobs)
     for lease, starts, counts in by_lease(shard, runs):
         total, payload_bytes = settle_members(lease, starts, counts)
-        count_active(shard, lease.lot.queue, -total)
+        count_run_ended(shard, lease.lot, total)
         drop_members(shard, lease.lot, total, payload_bytes)
         for first_id, count in zip(starts, counts, strict=True):
             for job_id in range(first_id, first_id + count):

@@ -9,7 +9,6 @@ from jobline_server.engine import effective
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.attempts import note_attempt
 from jobline_server.engine.apply.bookkeeping import (
-    count_active,
     drop_jobs,
     drop_members,
     member_of,
@@ -17,6 +16,7 @@ from jobline_server.engine.apply.bookkeeping import (
     single,
     unlease_all,
 )
+from jobline_server.engine.apply.limiters import count_ended, count_run_ended
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.entries import (
@@ -124,7 +124,7 @@ def _complete_members(
         ended = RunsEnded(lot, state, starts, counts, at_ms, delivery, worker, kept)
         ended.leased_ms = lease.leased_ms
         shard.effects.append(ended)
-    count_active(shard, queue, -total)
+    count_run_ended(shard, lot, total)
     queue.completed_total += total
     _count_ended(queue, state, total, kept=kept)
     drop_members(shard, lot, total, payload_bytes)
@@ -189,7 +189,7 @@ def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
     state = jobs[0].state
     if state is JobState.ACTIVE:
         unlease_all(jobs)
-        count_active(shard, queue, -len(jobs))
+        count_ended(shard, queue, jobs)
     elif state is JobState.READY:
         for job in groups.leave_waiting(queue, jobs) if queue.groups else jobs:
             queue.leave(job, 1)

@@ -17,6 +17,7 @@ from jobline_server.engine.apply.bookkeeping import (
     unlease,
 )
 from jobline_server.engine.apply.fronts import reach, ready_lane, turn_back
+from jobline_server.engine.apply.limiters import count_ended, take_permits
 from jobline_server.engine.apply.pushes import make_ready
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.entries import (
@@ -99,6 +100,8 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
         holder=holder,
         lease_ms=fact.lease_ms or effective.lease_ms(lot.options, queue.settings),
     )
+    if lane.needs is not None:
+        take_permits(shard, [lot], count)
     lease.leased_ms = fact.at_ms
     lease.deadline_ms = shard.clocks.mono_ms + lease.lease_ms
     lot.leases.append(lease)
@@ -124,8 +127,7 @@ def _lease_jobs(
     queue, at_ms = jobs[0].queue, fact.at_ms
     leases = holder.leases
     active = live(_READY, _LEASED, jobs[0].id)
-    before: dict[Lane, int] = {}
-    turned: dict[Lane, int] = {}
+    before, turned = dict[Lane, int](), dict[Lane, int]()
     options: JobOptions | None = None
     has_rules = False
     sizes = [len(job.payload) for job in jobs]
@@ -162,6 +164,7 @@ def _lease_jobs(
     if has_rules or queue.settings.timeout_ms:
         start_timeouts(shard, jobs)
     if has_rules:
+        take_permits(shard, jobs)
         holder.in_flight.extra_slots += sum([job.slots - 1 for job in jobs])
     if not jobs[0].volatile:
         shard.changes.jobs.to_write.add_many(fact.starts[at : at + len(jobs)], part)
@@ -230,7 +233,7 @@ def _return_jobs(
         ready.append(job)
     if ready:
         queue = ready[0].queue
-        count_active(shard, queue, -len(ready))
+        count_ended(shard, queue, ready)
         groups.put_back(queue, ready)
         shard.wake(queue)
     return jobs
@@ -241,7 +244,7 @@ def _return_job(shard: ShardState, job: Job, state: JobState, run_at_ms: int, of
     unlease(job)
     expect_expiry(shard, job)
     queue = job.queue
-    count_active(shard, queue, -1)
+    count_ended(shard, queue, [job])
     job.state = state
     if state is _SCHEDULED:
         job.run_at_ms = run_at_ms

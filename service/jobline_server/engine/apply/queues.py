@@ -6,6 +6,7 @@ from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.allowances import set_allowance
 from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
+from jobline_server.engine.apply.limiters import free_permits, free_run
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.endings import QueueGone
@@ -70,6 +71,7 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
     queue = shard.queues.pop(fact.queue)
     if queue.groups:
         groups.forget_all(shard, queue)
+    shard.limiters.leave(queue)
     deleted: list[tuple[int, int]] = []
     shard.load.active_jobs -= queue.counts[JobState.ACTIVE]
     if queue.live():
@@ -98,6 +100,7 @@ def _drop_job(shard: ShardState, job: Job) -> None:
         holder.settle(1, len(job.payload))
         del holder.leases[job.id]
         job.holder = None
+        free_permits(shard, [job])
     drop_job(shard, job)
 
 
@@ -116,6 +119,7 @@ def _revoke(shard: ShardState, lease: RunLease) -> None:
     holder.free_slots(lease, lease.remaining)
     holder.settle(*lease.open_totals())
     del holder.leases[run_key(lease)]
+    free_run(shard, lease.lot, lease.remaining)
     for job_id in lease.open_ids():
         shard.revoke(lease, job_id, RevokeReason.QUEUE_DELETED)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from jobline_server.engine.commands import JobColumns, Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, digest_of, hash_of
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord

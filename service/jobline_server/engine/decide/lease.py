@@ -10,8 +10,9 @@ from typing import cast
 from jobline_server.engine import effective
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.decide.allow import allowed_jobs, ask_again, keep_affordable
-from jobline_server.engine.decide.choose import Choice, LotRun, choose
+from jobline_server.engine.decide.choose import Choice, LotRun
 from jobline_server.engine.decide.expired import expire_before_lease, expire_chosen
+from jobline_server.engine.decide.pass_limiters import choose_passing
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
@@ -78,7 +79,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
 def _choose(
     shard: ShardView, now: Now, queue: Queue, names: frozenset[str] | None, chosen: Choice
 ) -> None:
-    choose(queue, names, now, shard.committed, chosen)
+    choose_passing(shard, now, queue, names, chosen)
     expire_chosen(shard, now, chosen)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
-from jobline_server.engine.commands import JobColumns, Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.calls import (
     check_new_calls,
     check_room_for_calls,
@@ -19,10 +20,12 @@ from jobline_server.engine.decide.known_keys import (
     repeated,
     without_duplicates,
 )
+from jobline_server.engine.decide.limiters import check_limiters
 from jobline_server.engine.decide.queue_ttl import with_ttl
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.group_room import GroupRoom
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.keys import REQUEST_ID, hash_of
 from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.payloads import Payloads
@@ -48,7 +51,8 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     """Stores jobs; the new ones get consecutive ids, in the order of the push.
 
     Raises `Refused` with QUEUE_FULL, GROUP_FULL, GROUPS_FULL, SERVER_FULL, KEYS_FULL,
-    REQUEST_IDS_FULL, PRODUCERS_FULL, CALL_OVER or IDEMPOTENCY_MISMATCH; nothing is stored then.
+    REQUEST_IDS_FULL, PRODUCERS_FULL, CALL_OVER, LIMITER_NOT_FOUND or IDEMPOTENCY_MISMATCH; nothing
+    is stored then.
     """
     queue = shard.queues.get(command.queue)
     if queue is not None and queue.settings.ttl_ms:
@@ -112,6 +116,8 @@ def _check_room(
     """Refuses a push that does not fit. `rows` and `payloads` are its new jobs."""
     if command.has_room:
         return
+    shared = [command.options] if len(payloads) else []
+    check_limiters(shard.limiters, chain(shared, rows.options))
     load = shard.load
     size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))
     refusal = Room(load).refusal(queue, len(rows) + len(payloads), size)

@@ -22,6 +22,8 @@ from jobline_server.engine.room import RETRY_AFTER_MS
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState, Now, QueueSettings
 from jobline_server.engine.view import ShardView
 
+LIMITED_BY_WORKER = "a worker released a job: LIMITED"
+
 
 def known_queue(shard: ShardView, now: Now, name: str, *, has_room: bool = False) -> Queue:
     """Returns the queue with this name, created if it does not exist. Raises `Refused` with
@@ -86,6 +88,18 @@ def decide_limit_queue(
         until_ms = 0
     if until_ms or queue.limited is not None:
         shard.emit(QueueLimited(now.wall_ms, name, until_ms, principal, reason))
+
+
+def limit_as_told(shard: ShardView, now: Now, lease: Job | RunLease, until_ms: int) -> None:
+    """Has the queue of a released job let nothing out until a wall time, as its worker says; it
+    takes no time back that was said before.
+    """
+    queue = lease.queue if isinstance(lease, Job) else lease.lot.queue
+    said_ms = 0 if queue.limited is None else queue.limited.until_ms
+    until_ms = min(until_ms, now.wall_ms + limits.DELAY_MS_MAX)
+    if until_ms > max(said_ms, now.wall_ms):
+        worker = lease.holder.worker if lease.holder else ""
+        shard.emit(QueueLimited(now.wall_ms, queue.name, until_ms, worker, LIMITED_BY_WORKER))
 
 
 def decide_delete_queue(shard: ShardView, now: Now, name: str, *, force: bool) -> int:

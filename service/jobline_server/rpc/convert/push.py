@@ -16,7 +16,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.columns import LotColumns
-from jobline_server.engine.commands import JobColumns, Push, Refused
+from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.rules import NO_RULES

@@ -111,10 +111,7 @@ def releases(
 
 def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
     check_own_fields(item)
-    if item.limiter:
-        raise fields.not_served("limiter")
-    if item.HasField("until"):
-        raise fields.not_served("until")
+    limited = _limited(item) if item.limiter or item.HasField("until") else (0, "")
     return ReleaseItem(
         item.id,
         item.delivery,
@@ -123,7 +120,21 @@ def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
         else 0,
         fields.enum_member(item.why, "why", ReleaseReason, but=_SERVERS)
         or ReleaseReason.INTERRUPTED,
+        *limited,
     )
+
+
+def _limited(item: job_service_pb2.ReleaseItem) -> tuple[int, str]:
+    """Returns until when a worker says that a limiter lets nothing out, and its name, "" for the
+    job's queue.
+    """
+    if item.why != job_service_pb2.RELEASE_REASON_LIMITED:
+        raise fields.invalid("limiter" if item.limiter else "until", "only with LIMITED")
+    if item.limiter:
+        fields.queue_name(item.limiter, "limiter")
+    if not item.HasField("until"):
+        raise fields.invalid("until", "is required with a limiter")
+    return fields.moment_ms(item.until, "until"), item.limiter
 
 
 def extends(items: Sequence[job_service_pb2.ExtendItem], field: str = "items") -> list[ExtendItem]:

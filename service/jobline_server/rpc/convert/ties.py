@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from jobline.v1 import job_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import JobColumns, Push
+from jobline_server.engine.commands import Push
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import JobOptions

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jobline.v1 import queue_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
@@ -21,6 +23,13 @@ def rate_limit(message: queue_pb2.RateLimit, field: str) -> None:
             fields.integer(message.burst, "burst", 1, limits.RATE_MAX)
     except Refused as refused:
         raise fields.within(field, refused) from None
+
+
+def limiters(values: Sequence[str], field: str) -> None:
+    """Refuses more than four names of limiters, or one that cannot be."""
+    fields.at_most(values, field, limits.LIMITERS_PER_JOB_MAX)
+    for index, name in enumerate(values):
+        fields.queue_name(name, f"{field}[{index}]")
 
 
 def concurrency(value: int, field: str) -> None:

@@ -36,8 +36,8 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.PushRequest.groups": limits.PUSH_JOBS_MAX,
     "jobline.v1.JobOptions.headers": limits.HEADERS_MAX,
     "jobline.v1.JobOptions.depends_on": NOT_SERVED,
-    "jobline.v1.JobOptions.limiters": NOT_SERVED,
     "jobline.v1.JobOptions.phases": limits.PHASES_MAX,
+    "jobline.v1.JobOptions.limiters": limits.LIMITERS_PER_JOB_MAX,
     "jobline.v1.JobOptions.tags": limits.TAGS_MAX,
     "jobline.v1.Backoff.delays": limits.BACKOFF_DELAYS_MAX,
     # pull and settle

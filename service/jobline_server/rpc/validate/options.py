@@ -20,7 +20,7 @@ from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.values import AckLevel, BackoffKind
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import dead_letters, fields
-from jobline_server.rpc.validate.limits import concurrency, rate_limit
+from jobline_server.rpc.validate.limits import concurrency, limiters, rate_limit
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
 VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}")
@@ -230,6 +230,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "on_dead_head": _on_dead_head,
     "tags": check_tags,
     "phases": _phases,
+    "limiters": limiters,
     "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
     "lifo": _anything,
     "ttl": _ttl,

@@ -17,9 +17,10 @@ from jobline_server.engine.commands import (
     ReleaseItem,
 )
 from jobline_server.engine.decide.ack import are_in_order, decide_ack
+from jobline_server.engine.decide.limiters import decide_worker_limit
 from jobline_server.engine.decide.once import decide_abandon, not_once
 from jobline_server.engine.decide.phases import Progress, check_phases
-from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
+from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release, held
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import AttemptOutcome, JobState, Now, SettleOutcome
@@ -128,8 +129,39 @@ class Settles:
         return results
 
     def release(self, items: Sequence[ReleaseItem]) -> NotDone:
-        """Releases jobs."""
-        return self._settle(items, decide_release)
+        """Releases jobs, and has the limiters that they name let nothing out for a time."""
+        limited = [index for index, item in enumerate(items) if item.limiter]
+        workers = [self._worker_of(items[index]) for index in limited]
+        exceptions = self._settle(items, decide_release)
+        if limited:
+            not_done = {index for index, _ in exceptions}
+            self._limit(
+                (items[index], worker)
+                for index, worker in zip(limited, workers, strict=True)
+                if index not in not_done
+            )
+        return exceptions
+
+    def _worker_of(self, item: ReleaseItem) -> str:
+        """Returns the worker that holds a job; "" if this lease is not held."""
+        slot = self._core.slots.find_by_id(item.id)
+        lease = None if slot is None else held(slot.shard, item.id, item.delivery)
+        if lease is None or isinstance(lease, SettleOutcome) or lease.holder is None:
+            return ""
+        return lease.holder.worker
+
+    def _limit(self, told: Iterable[tuple[ReleaseItem, str]]) -> None:
+        """Has limiters let nothing out for a time, as workers told with released jobs."""
+        core = self._core
+        latest: dict[str, tuple[int, str]] = {}
+        for item, worker in told:
+            one = item.until_ms, worker
+            latest[item.limiter] = max(latest.get(item.limiter, one), one)
+        for name, (until_ms, worker) in latest.items():
+            slot = core.slots.find_by_queue(name)
+            if slot is not None:
+                decide_worker_limit(slot.shard, core.now(), name, until_ms, worker)
+                core.after_decision(slot)
 
     def abandon(self, items: Sequence[ReleaseItem]) -> None:
         """Takes back jobs of a worker that is gone for good."""

@@ -16,7 +16,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.explain_groups import group_obstacles
-from jobline_server.runtime.queries.explain_limits import limits_of
+from jobline_server.runtime.queries.explain_limits import limiters_of, limits_of
 from jobline_server.runtime.queries.explain_needs import worker_missing
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
@@ -71,6 +71,7 @@ class JobExplainer:
             obstacles.append(Obstacle(ObstacleKind.QUEUE_PAUSED, message))
         if queue.allowance is not None:
             obstacles += limits_of(queue, queue.allowance, owner, self._core.now())
+        obstacles += limiters_of(shard.limiters, owner, self._core.now())
         consumers = self._core.rings.consumers(queue.name)
         if not consumers:
             message = f"no connected worker takes from queue {queue.name}"

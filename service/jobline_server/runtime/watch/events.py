@@ -13,6 +13,7 @@ from jobline_server.engine import (
     blocked_entries,
     entries,
     group_entries,
+    limiter_entries,
     message_entries,
     queue_entries,
     report_entries,
@@ -278,6 +279,8 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     group_entries.GroupChanged: None,
     group_entries.GroupPaused: _group_paused,
     group_entries.GroupResumed: _group_resumed,
+    limiter_entries.LimiterChanged: None,  # no job and no queue is concerned
+    limiter_entries.LimiterDeleted: None,
     message_entries.MessagesSent: None,  # what a message causes has events of its own
     message_entries.MessagesReceived: None,
     message_entries.MessagesAcknowledged: None,

@@ -15,6 +15,7 @@ from jobline_server.storage.codec import (
     ends,
     groups,
     leases,
+    limiters,
     messages,
     pushes,
     queues,
@@ -37,6 +38,7 @@ FACTS: FactTable = {
     **ends.FACTS,
     **queues.FACTS,
     **groups.FACTS,
+    **limiters.FACTS,
     **messages.FACTS,
 }
 

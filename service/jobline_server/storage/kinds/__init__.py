@@ -13,6 +13,7 @@ from jobline_server.storage.kinds.counters import COUNTERS
 from jobline_server.storage.kinds.groups import GROUPS
 from jobline_server.storage.kinds.jobs import JOBS
 from jobline_server.storage.kinds.keys import KEYS
+from jobline_server.storage.kinds.limiters import LIMITERS
 from jobline_server.storage.kinds.lot_payloads import LOT_PAYLOADS
 from jobline_server.storage.kinds.lots import LOTS
 from jobline_server.storage.kinds.messages import INBOXES, MESSAGES
@@ -32,6 +33,7 @@ KINDS: tuple[DurableKind, ...] = (
     BUNDLES,
     LOT_PAYLOADS,
     GROUPS,
+    LIMITERS,
 )
 
 __all__ = ["KINDS"]

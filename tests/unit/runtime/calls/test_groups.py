@@ -7,8 +7,9 @@ from collections.abc import Coroutine
 
 import pytest
 
-from jobline_server.engine.commands import JobColumns, Push, Refused
+from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.group_settings import GroupSettings
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime.runtime import Runtime

@@ -6,7 +6,8 @@ import asyncio
 
 from jobline.v1.queue_service_pb2 import ListQueuesResponse
 from jobline_server.dispatch.frames import Handler, Open, Worker
-from jobline_server.engine.commands import JobColumns, Push
+from jobline_server.engine.commands import Push
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
 from jobline_server.rpc.convert.queues import fill_queue
 from jobline_server.runtime.calls.queues import PRIORITIES_SHOWN_MAX

@@ -9,7 +9,8 @@ import pytest
 
 from jobline_server.dispatch.frames import Goaway, Open, Settle, Window, Worker, WorkerFrame
 from jobline_server.engine import limits
-from jobline_server.engine.commands import JobColumns, Push, RefusalKind, Refused
+from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.limits import DISCONNECT_GRACE_MS
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime.calls.streams import GOAWAY_MS, shown_name

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from jobline_server.engine.commands import Push
+from jobline_server.engine.decide.limiters import decide_delete_limiter, decide_put_limiter
 from jobline_server.engine.decide.queues import decide_limit_queue, decide_update_queue
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Obstacle, ObstacleKind
@@ -57,3 +59,22 @@ async def test_limit_for_a_time_says_until_when_who_and_why(runtime: Runtime) ->
 async def test_limits_with_room_are_no_obstacle(runtime: Runtime) -> None:
     settings = QueueSettings(rate=RateLimit(9), concurrency=9)
     assert await limits_of(runtime, settings) == []
+
+
+async def test_limiter_that_a_job_has_to_pass_is_named(runtime: Runtime) -> None:
+    core = runtime.core
+    shard = core.slots.of_queue("q").shard
+    decide_put_limiter(shard, core.now(), "api", None, 1)
+    decide_put_limiter(shard, core.now(), "calls", RateLimit(1, 60_000), None)
+    decide_put_limiter(shard, core.now(), "gone", None, 1)
+    options = JobOptions(rules=JobRules(limiters=("api", "calls", "gone")))
+    push = Push("q", options, payloads=Payloads.of([b"x"] * 2), level=AckLevel.BUFFERED)
+    first_id = (await runtime.pushes.push(push)).first_id
+    decide_delete_limiter(shard, core.now(), "gone")
+    await core.commits.commit_once()
+    await a_pull(runtime, "q", max_jobs=1)
+    _, obstacles = await runtime.explainer.explain_job(first_id + 1)
+    api, calls = [one for one in obstacles if one.kind is ObstacleKind.LIMITER]
+    assert api.message == "limiter api lets it not start: 1 of its jobs are active"
+    assert api.until_ms == 0
+    assert calls.until_ms > core.wall_ms()

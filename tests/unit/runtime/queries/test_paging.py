@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from jobline_server.engine.commands import FailItem, JobColumns, Push
+from jobline_server.engine.commands import FailItem, Push
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.engine.commands import JobColumns, Push
+from jobline_server.engine.commands import Push
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import (

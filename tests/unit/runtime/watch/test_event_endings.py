@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine.commands import FailItem, JobColumns, Pull, Push
+from jobline_server.engine.commands import FailItem, Pull, Push
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_ended
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.effects import endings_of
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import EndReason, FailAction, JobError, JobOptions, JobState
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of

@@ -12,9 +12,10 @@ from types import FunctionType, ModuleType
 import pytest
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine.commands import JobColumns, Push, RefusalKind, Refused
+from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.job import Job
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState

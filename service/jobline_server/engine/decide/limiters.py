@@ -1,0 +1,94 @@
+"""Limiters: creates, changes, empties and deletes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jobline_server.engine import limits
+from jobline_server.engine.allowance import TimeLimit
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.queues import LIMITED_BY_WORKER
+from jobline_server.engine.limiter_entries import LimiterChanged, LimiterDeleted
+from jobline_server.engine.limiters import Limiters, LimiterSettings
+from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.rules import NO_RULES
+from jobline_server.engine.values import JobOptions, Now
+from jobline_server.engine.view import ShardView
+
+
+def existing_limiter(shard: ShardView, name: str, field: str = "limiter") -> LimiterSettings:
+    """Returns the limiter with this name; raises `Refused` with LIMITER_NOT_FOUND."""
+    found = shard.own_limiters.get(name)
+    if found is None:
+        raise _not_found(name, field)
+    return found
+
+
+def decide_put_limiter(
+    shard: ShardView, now: Now, name: str, rate: RateLimit | None, concurrency: int | None
+) -> None:
+    """Creates a limiter, or changes its limits. Raises `Refused` with LIMITERS_FULL."""
+    before = shard.own_limiters.get(name)
+    if before is None:
+        if len(shard.own_limiters) >= limits.SHARD_LIMITERS_MAX:
+            message = (
+                f"there is no limiter {name}, and its shard has {limits.SHARD_LIMITERS_MAX} "
+                "others, the most there may be"
+            )
+            raise Refused(RefusalKind.LIMITERS_FULL, message, field="limiter")
+        before = LimiterSettings(name, shard.next_id(), created_ms=now.wall_ms)
+    elif (before.rate, before.concurrency) == (rate, concurrency):
+        return
+    _change(shard, now, replace(before, rate=rate, concurrency=concurrency))
+
+
+def decide_empty_limiter(
+    shard: ShardView, now: Now, name: str, until_ms: int, principal: str, reason: str
+) -> None:
+    """Has a limiter let nothing out until a wall time, instead of what was said before; a time that
+    has passed lifts that limit. Raises `Refused` with LIMITER_NOT_FOUND.
+    """
+    before = existing_limiter(shard, name)
+    limited = TimeLimit(until_ms, principal, reason) if until_ms > now.wall_ms else None
+    if before.limited != limited:
+        _change(shard, now, replace(before, limited=limited))
+
+
+def decide_delete_limiter(shard: ShardView, now: Now, name: str) -> None:
+    """Deletes a limiter: jobs that name it go free. Raises `Refused` with LIMITER_NOT_FOUND."""
+    existing_limiter(shard, name)
+    shard.clocks.advance(now)
+    shard.emit(LimiterDeleted(now.wall_ms, name))
+
+
+def decide_worker_limit(shard: ShardView, now: Now, name: str, until_ms: int, worker: str) -> None:
+    """Has a limiter let nothing out until a wall time, as a worker says; it takes no time back that
+    was said before. Does nothing if the limiter does not exist.
+    """
+    before = shard.own_limiters.get(name)
+    said_ms = before.limited.until_ms if before is not None and before.limited is not None else 0
+    until_ms = min(until_ms, now.wall_ms + limits.DELAY_MS_MAX)
+    if before is not None and until_ms > max(said_ms, now.wall_ms):
+        limited = TimeLimit(until_ms, worker, LIMITED_BY_WORKER)
+        _change(shard, now, replace(before, limited=limited))
+
+
+def check_limiters(limiters: Limiters, pushed: Iterable[JobOptions]) -> None:
+    """Refuses options that name a limiter which does not exist, with LIMITER_NOT_FOUND."""
+    for options in pushed:
+        if options.rules is NO_RULES:
+            continue
+        for name in options.rules.limiters:
+            if limiters.find(name) is None:
+                raise _not_found(name, "options.limiters")
+
+
+def _change(shard: ShardView, now: Now, limiter: LimiterSettings) -> None:
+    shard.clocks.advance(now)
+    shard.emit(LimiterChanged(now.wall_ms, limiter))
+
+
+def _not_found(name: str, field: str) -> Refused:
+    message = f"there is no limiter {name}"
+    return Refused(RefusalKind.LIMITER_NOT_FOUND, message, field=field)

@@ -1,0 +1,71 @@
+"""LimiterService: limits that jobs of any queues share."""
+
+from __future__ import annotations
+
+from jobline.v1 import limiter_service_pb2 as pb
+from jobline_server.rpc.convert import limiters, queues, selection
+from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
+from jobline_server.rpc.guard import Context
+from jobline_server.rpc.validate import fields
+from jobline_server.runtime.runtime import Runtime
+
+
+class LimiterService:
+    """Serves limiters from the runtime, and changes them through it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def UpsertLimiter(
+        self, request: pb.UpsertLimiterRequest, _context: Context
+    ) -> pb.UpsertLimiterResponse:
+        """Creates a limiter, or changes its limits."""
+        name = limiters.limiter_name(request.limiter)
+        rate, concurrency = limiters.limits_of(request)
+        response = pb.UpsertLimiterResponse()
+        view = await self._runtime.limiters.put_limiter(name, rate, concurrency)
+        limiters.fill_limiter(response.limiter, view)
+        return response
+
+    async def GetLimiter(
+        self, request: pb.GetLimiterRequest, _context: Context
+    ) -> pb.GetLimiterResponse:
+        """Returns one limiter."""
+        response = pb.GetLimiterResponse()
+        view = self._runtime.limiters.get_limiter(limiters.limiter_name(request.limiter))
+        limiters.fill_limiter(response.limiter, view)
+        return response
+
+    async def ListLimiters(
+        self, request: pb.ListLimitersRequest, _context: Context
+    ) -> pb.ListLimitersResponse:
+        """Lists limiters by name."""
+        views, token = await self._runtime.limiters.list_limiters(
+            page_size=selection.page_size(request.page_size),
+            page_token=cursor_of(request),
+            prefix=queues.name_prefix(request.name_prefix),
+        )
+        response = pb.ListLimitersResponse(next_page_token=token_of(request, token))
+        for view in views:
+            limiters.fill_limiter(response.limiters.add(), view)
+        return response
+
+    async def DeleteLimiter(
+        self, request: pb.DeleteLimiterRequest, _context: Context
+    ) -> pb.DeleteLimiterResponse:
+        """Deletes a limiter."""
+        await self._runtime.limiters.delete_limiter(limiters.limiter_name(request.limiter))
+        return pb.DeleteLimiterResponse()
+
+    async def EmptyLimiter(
+        self, request: pb.EmptyLimiterRequest, _context: Context
+    ) -> pb.EmptyLimiterResponse:
+        """Has a limiter let nothing out until a time."""
+        name, until_ms = limiters.limiter_name(request.limiter), 0
+        if request.HasField("until"):
+            until_ms = fields.coming_ms(request.until, "until", self._runtime.core.wall_ms())
+        audit = selection.audit(request.reason)
+        response = pb.EmptyLimiterResponse()
+        view = await self._runtime.limiters.empty_limiter(name, until_ms, audit)
+        limiters.fill_limiter(response.limiter, view)
+        return response
