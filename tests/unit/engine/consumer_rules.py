@@ -216,6 +216,39 @@ class ConsumerRules(RuleBasedStateMachine):
         found = decide_extend(both.shard, both.now, items)
         assert sorted(found) == unusual([both.model.extend(item) for item in items])
 
+    @precondition(held)
+    @rule(then=st.sampled_from([FailAction.DEAD, FailAction.RETRY]))
+    def fail_what_groups_let_in(self, then):
+        """The heads of groups die, or hold their groups for a while."""
+        both = self.both
+        both.begin()
+        jobs = [job for job in both.model.live(JobState.ACTIVE) if job.group]
+        items = [FailItem(job.id, job.delivery, JobError("Odd"), then, None) for job in jobs]
+        found = [
+            (r.outcome, r.state, r.run_at_ms) for r in decide_fail(both.shard, both.now, items)
+        ]
+        assert found == [both.model.fail(item) for item in items]
+
+    @precondition(held)
+    @rule(phase=st.sampled_from(["one", "one", "two"]))
+    def finish_phases(self, phase):
+        """Jobs in phases get on with them."""
+        both = self.both
+        both.begin()
+        jobs = [job for job in both.model.live(JobState.ACTIVE) if job.options.rules.phases]
+        items = [ExtendItem(job.id, job.delivery, phase=phase, phase_result=b"r") for job in jobs]
+        found = decide_extend(both.shard, both.now, items)
+        assert sorted(found) == unusual([both.model.extend(item) for item in items])
+
+    @rule(worker=WORKER)
+    def lose_a_worker(self, worker):
+        """One that has jobs is gone, for longer than its leases wait for it."""
+        self._lease("a", worker, 20, 1_000, None, 0, 0)
+        one, holder = self.both.sessions.get(worker), self.both.shard.clocks.holders.get(worker)
+        if one is not None and holder is not None and one.disconnected_ms is None:
+            self._break_stream(one, holder, 300)
+            self.both.wait(2_000)
+
     @precondition(has_sessions)
     @rule(worker=WORKER, grace_ms=st.sampled_from([None, 300, 3_300]))
     def connection_changes(self, worker, grace_ms):
@@ -231,12 +264,16 @@ class ConsumerRules(RuleBasedStateMachine):
         elif grace_ms is None:
             both.session(worker)
         else:
-            graces = graces_in(both.shard.queues, [("a", 1), ("b", 1)])
-            both.shard.clocks.disconnect(both.now, holder, grace_ms=grace_ms, graces=graces)
-            one.disconnected_ms, one.grace_ms = both.now.mono_ms, grace_ms
-            settings = {name: both.model.settings(name) for name in ("a", "b")}
-            own = {name: of.disconnect_grace_ms for name, of in settings.items()}
-            one.graces = {name: ms for name, ms in own.items() if ms is not None}
+            self._break_stream(one, holder, grace_ms)
+
+    def _break_stream(self, one, holder, grace_ms):
+        both = self.both
+        graces = graces_in(both.shard.queues, [("a", 1), ("b", 1)])
+        both.shard.clocks.disconnect(both.now, holder, grace_ms=grace_ms, graces=graces)
+        one.disconnected_ms, one.grace_ms = both.now.mono_ms, grace_ms
+        settings = {name: both.model.settings(name) for name in ("a", "b")}
+        own = {name: of.disconnect_grace_ms for name, of in settings.items()}
+        one.graces = {name: ms for name, ms in own.items() if ms is not None}
 
 
 def explained(found, leases, both):

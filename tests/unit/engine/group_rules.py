@@ -20,7 +20,7 @@ GROUP_SETTINGS = st.sampled_from(
     [
         GroupSettings(),
         GroupSettings(concurrency=2),
-        GroupSettings(max_waiting=3),
+        GroupSettings(max_waiting=2),
         GroupSettings(on_dead_head=OnDeadHead.HOLD),
     ]
 )

@@ -25,7 +25,14 @@ OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, priority=1),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, name="mail", max_stalls=1),
-    JobOptions(lease_ms=4_300, backoff=BACKOFF, priority=1, name="mail", max_attempts=0),
+    JobOptions(
+        lease_ms=4_300,
+        backoff=BACKOFF,
+        priority=1,
+        name="mail",
+        max_attempts=0,
+        rules=JobRules(retry_until_ms=START.wall_ms + 9_000),
+    ),
     JobOptions(
         lease_ms=2_300,
         backoff=BACKOFF,
@@ -52,7 +59,7 @@ OPTIONS = [
 SETTINGS = [
     QueueSettings(),
     QueueSettings(max_waiting=12, max_attempts=2, expired_to_dead=True),
-    QueueSettings(rate=RateLimit(2, 1_000, 3), timeout_ms=2_000),
+    QueueSettings(rate=RateLimit(2, 1_000, 3), timeout_ms=2_000, expired_to_dead=True),
     QueueSettings(rate=RateLimit(1, 2_000), concurrency=3, max_waiting_bytes=30),
     QueueSettings(concurrency=2, max_stalls=0, ttl_ms=4_000, expired_to_dead=True),
     QueueSettings(max_stalls=0, non_retryable_error_types=("Fatal",)),
@@ -61,7 +68,18 @@ SETTINGS = [
     QueueSettings(disconnect_grace_ms=1_300),
     QueueSettings(group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
 ]
-KIND = st.integers(0, len(OPTIONS) - 1)
+
+
+def few_of(count: int, most: int, key: str) -> st.SearchStrategy[int]:
+    """Numbers below `count`, of which each history draws a few that it keeps to: what only several
+    steps with the same option come to would else get rarer with every option there is.
+    """
+    numbers = st.lists(st.integers(0, count - 1), min_size=1, max_size=most, unique=True)
+    return st.shared(numbers, key=key).flatmap(st.sampled_from)
+
+
+KIND = few_of(len(OPTIONS), 5, "kinds")
+SETTING = few_of(len(SETTINGS), 3, "settings").map(SETTINGS.__getitem__)
 QUEUE = st.sampled_from(["a", "b"])
 PAYLOADS = st.lists(st.sampled_from([b"", b"x", b"yyy"]), max_size=4).flatmap(with_columns)
 DELAYS = st.sampled_from([0, 0, 1_500, 4_000])

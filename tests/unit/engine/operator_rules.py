@@ -9,7 +9,7 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide import admin, queues
 from jobline_server.engine.decide.update import JobChange, decide_update
 from jobline_server.engine.values import JobState, RevokeReason
-from tests.unit.engine.histories import PICKS, QUEUE, SETTINGS
+from tests.unit.engine.histories import PICKS, QUEUE, SETTING
 from tests.unit.engine.side_by_side import SideBySide
 
 
@@ -44,7 +44,7 @@ class OperatorRules(RuleBasedStateMachine):
     @rule(
         queue=QUEUE,
         yes=st.booleans(),
-        wanted=st.sampled_from(SETTINGS),
+        wanted=SETTING,
         what=st.sampled_from(["pause", "limit", "settings", "settings", "delete"]),
     )
     def operate_on_a_queue(self, queue, yes, wanted, what):

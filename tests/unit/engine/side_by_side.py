@@ -19,7 +19,7 @@ from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.load import Load
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import JobState, PushOutcome, RevokeReason
+from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
 from tests.shard_image import counting_at, image_of
 from tests.unit.engine import reference_push
 from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
@@ -127,6 +127,11 @@ class SideBySide:
         return [known[pick % len(known)] for pick in picks]
 
     # Time and the disk.
+
+    def wait(self, ms: int) -> None:
+        """Time goes on, and what is due then is done."""
+        self.now = Now(self.now.wall_ms + ms, self.now.mono_ms + ms)
+        self.tick()
 
     def tick(self) -> None:
         """Does what is due in both; holders are looked at in the engine's order, which is free."""

@@ -23,7 +23,6 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
-from jobline_server.engine.values import Now
 from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
@@ -106,9 +105,7 @@ class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules):
 
     @rule(ms=MOMENTS)
     def time_goes_on(self, ms):
-        now = self.both.now
-        self.both.now = Now(now.wall_ms + ms, now.mono_ms + ms)
-        self.both.tick()
+        self.both.wait(ms)
 
     @precondition(lambda self: len(self.both.journal) > 10)
     @rule()
