@@ -19,6 +19,18 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 
 
+class UniqueImage(NamedTuple):
+    """Who holds a unique key, and until when."""
+
+    job_id: int
+    expires_ms: float
+
+
+def until_of(shard: Shard, job_id: int) -> float:
+    """Until when a job holds its key."""
+    return shard.jobs[job_id].ties.claim.until_ms or float("inf")
+
+
 class ProducerImage(NamedTuple):
     """What is durable of a producer."""
 
@@ -47,6 +59,18 @@ def image_of(shard: Shard) -> dict[str, Any]:
         },
         "inboxes": dict(sorted(shard.messages.received.items())),
         "limiters": dict(sorted(shard.own_limiters.items())),
+        "unique": {
+            "holders": {
+                key_hash: UniqueImage(job_id, until_of(shard, job_id))
+                for key_hash, job_id in sorted(shard.unique.holders.items())
+            },
+            "parked": dict(sorted(shard.unique.parked.items())),
+            "throttled": {
+                key_hash: UniqueImage(throttle.job_id, throttle.expires_ms)
+                for key_hash, throttle in sorted(shard.unique.throttled.records.items())
+            },
+            "held": shard.unique.held,
+        },
         "age": (shard.age.last_ms, shard.age.behind_ms),
         "groups": {name: _groups(queue) for name, queue in sorted(shard.queues.items())},
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
@@ -55,10 +79,16 @@ def image_of(shard: Shard) -> dict[str, Any]:
 
 def counting_at(image: dict[str, Any], aged_ms: int) -> dict[str, Any]:
     """The image without what nobody can find any more: when that is swept is no state."""
+    unique = image["unique"]
     return image | {
-        kind: {key: record for key, record in image[kind].items() if record.expires_ms > aged_ms}
-        for kind in ("keys", "requests", "producers")
+        **{kind: _later(image[kind], aged_ms) for kind in ("keys", "requests", "producers")},
+        "unique": unique
+        | {kind: _later(unique[kind], aged_ms) for kind in ("holders", "throttled")},
     }
+
+
+def _later(records: dict[bytes, Any], aged_ms: int) -> dict[bytes, Any]:
+    return {key: record for key, record in records.items() if record.expires_ms > aged_ms}
 
 
 def _keys(table: KeyTable) -> dict[bytes, KeyRecord]:

@@ -1,4 +1,4 @@
-"""Calls of producers for Hypothesis."""
+"""Calls of producers and request ids for Hypothesis."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine.producers import Call
+from tests.storage.value_strategies import digests
 
 
 @st.composite
@@ -16,3 +17,14 @@ def calls(draw: st.DrawFn) -> dict[str, Any]:
     call = st.builds(Call, st.binary(min_size=16, max_size=16), numbers, numbers, numbers)
     rows = draw(st.lists(st.tuples(call, st.integers(1, 10_000)), max_size=3))
     return {"calls": tuple(c for c, _ in rows), "call_jobs": tuple(jobs for _, jobs in rows)}
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> dict[str, Any]:
+    """The request id of a push, or none; without one there is no digest either."""
+    if draw(st.booleans()):
+        return {}
+    return {
+        "request_hash": draw(st.binary(min_size=16, max_size=16)),
+        "request_digest": draw(digests),
+    }

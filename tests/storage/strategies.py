@@ -15,9 +15,10 @@ from jobline_server.engine import (
     values,
 )
 from tests.pushed_payloads import with_columns
-from tests.storage.call_strategies import calls
+from tests.storage.call_strategies import calls, requests
 from tests.storage.group_strategies import GROUP_FACTS
 from tests.storage.shard_strategies import SHARD_FACTS
+from tests.storage.unique_strategies import UNIQUE_KEY_FACTS
 from tests.storage.value_strategies import (
     Any_,
     counts,
@@ -36,18 +37,6 @@ from tests.storage.value_strategies import (
     ties,
 )
 
-
-@st.composite
-def requests(draw: st.DrawFn) -> dict[str, Any]:
-    """The request id of a push, or none; without one there is no digest either."""
-    if draw(st.booleans()):
-        return {}
-    return {
-        "request_hash": draw(st.binary(min_size=16, max_size=16)),
-        "request_digest": draw(digests),
-    }
-
-
 # Set in all that this version writes.
 ages = st.integers(1, 1 << 50)
 
@@ -65,6 +54,7 @@ def lots_pushed(draw: st.DrawFn) -> entries.LotPushed:
         digests=tuple(draw(digests) for _ in lot) if has_keys else (),
         run_at_ms=draw(moments),
         aged_ms=draw(ages),
+        stored_rows=draw(st.binary(max_size=2)),
         **draw(calls()),
         **draw(requests()),
     )
@@ -92,6 +82,7 @@ def jobs_pushed(draw: st.DrawFn) -> entries.JobsPushed:
         ties=column(ties),
         blocked=draw(st.lists(st.integers(0, 999), max_size=3)),
         aged_ms=draw(ages),
+        stored_rows=draw(st.binary(max_size=2)),
         **draw(calls()),
         **draw(requests()),
     )
@@ -188,6 +179,7 @@ FACTS: dict[type, Any_] = {
         priority=st.none() | st.integers(-(2**31), 2**31 - 1),
         run_at_ms=st.none() | moments,
     ),
+    **UNIQUE_KEY_FACTS,
     blocked_entries.JobsUnblocked: st.builds(
         blocked_entries.JobsUnblocked,
         at_ms=moments,
@@ -240,8 +232,8 @@ FACTS: dict[type, Any_] = {
         why=st.sampled_from(values.ReleaseReason),
         worker=text,
     ),
-    entries.JobReported: st.builds(
-        entries.JobReported,
+    report_entries.JobReported: st.builds(
+        report_entries.JobReported,
         at_ms=moments,
         queue=text,
         id=ids,

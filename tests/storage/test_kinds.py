@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from jobline_server.engine.state import Changes
+from jobline_server.engine.changes import Changes
 from jobline_server.storage.checkpoint import Checkpoint
 from jobline_server.storage.kinds import KINDS
 from jobline_server.storage.store import ItemKind

@@ -29,6 +29,7 @@ from tests.shard_image import counting_at, image_of
 from tests.storage.group_rules import GroupRules
 from tests.storage.message_rules import MessageRules
 from tests.storage.recovery_values import OPTIONS, queues, sessions
+from tests.storage.unique_rules import UniqueKeyRules
 from tests.storage.update_rules import UpdateRules
 
 # Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
@@ -41,7 +42,7 @@ def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
 
 
-class RecoveryMachine(UpdateRules, GroupRules, MessageRules):
+class RecoveryMachine(UniqueKeyRules, UpdateRules, GroupRules, MessageRules):
     """One shard under everything that can be done to it."""
 
     # Time, and lines that break.

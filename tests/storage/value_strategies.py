@@ -4,6 +4,7 @@ values of its own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -23,7 +24,8 @@ from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import DeliveryMode, JobRules
 from jobline_server.engine.shard_messages import PushJobs
-from jobline_server.engine.ties import NO_TIES, Ties
+from jobline_server.engine.ties import NO_CLAIM, NO_TIES, Claim, Ties
+from jobline_server.engine.unique_rule import NO_UNIQUE_RULE, UniqueMode, UniqueRule
 from tests.pushed_payloads import with_columns
 
 Any_ = st.SearchStrategy[Any]
@@ -79,6 +81,12 @@ job_rules = st.builds(
     ttl_ms=optional(moments),
     timeout_ms=optional(moments),
     on_dead_head=on_dead_heads,
+    unique=st.builds(
+        UniqueRule,
+        mode=optional(st.sampled_from(UniqueMode)),
+        ttl_ms=optional(moments),
+        max_wait_ms=optional(moments),
+    ).map(lambda made: NO_UNIQUE_RULE if made == NO_UNIQUE_RULE else made),
 )
 job_options = st.builds(
     values.JobOptions,
@@ -93,8 +101,14 @@ job_options = st.builds(
     retention=retentions,
     rules=job_rules,
 )
-ties = st.builds(Ties, text, text, st.lists(ids, max_size=3).map(tuple)).map(
-    lambda made: NO_TIES if made == NO_TIES else made
+claims = st.just(NO_CLAIM) | st.builds(Claim, moments, moments, st.booleans(), st.booleans())
+ties = (
+    st.builds(Ties, text, text, st.lists(ids, max_size=3).map(tuple), claims)
+    .map(
+        # Only a job with a unique key has a claim on it.
+        lambda made: made if made.unique_key else replace(made, claim=NO_CLAIM)
+    )
+    .map(lambda made: NO_TIES if made == NO_TIES else made)
 )
 shards = st.integers(0, 1_023)
 message_numbers = st.integers(1, 2**63 - 1)
@@ -140,6 +154,9 @@ settings = st.builds(
     expired_to_dead=st.booleans(),
     timeout_ms=optional(moments),
     group=group_settings,
+    unique_mode=optional(st.sampled_from(UniqueMode)),
+    unique_ttl_ms=optional(moments),
+    unique_max_wait_ms=optional(moments),
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)

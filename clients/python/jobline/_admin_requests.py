@@ -94,6 +94,12 @@ def get_job_by_key(queue: str, job_key: str) -> job_admin_service_pb2.GetJobRequ
     return message_of(job_admin_service_pb2.GetJobRequest, job_key=key)
 
 
+def get_job_by_unique_key(queue: str, unique_key: str) -> job_admin_service_pb2.GetJobRequest:
+    """Returns the request for the job that holds this unique key."""
+    key = message_of(job_admin_service_pb2.JobKey, queue=queue, key=unique_key)
+    return message_of(job_admin_service_pb2.GetJobRequest, unique_key=key)
+
+
 def list_jobs(
     where: JobFilter | None, *, page_size: int, page_token: str, include_payloads: bool
 ) -> job_admin_service_pb2.ListJobsRequest:

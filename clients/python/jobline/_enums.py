@@ -24,17 +24,6 @@ AckLevelName = AckLevel | Literal["memory", "buffered", "fsynced"]
 """An ack level, or its name."""
 
 
-class BackoffKind(IntEnum):
-    """How the pause before the next attempt grows."""
-
-    FIXED = 1
-    EXPONENTIAL = 2
-
-
-BackoffKindName = BackoffKind | Literal["fixed", "exponential"]
-"""A kind of backoff, or its name."""
-
-
 class PushOutcome(IntEnum):
     """The outcome of one pushed job. `UNSPECIFIED` is one that this client does not know."""
 
@@ -140,6 +129,7 @@ class ObstacleKind(IntEnum):
     CONCURRENCY_LIMITED = 34
     LIMITED_FOR_A_TIME = 35
     LIMITER = 36
+    KEY_HELD = 23
 
 
 class LeaseReason(IntEnum):
@@ -169,6 +159,7 @@ class EndReason(IntEnum):
     CANCELLED = 10
     DELETED = 11
     QUEUE_DELETED = 12
+    REPLACED = 13
 
 
 EndReasonName = (
@@ -184,6 +175,7 @@ EndReasonName = (
         "dependency_failed",
         "expired",
         "cancelled",
+        "replaced",
     ]
 )
 """Why a job ended, or its name."""

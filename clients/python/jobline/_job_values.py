@@ -71,6 +71,8 @@ class Job:
     - `stale_from`: the state in which it ended, once it is STALE.
     - `retry_at`: when it is put back by itself, and `expires_at`: when it becomes STALE, while it
       is DEAD; None where it does not. `auto_retries`: how often it was put back by itself.
+    - `unique_key`, or ""; `unique_until`: how long it holds it, None for as long as it is
+      unfinished.
     """
 
     id: int
@@ -106,11 +108,19 @@ class Job:
     expires_at: datetime | None
     auto_retries: int
     phases: tuple[Phase, ...]
+    unique_key: str
+    unique_until: datetime | None
 
     @classmethod
     def from_message(cls, message: job_pb2.Job) -> Self:
         """Returns the value of the protocol's message."""
-        return read(cls, message, attempts=_attempts(message), failed=message.attempts)
+        return read(
+            cls,
+            message,
+            attempts=_attempts(message),
+            failed=message.attempts,
+            unique_key=message.options.unique_key,
+        )
 
     @property
     def name(self) -> str:

@@ -49,10 +49,10 @@ def _keyword(name: str, hint: Any) -> inspect.Parameter:
 # Keywords beside those of options: an unknown keyword may have meant one of these.
 _OF_MANY = ("name", "options", "delay", "run_at", "ack_level")
 _BESIDE_OPTIONS = {
-    "push": ("job_key", *_OF_MANY),
+    "push": ("job_key", "unique_key", *_OF_MANY),
     "push_many": _OF_MANY,
     "push_payloads": _OF_MANY,
-    "NewJob": ("job_key", "name", "options", "delay", "run_at"),
+    "NewJob": ("job_key", "unique_key", "name", "options", "delay", "run_at"),
     "job": ("name", "options", "payload", "result"),
 }
 

@@ -13,16 +13,21 @@ from jobline._times import Seconds
 from jobline.errors import ErrorFacts, InvalidArgument
 
 
-def key_of(job_key: str | None) -> str:
+def key_of(key: str | None, field: str = "job_key") -> str:
     """Returns a key as it is sent, "" for none. Raises InvalidArgument for an empty one: its caller
     relies on a key, and would get a job without one.
     """
-    if job_key is None:
+    if key is None:
         return ""
-    if not text_given("job_key", job_key):
-        facts = ErrorFacts(fields={"job_key": "is empty"})
-        raise InvalidArgument("job_key: is empty; give None for a job without a key", facts)
-    return job_key
+    if not text_given(field, key):
+        facts = ErrorFacts(fields={field: "is empty"})
+        raise InvalidArgument(f"{field}: is empty; give None for a job without a key", facts)
+    return key
+
+
+def unique_key_of(unique_key: str | None) -> str:
+    """Returns a unique key as it is sent, "" for none. Raises InvalidArgument for an empty one."""
+    return key_of(unique_key, "unique_key")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -37,6 +42,7 @@ class NewJob:
     job_key: str | None
     delay: Seconds | None
     run_at: datetime | None
+    unique_key: str | None
 
     @spelled_out(OptionsHow)
     def __init__(  # one keyword for each option of a job
@@ -48,10 +54,12 @@ class NewJob:
         job_key: str | None = None,
         delay: Seconds | None = None,
         run_at: datetime | None = None,
+        unique_key: str | None = None,
         **more: Unpack[OptionsHow],
     ) -> None:
         own = with_keywords(options, more, "NewJob", name)
-        for field_, value in zip(_OF_NEW_JOBS, (payload, own, job_key, delay, run_at), strict=True):
+        values = (payload, own, job_key, delay, run_at, unique_key)
+        for field_, value in zip(_OF_NEW_JOBS, values, strict=True):
             object.__setattr__(self, field_, value)
 
 

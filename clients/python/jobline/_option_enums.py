@@ -15,3 +15,14 @@ class DeliveryMode(IntEnum):
 
 DeliveryModeName = DeliveryMode | Literal["at_least_once", "once"]
 """How often a job may be handed out, or its name."""
+
+
+class BackoffKind(IntEnum):
+    """How the pause before the next attempt grows."""
+
+    FIXED = 1
+    EXPONENTIAL = 2
+
+
+BackoffKindName = BackoffKind | Literal["fixed", "exponential"]
+"""A kind of backoff, or its name."""

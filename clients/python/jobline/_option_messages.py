@@ -11,6 +11,7 @@ from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
 from jobline._times import to_duration, to_timestamp
+from jobline._unique_mode import UniqueMode
 from jobline.v1 import job_pb2
 
 
@@ -56,4 +57,14 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         message.ttl.CopyFrom(to_duration(options.ttl))
     if options.retry_until is not None:
         message.retry_until.CopyFrom(to_timestamp(options.retry_until))
+    _fill_unique(message, options)
     return message
+
+
+def _fill_unique(message: job_pb2.JobOptions, options: JobOptions) -> None:
+    if options.unique_mode is not None:
+        message.unique_mode = job_pb2.UniqueMode.ValueType(named(UniqueMode, options.unique_mode))
+    if options.unique_ttl is not None:
+        message.unique_ttl.CopyFrom(to_duration(options.unique_ttl))
+    if options.unique_max_wait is not None:
+        message.unique_max_wait.CopyFrom(to_duration(options.unique_max_wait))

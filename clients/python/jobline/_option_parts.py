@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from jobline._enums import BackoffKind, BackoffKindName, named
+from jobline._enums import named
+from jobline._option_enums import BackoffKind, BackoffKindName
 from jobline._times import Seconds, from_duration, to_duration
 from jobline.v1 import job_pb2
 

@@ -24,6 +24,7 @@ from jobline._times import (
     from_duration,
     from_timestamp,
 )
+from jobline._unique_mode import UniqueModeName, known_mode
 from jobline.v1 import job_pb2
 
 _DEAD_HEADS: dict[int, OnDeadHead] = {int(one): one for one in OnDeadHead}
@@ -53,6 +54,9 @@ class OptionsHow(TypedDict, total=False):
     slots: int | None
     group: str | None
     on_dead_head: OnDeadHeadName | None
+    unique_mode: UniqueModeName | None
+    unique_ttl: Seconds | None
+    unique_max_wait: Seconds | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,12 @@ class JobOptions:
     - `limiters`: names of limiters to pass, at most 4.
     - `cost`: tokens that a hand-out takes of the rate of its queue and of its limiters, 1 …
       1,000,000 (default 1).
+    - `unique_mode`: what a push does while another job holds its `unique_key`: "keep" (default),
+      "replace", "extend", "reject", "debounce", "throttle", "after_active" or "supersede".
+    - `unique_ttl`: how long the key is held from the push on, 1 ms … 400 days; with "throttle" all
+      of it, else at most (default: as long as the job is unfinished).
+    - `unique_max_wait`: "debounce" delays a job no longer than this after the first push of its
+      series, 0 s … 400 days (default: no limit).
     """
 
     name: str | None = None
@@ -108,6 +118,9 @@ class JobOptions:
     slots: int | None = None
     group: str | None = None
     on_dead_head: OnDeadHeadName | None = None
+    unique_mode: UniqueModeName | None = None
+    unique_ttl: Seconds | None = None
+    unique_max_wait: Seconds | None = None
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -164,6 +177,11 @@ class JobOptions:
             slots=message.slots if has("slots") else None,
             group=message.group or None,
             on_dead_head=_DEAD_HEADS.get(message.on_dead_head),
+            unique_mode=known_mode(message.unique_mode),
+            unique_ttl=from_duration(message.unique_ttl) if has("unique_ttl") else None,
+            unique_max_wait=(
+                from_duration(message.unique_max_wait) if has("unique_max_wait") else None
+            ),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -9,7 +9,6 @@ from jobline._dead_letters import DeadLetters
 from jobline._declare import job
 from jobline._enums import (
     AckLevel,
-    BackoffKind,
     EndReason,
     EventKind,
     FailAction,
@@ -40,7 +39,7 @@ from jobline._job_values import (
 from jobline._leased import LeasedJob
 from jobline._limiter_values import Limiter
 from jobline._new_job import NewJob
-from jobline._option_enums import DeliveryMode
+from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
@@ -60,6 +59,7 @@ from jobline._server_values import (
 )
 from jobline._status import error_from_rpc
 from jobline._times import Moment, Seconds
+from jobline._unique_mode import UniqueMode
 from jobline._values import Failed, JobError, Pushed, PushedLot, QueueWeight
 from jobline._version import __version__
 from jobline._worker.middleware import Middleware
@@ -108,6 +108,7 @@ from jobline.errors import (
     TooManyCalls,
     Unauthenticated,
     Unavailable,
+    UniqueKeyHeld,
     WaitTimeout,
     WrongState,
 )
@@ -229,6 +230,8 @@ __all__ = [
     "TooManyCalls",
     "Unauthenticated",
     "Unavailable",
+    "UniqueKeyHeld",
+    "UniqueMode",
     "WaitTimeout",
     "WatchedEvent",
     "Worker",

@@ -15,6 +15,7 @@ from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention
 from jobline._reading import read
 from jobline._times import Seconds, from_duration, to_duration
+from jobline._unique_mode import UniqueMode, UniqueModeName, known_mode
 from jobline.v1 import job_pb2, queue_pb2
 
 
@@ -70,6 +71,9 @@ class SettingsHow(TypedDict, total=False):
     expired_to_dead: bool | None
     timeout: Seconds | None
     group: GroupSettings | None
+    unique_mode: UniqueModeName | None
+    unique_ttl: Seconds | None
+    unique_max_wait: Seconds | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,7 @@ class QueueSettings:
     - `expired_to_dead`: jobs whose TTL ends are DEAD, not EXPIRED (default false).
     - `timeout`: how long one attempt may take in all, 1 s … 400 days (default: as it takes).
     - `group`: what holds for each of its groups that has no settings of its own.
+    - `unique_mode`, `unique_ttl`, `unique_max_wait`: see `JobOptions`.
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -120,6 +125,9 @@ class QueueSettings:
     expired_to_dead: bool | None = None
     timeout: Seconds | None = None
     group: GroupSettings | None = None
+    unique_mode: UniqueModeName | None = None
+    unique_ttl: Seconds | None = None
+    unique_max_wait: Seconds | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -149,11 +157,18 @@ class QueueSettings:
             expired_to_dead=message.expired_to_dead if has("expired_to_dead") else None,
             timeout=from_duration(message.timeout) if has("timeout") else None,
             group=GroupSettings.from_message(message.group) if has("group") else None,
+            unique_mode=known_mode(message.unique_mode),
+            unique_ttl=from_duration(message.unique_ttl) if has("unique_ttl") else None,
+            unique_max_wait=(
+                from_duration(message.unique_max_wait) if has("unique_max_wait") else None
+            ),
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
         """Returns the message of the protocol. Raises InvalidArgument for text without meaning."""
         level = 0 if self.min_ack_level is None else named(AckLevel, self.min_ack_level)
+        mode = 0 if self.unique_mode is None else named(UniqueMode, self.unique_mode)
+        wait = self.unique_max_wait
         return message_of(
             queue_pb2.QueueSettings,
             lease=None if self.lease is None else to_duration(self.lease),
@@ -179,6 +194,9 @@ class QueueSettings:
             expired_to_dead=self.expired_to_dead,
             timeout=None if self.timeout is None else to_duration(self.timeout),
             group=None if self.group is None else self.group.to_message(),
+            unique_mode=job_pb2.UniqueMode.ValueType(mode),
+            unique_ttl=None if self.unique_ttl is None else to_duration(self.unique_ttl),
+            unique_max_wait=None if wait is None else to_duration(wait),
         )
 
 

@@ -81,6 +81,7 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "LIMITER_NOT_FOUND": errors.LimiterNotFound,
     "LIMITERS_FULL": errors.LimitersFull,
     "IDEMPOTENCY_MISMATCH": errors.IdempotencyMismatch,
+    "UNIQUE_KEY_HELD": errors.UniqueKeyHeld,
     "WRONG_STATE": errors.WrongState,
     "QUEUE_ACTIVE": errors.QueueActive,
     "QUEUE_NOT_CREATED": errors.QueueNotCreated,

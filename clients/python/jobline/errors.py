@@ -64,6 +64,7 @@ __all__ = [
     "TooManyCalls",
     "Unauthenticated",
     "Unavailable",
+    "UniqueKeyHeld",
     "WaitTimeout",
     "WrongState",
 ]
@@ -92,6 +93,10 @@ class AlreadyExists(_Refused):
 
 class IdempotencyMismatch(AlreadyExists):
     """The `job_key` is known with another payload, or the `request_id` with another request."""
+
+
+class UniqueKeyHeld(AlreadyExists):
+    """Another job holds the `unique_key`, and the push asked for "reject"."""
 
 
 class FailedPrecondition(_Refused):

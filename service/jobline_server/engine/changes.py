@@ -8,7 +8,11 @@ bundle for good, and the next checkpoint writes the bundle again without it.
 from __future__ import annotations
 
 from collections.abc import MutableSet
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+from jobline_server.engine.split import SplitSet
+from jobline_server.engine.tables import IdSet
 
 S = TypeVar("S", bound=MutableSet[Any])
 
@@ -37,3 +41,20 @@ class KindChanges(Generic[S]):
     def __init__(self, to_write: S) -> None:
         self.to_write = to_write
         self.to_delete: list[int] = []
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes since the last checkpoint, by kind."""
+
+    queues: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
+    limiters: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
+    lots: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    lot_payloads: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    jobs: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    producers: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
+    messages: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    inboxes: KindChanges[set[int]] = field(default_factory=lambda: KindChanges(set()))
+    groups: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    bundles: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    throttles: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))

@@ -39,6 +39,7 @@ class RefusalKind(Enum):
     QUEUE_NOT_CREATED = "QUEUE_NOT_CREATED"
     IDEMPOTENCY_MISMATCH = "IDEMPOTENCY_MISMATCH"
     WRONG_STATE = "WRONG_STATE"
+    UNIQUE_KEY_HELD = "UNIQUE_KEY_HELD"
     QUEUE_ACTIVE = "QUEUE_ACTIVE"
     QUEUE_FULL = "QUEUE_FULL"
     GROUP_FULL = "GROUP_FULL"
@@ -95,10 +96,9 @@ class Push:
     request_digest: int = 0
     """Digest of the whole call; compared when the same `request_id` comes again."""
     calls: tuple[Call, ...] = ()
-    """The producers' calls that this command carries out: one, or several without `rows`;
-    `call_jobs` is the number of jobs of each.
-    """
+    """The producers' calls that it carries out: one, or several without `rows`; see `call_jobs`."""
     call_jobs: tuple[int, ...] = ()
+    """The number of jobs of each call."""
     has_room: bool = False
     """Whether to skip the checks for room, as the command that caused this push was admitted."""
 

@@ -6,6 +6,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.dead_letters import AutoRetry
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.rules import DeliveryMode
+from jobline_server.engine.unique_rule import UniqueMode
 from jobline_server.engine.values import (
     Backoff,
     BackoffKind,
@@ -125,6 +126,22 @@ def dead_age_ms(settings: QueueSettings) -> int | None:
 def dead_bytes_max(settings: QueueSettings) -> int:
     """Returns how many bytes of dead jobs are kept."""
     return settings.dead_letters.max_bytes or limits.DEAD_KEPT_BYTES_MAX
+
+
+def unique_mode(options: JobOptions, settings: QueueSettings) -> UniqueMode:
+    """Returns what a push does while another job holds its unique key."""
+    return options.rules.unique.mode or settings.unique_mode or UniqueMode.KEEP
+
+
+def unique_ttl_ms(options: JobOptions, settings: QueueSettings) -> int:
+    """Returns how long a unique key is held; 0 means until its job has ended."""
+    return _first(options.rules.unique.ttl_ms, settings.unique_ttl_ms, 0)
+
+
+def unique_max_wait_ms(options: JobOptions, settings: QueueSettings) -> int | None:
+    """Returns how long a series of pushes may delay its job; None means without a limit."""
+    own = options.rules.unique.max_wait_ms
+    return settings.unique_max_wait_ms if own is None else own
 
 
 def _first(of_job: int | None, of_queue: int | None, default: int) -> int:

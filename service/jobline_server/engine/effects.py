@@ -1,8 +1,8 @@
 """Effects: the consequences of facts outside their shard, in order.
 
 Endings go to the ended store, to waiters and to watchers; `Revoked` asks a worker to stop;
-`QueueWoken` has the dispatcher try a queue. Effects follow from facts alone, so recovery yields
-them again: it keeps the endings and drops the rest.
+`QueueWoken` has the dispatcher try a queue; `KeyHandedOver` is for watchers. Effects follow from
+facts alone, so recovery yields them again: it keeps the endings and drops the rest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder
@@ -32,7 +33,13 @@ class QueueWoken(NamedTuple):
     queue: Queue
 
 
-Effect = Ending | Revoked | QueueWoken
+class KeyHandedOver(NamedTuple):
+    """A job waits no longer behind the holder of its unique key."""
+
+    unblocked: JobsUnblocked
+
+
+Effect = Ending | Revoked | QueueWoken | KeyHandedOver
 
 
 class Applied(NamedTuple):
@@ -49,5 +56,5 @@ def endings_of(effects: Iterable[Effect]) -> Iterator[Ending]:
     """Yields the endings among effects."""
     for effect in effects:
         kind = type(effect)
-        if kind is not QueueWoken and kind is not Revoked:
-            yield effect  # type: ignore[misc]  # what is neither is an ending
+        if kind is not QueueWoken and kind is not Revoked and kind is not KeyHandedOver:
+            yield effect  # type: ignore[misc]  # what is none of them is an ending

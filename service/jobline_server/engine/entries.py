@@ -25,8 +25,9 @@ from jobline_server.engine.queue_entries import (
     QueueResumed,
 )
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.report_entries import JobLogged, PhaseCompleted
+from jobline_server.engine.report_entries import JobLogged, JobReported, PhaseCompleted
 from jobline_server.engine.ties import Ties
+from jobline_server.engine.unique_entries import UniqueKeyFact
 from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
 from jobline_server.engine.values import (
     EndReason,
@@ -55,6 +56,7 @@ class LotPushed:
     aged_ms: int = 0
     calls: tuple[Call, ...] = ()
     call_jobs: tuple[int, ...] = ()
+    stored_rows: bytes = b""
     # ----
     volatile: bool = False
 
@@ -62,7 +64,7 @@ class LotPushed:
 @dataclass(slots=True)
 class JobsPushed:
     """Jobs with their own options were stored, in columns; one is empty if no job has a value.
-    `blocked` are the indexes of those that are BLOCKED, in order.
+    `blocked` are the indexes of those that are BLOCKED, in order; `stored_rows` as in `KeyRecord`.
     """
 
     at_ms: int
@@ -78,6 +80,7 @@ class JobsPushed:
     aged_ms: int = 0
     calls: tuple[Call, ...] = ()
     call_jobs: tuple[int, ...] = ()
+    stored_rows: bytes = b""
     ties: list[Ties] = field(default_factory=list)
     blocked: list[int] = field(default_factory=list)
     # ----
@@ -193,18 +196,6 @@ class JobsReleased:
 
 
 @dataclass(slots=True)
-class JobReported:
-    """A worker reported on a job; a field of `None` changes nothing."""
-
-    at_ms: int
-    queue: str
-    id: int
-    progress: float | None
-    message: str | None
-    worker_checkpoint: bytes | None
-
-
-@dataclass(slots=True)
 class JobsCancelled:
     """Waiting or active jobs were cancelled. `result_ids` are among the runs; with `error`, which a
     worker reported, the fact covers only that active job.
@@ -284,6 +275,7 @@ Fact = (
     | JobsRetried
     | JobsAgedOut
     | JobsDeleted
+    | UniqueKeyFact
     | QueueChanged
     | QueuePaused
     | QueueResumed

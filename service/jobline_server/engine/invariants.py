@@ -23,6 +23,7 @@ from jobline_server.engine.limits import HANDOUT_BITS
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.message_invariants import outboxes_add_up
 from jobline_server.engine.shard import Shard
+from jobline_server.engine.unique_invariants import UNIQUE_KEYS
 from jobline_server.engine.values import JobState, sequence_of
 
 LIVE_STATES = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
@@ -36,8 +37,7 @@ def check(shard: Shard) -> None:
     """Raises `Violation` for the first invariant that does not hold."""
     for number, checks in INVARIANTS.items():
         for check_one in checks:
-            problem = check_one(shard)
-            if problem:
+            if problem := check_one(shard):
                 raise Violation(f"{number}: {problem}")
 
 
@@ -266,7 +266,7 @@ def calls_add_up(shard: Shard) -> str:
 
 INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G3": [nothing_early],
-    "G6": [keys_point_to_given_ids, calls_add_up],
+    "G6": [keys_point_to_given_ids, calls_add_up, *UNIQUE_KEYS],
     "G7": [delayed_jobs_have_entries, waiting_jobs_have_expiries],
     "G8": [one_lease_each, sessions_are_known, in_flight_covers_leases],
     "G10": [ids_are_new],

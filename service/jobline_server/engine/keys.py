@@ -33,13 +33,15 @@ def digest_of(payload: bytes) -> int:
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
     """The ids `first_id … first_id + count − 1` that a key names until `expires_ms`. With `count` 0
-    it was forgotten by hand: the record takes the place of the one in the checkpoint.
+    it was forgotten by hand: the record takes the place of the one in the checkpoint. `stored_rows`
+    are those rows of a push that were stored, a bit each; empty for all.
     """
 
     first_id: int
     count: int
     digest: int
     expires_ms: int
+    stored_rows: bytes = b""
 
 
 class KeyTable(WindowTable[KeyRecord]):

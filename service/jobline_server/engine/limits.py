@@ -108,7 +108,8 @@ REQUEST_WINDOW_MS = 10 * MINUTE_MS
 # Keys on disk are grouped by the hour in which they expire.
 KEY_BUCKET_MS = 1 * HOUR_MS
 # Job keys of all shards together; about 200 bytes of memory each. At the cap, pushes with job keys
-# are refused.
+# are refused. As many unique keys may be throttled, which outlive their jobs; about 250 bytes each.
+# Other unique keys live and end with their jobs, which have limits of their own.
 KEYS_MAX = 5_000_000
 # Request ids of all shards together, as large and as long-lived as 1,600 calls a second make them.
 REQUEST_IDS_MAX = 1_000_000
@@ -117,6 +118,10 @@ PRODUCER_WINDOW_MS = 10 * MINUTE_MS
 PRODUCER_ID_BYTES = 16
 # Calls of one producer on one shard that it has not declared over; clients keep below it.
 PRODUCER_CALLS_MAX = 1_024
+# How long a unique key may be held, and how long pushes of a series may delay it.
+UNIQUE_MS_MIN = 1
+UNIQUE_MS_MAX = DELAY_MS_MAX
+UNIQUE_KEY_BYTES_MAX = 256
 # Producers and their calls, of all shards together; about 300 bytes of memory each.
 CALLS_MAX = 1_000_000
 

@@ -25,6 +25,7 @@ class Load:
     requests: int = 0
     calls: int = 0
     groups: int = 0
+    throttles: int = 0
     outgoing_jobs: int = 0
     outgoing_bytes: int = 0
     report_bytes: int = 0

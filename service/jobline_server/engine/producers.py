@@ -28,11 +28,14 @@ class Call(NamedTuple):
 
 
 class CallRecord(NamedTuple):
-    """The ids `first_id … first_id + jobs − 1` that a call created."""
+    """The ids `first_id … first_id + jobs − 1` that a call created. `stored_rows` are those of its
+    rows that were stored, a bit each; empty for all.
+    """
 
     first_id: int
     jobs: int
     digest: int
+    stored_rows: bytes = b""
 
 
 class Producer:
@@ -88,7 +91,9 @@ class ProducerTable(WindowTable[Producer]):
         self._file(producer, record)
         return 1 + len(record.calls)
 
-    def remember(self, call: Call, first_id: int, jobs: int, aged_ms: int) -> int:
+    def remember(
+        self, call: Call, first_id: int, jobs: int, aged_ms: int, stored_rows: bytes = b""
+    ) -> int:
         """Adds a call that was carried out and drops the calls that are over; returns how many
         entries the table has more, which may be negative.
         """
@@ -107,12 +112,12 @@ class ProducerTable(WindowTable[Producer]):
         record.answered_below = max(record.answered_below, call.answered_below)
         known = calls.get(call.sequence)
         if known is None:
-            calls[call.sequence] = CallRecord(first_id, jobs, call.digest)
+            calls[call.sequence] = CallRecord(first_id, jobs, call.digest, stored_rows)
             grown += 1
         else:
             # A push of rows and plain payloads is two facts; this is the second one.
             first_id = min(known.first_id, first_id)
-            calls[call.sequence] = CallRecord(first_id, known.jobs + jobs, call.digest)
+            calls[call.sequence] = known._replace(first_id=first_id, jobs=known.jobs + jobs)
         if self._changes is not None:
             self._changes.to_write.add(call.producer)
         return grown

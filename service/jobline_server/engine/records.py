@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.phases import FinishedPhase, results_bytes
-from jobline_server.engine.ties import NO_TIES, Ties
+from jobline_server.engine.ties import NO_CLAIM, NO_TIES, Ties
 from jobline_server.engine.values import (
     Attempt,
     EndReason,
@@ -52,9 +52,11 @@ class JobRecord:
         return len(self.payload) + reported
 
     def start_over(self, *, automatic: bool = False) -> None:
-        """Resets attempts, stalls and releases, and clears the result and error. Automatic retries
-        are counted until a retry by hand.
+        """Resets attempts, stalls and releases, and clears the result, the error and the claim
+        on a unique key. Automatic retries are counted until a retry by hand.
         """
         self.attempts = self.stalls = self.releases = self.retry_ms = 0
         self.auto_retries = self.auto_retries + 1 if automatic else 0
         self.result, self.error = b"", None
+        if self.ties.claim is not NO_CLAIM:
+            self.ties = replace(self.ties, claim=NO_CLAIM)

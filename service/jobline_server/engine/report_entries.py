@@ -1,10 +1,22 @@
-"""Entries of what workers report beside progress."""
+"""Entries of what workers report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from jobline_server.engine.job_log import LogLine
+
+
+@dataclass(slots=True)
+class JobReported:
+    """A worker reported on a job; a field of `None` changes nothing."""
+
+    at_ms: int
+    queue: str
+    id: int
+    progress: float | None
+    message: str | None
+    worker_checkpoint: bytes | None
 
 
 @dataclass(slots=True)

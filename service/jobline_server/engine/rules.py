@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from jobline_server.engine.group_settings import OnDeadHead
+from jobline_server.engine.unique_rule import NO_UNIQUE_RULE, UniqueRule
 
 
 class DeliveryMode(IntEnum):
@@ -56,6 +57,7 @@ class JobRules:
     delivery_mode: DeliveryMode | None = None
     slots: int | None = None
     on_dead_head: OnDeadHead | None = None
+    unique: UniqueRule = NO_UNIQUE_RULE
 
     @property
     def needs(self) -> Needs | None:

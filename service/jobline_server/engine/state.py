@@ -5,12 +5,12 @@ Only `apply` changes the durable fields. Nothing here decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.age import Age
-from jobline_server.engine.changes import Bundle, KindChanges
+from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
@@ -27,29 +27,14 @@ from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import MessageTable
-from jobline_server.engine.split import SplitSet
-from jobline_server.engine.tables import IdSet, IdTable
+from jobline_server.engine.tables import IdTable
 from jobline_server.engine.timeouts import start_run_timeout, start_timeouts
+from jobline_server.engine.unique import UniqueKeys
 from jobline_server.engine.values import JobState, Now, RevokeReason
+from jobline_server.engine.windows import WindowTable
 
 # Enum attribute access is slow before Python 3.12.
 _ACTIVE, _READY, _SCHEDULED = JobState.ACTIVE, JobState.READY, JobState.SCHEDULED
-
-
-@dataclass(slots=True)
-class Changes:
-    """The changes since the last checkpoint, by kind."""
-
-    queues: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
-    limiters: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
-    lots: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
-    lot_payloads: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
-    jobs: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
-    producers: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
-    messages: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
-    inboxes: KindChanges[set[int]] = field(default_factory=lambda: KindChanges(set()))
-    groups: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
-    bundles: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
 
 
 class ShardState:
@@ -70,6 +55,7 @@ class ShardState:
         self.requests = KeyTable()
         self.producers = ProducerTable(self.changes.producers)
         self.messages = MessageTable()
+        self.unique = UniqueKeys(self.changes.throttles)
         self.age = Age()
         self.group_records: IdTable[Group] = IdTable()
         self.own_limiters: dict[str, LimiterSettings] = {}
@@ -121,8 +107,7 @@ class ShardState:
 
     def holds_keys(self) -> bool:
         """Returns whether there are keys or producers that may expire."""
-        tables = (self.keys, self.requests, self.producers, self.volatile_producers)
-        return any(table.has_any for table in tables)
+        return any(table.has_any for table in self._windows())
 
     def forget_keys(self, aged_ms: int, limit: int) -> bool:
         """Sweeps up to `limit` expired keys and calls of each kind; returns whether more are left.
@@ -132,8 +117,17 @@ class ShardState:
         self.load.requests -= self.requests.forget(aged_ms, limit)
         self.load.calls -= self.producers.forget(aged_ms, limit)
         self.load.calls -= self.volatile_producers.forget(aged_ms, limit)
-        tables = (self.keys, self.requests, self.producers, self.volatile_producers)
-        return any(table.is_due(aged_ms) for table in tables)
+        self.load.throttles -= self.unique.throttled.forget(aged_ms, limit)
+        return any(table.is_due(aged_ms) for table in self._windows())
+
+    def _windows(self) -> tuple[WindowTable[Any], ...]:
+        return (
+            self.unique.throttled,
+            self.keys,
+            self.requests,
+            self.producers,
+            self.volatile_producers,
+        )
 
     def leave_load(self) -> None:
         """Subtracts its jobs, keys and calls from the server's load, as it is not served any more.
@@ -151,6 +145,7 @@ class ShardState:
         load.groups -= sum(len(queue.groups) for queue in self.queues.values())
         load.keys -= len(self.keys.records)
         load.requests -= len(self.requests.records)
+        load.throttles -= len(self.unique.throttled.records)
         for table in (self.producers, self.volatile_producers):
             load.calls -= sum(1 + len(record.calls) for record in table.records.values())
         for sent in self.messages.waiting.values():

@@ -15,6 +15,7 @@ from jobline_server.engine.dead_letters import NO_DEAD_LETTERS, DeadLetters
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
+from jobline_server.engine.unique_rule import UniqueMode
 
 
 class JobState(IntEnum):
@@ -81,6 +82,7 @@ class EndReason(IntEnum):
     CANCELLED = 10
     DELETED = 11
     QUEUE_DELETED = 12
+    REPLACED = 13
 
 
 class LeaseReason(IntEnum):
@@ -98,7 +100,18 @@ class PushOutcome(IntEnum):
 
     CREATED = 1
     DUPLICATE = 2
+    REPLACED = 3
+    EXTENDED = 4
+    THROTTLED = 5
+    DEBOUNCED = 6
+    PARKED = 7
     REFUSED = 8
+
+
+# The outcomes of jobs that were stored.
+STORED_OUTCOMES = frozenset(
+    {PushOutcome.CREATED, PushOutcome.REPLACED, PushOutcome.DEBOUNCED, PushOutcome.PARKED}
+)
 
 
 class SettleOutcome(IntEnum):
@@ -229,6 +242,9 @@ class QueueSettings:
     expired_to_dead: bool = False
     timeout_ms: int | None = None
     group: GroupSettings = NO_GROUP_SETTINGS
+    unique_mode: UniqueMode | None = None
+    unique_ttl_ms: int | None = None
+    unique_max_wait_ms: int | None = None
 
 
 DEFAULT_SETTINGS = QueueSettings()

@@ -19,6 +19,7 @@ from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.producers import Producer
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import SentMessage
+from jobline_server.engine.unique import Throttle
 from jobline_server.engine.values import JobState
 
 V_co = TypeVar("V_co", covariant=True)
@@ -52,6 +53,27 @@ class Keys(Protocol):
 
     def find(self, key_hash: bytes, aged_ms: int) -> KeyRecord | None:
         """Returns the record of a key; None if it is unknown or expired."""
+
+
+class Throttles(Protocol):
+    """Throttled unique keys, by hash."""
+
+    def find(self, key_hash: bytes, aged_ms: int) -> Throttle | None:
+        """Returns the throttle of a key; None without, or if it has expired."""
+
+
+class Unique(Protocol):
+    """Unique keys, by hash."""
+
+    @property
+    def throttled(self) -> Throttles:
+        """Keys that are held until a time."""
+
+    def holder(self, key_hash: bytes) -> int | None:
+        """Returns the id of the job that holds a key, or held it last and is unfinished."""
+
+    def behind(self, key_hash: bytes) -> int | None:
+        """Returns the id of the job that is parked behind the holder of a key."""
 
 
 class Producers(Protocol):
@@ -119,6 +141,10 @@ class ShardView(Protocol):
     @property
     def messages(self) -> Messages:
         """Messages between shards."""
+
+    @property
+    def unique(self) -> Unique:
+        """Unique keys."""
 
     @property
     def age(self) -> Age:

@@ -29,6 +29,7 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.QUEUE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     RefusalKind.QUEUE_NOT_CREATED: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.IDEMPOTENCY_MISMATCH: grpc.StatusCode.ALREADY_EXISTS,
+    RefusalKind.UNIQUE_KEY_HELD: grpc.StatusCode.ALREADY_EXISTS,
     RefusalKind.WRONG_STATE: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.QUEUE_ACTIVE: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.QUEUE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,

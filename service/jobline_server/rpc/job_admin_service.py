@@ -34,11 +34,12 @@ class JobAdminService:
         kind = request.WhichOneof("job")
         if kind == "id":
             return await self._runtime.jobs.get_job(request.id)
-        if kind == "unique_key":
-            raise fields.not_served("unique_key")
         if kind is None:
             raise fields.invalid("job", "an id or a key is required")
-        return await self._runtime.jobs.get_job_by_key(*_key_of(request.job_key))
+        jobs = self._runtime.jobs
+        if kind == "unique_key":
+            return await jobs.get_job_by_unique_key(*_key_of(request.unique_key, "unique_key"))
+        return await jobs.get_job_by_key(*_key_of(request.job_key))
 
     async def ListJobs(self, request: pb.ListJobsRequest, _context: Context) -> pb.ListJobsResponse:
         """Lists jobs by id."""
@@ -160,10 +161,10 @@ class JobAdminService:
         )
 
 
-def _key_of(message: pb.JobKey) -> tuple[str, str]:
-    """Returns a queue and a key of one of its jobs."""
-    queue = fields.queue_name(message.queue, "job_key.queue")
-    key = fields.key(message.key, "job_key.key", limits.JOB_KEY_BYTES_MAX)
+def _key_of(message: pb.JobKey, field: str = "job_key") -> tuple[str, str]:
+    """Returns a queue and a key of one of its jobs; both kinds of keys have the same limit."""
+    queue = fields.queue_name(message.queue, f"{field}.queue")
+    key = fields.key(message.key, f"{field}.key", limits.JOB_KEY_BYTES_MAX)
     if not key:
-        raise fields.invalid("job_key.key", "is required")
+        raise fields.invalid(f"{field}.key", "is required")
     return queue, key

@@ -147,6 +147,7 @@ class ObstacleKind(IntEnum):
     CONCURRENCY_LIMITED = 34
     LIMITED_FOR_A_TIME = 35
     LIMITER = 36
+    KEY_HELD = 23
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class ItemKind(IntEnum):
     LOT_PAYLOADS = 9
     GROUP = 30
     LIMITER = 35
+    THROTTLE = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from jobline.v1 import job_pb2
 from jobline_server.engine.group_settings import OnDeadHead
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
+from jobline_server.engine.unique_rule import NO_UNIQUE_RULE
 from jobline_server.wire.times import fill_time, milliseconds_of
+from jobline_server.wire.unique import fill_unique_rule, unique_rule_from_message
 
 
 def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
@@ -23,6 +25,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         timeout_ms=milliseconds_of(message.timeout) if message.HasField("timeout") else None,
         ttl_ms=milliseconds_of(message.ttl) if message.HasField("ttl") else None,
         on_dead_head=OnDeadHead(message.on_dead_head) if message.on_dead_head else None,
+        unique=unique_rule_from_message(message),
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -52,6 +55,8 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
         fill_time(message.retry_until, rules.retry_until_ms)
     if rules.on_dead_head is not None:
         message.on_dead_head = job_pb2.OnDeadHead.ValueType(rules.on_dead_head)
+    if rules.unique is not NO_UNIQUE_RULE:
+        fill_unique_rule(message, rules.unique)
 
 
 def _moment_ms(message: job_pb2.JobOptions) -> int | None:

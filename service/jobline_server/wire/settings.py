@@ -6,6 +6,7 @@ from jobline.v1 import job_pb2, queue_pb2
 from jobline_server.engine.dead_letters import NO_DEAD_LETTERS
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS
 from jobline_server.engine.rules import DeliveryMode
+from jobline_server.engine.unique_rule import UniqueRule
 from jobline_server.engine.values import NO_BACKOFF, NO_RETENTION, AckLevel, QueueSettings
 from jobline_server.wire.dead_letters import dead_letters_from_message, fill_dead_letters
 from jobline_server.wire.groups import fill_group_settings, group_settings_from_message
@@ -17,11 +18,13 @@ from jobline_server.wire.options import (
 )
 from jobline_server.wire.rates import fill_rate, rate_from_message
 from jobline_server.wire.times import fill_time, milliseconds_of
+from jobline_server.wire.unique import fill_unique_rule, unique_rule_from_message
 
 
 def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
     """Returns the value of a QueueSettings message."""
     has = message.HasField
+    unique = unique_rule_from_message(message)
     return QueueSettings(
         lease_ms=milliseconds_of(message.lease) if has("lease") else None,
         max_attempts=message.max_attempts if has("max_attempts") else None,
@@ -48,6 +51,9 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         expired_to_dead=message.expired_to_dead,
         timeout_ms=milliseconds_of(message.timeout) if has("timeout") else None,
         group=group_settings_from_message(message.group) if has("group") else NO_GROUP_SETTINGS,
+        unique_mode=unique.mode,
+        unique_ttl_ms=unique.ttl_ms,
+        unique_max_wait_ms=unique.max_wait_ms,
     )
 
 
@@ -72,6 +78,8 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     message.non_retryable_error_types.extend(settings.non_retryable_error_types)
     _fill_delivery(message, settings)
     _fill_deadlines(message, settings)
+    ttl_ms, max_wait_ms = settings.unique_ttl_ms, settings.unique_max_wait_ms
+    fill_unique_rule(message, UniqueRule(settings.unique_mode, ttl_ms, max_wait_ms))
     _fill_limits(message, settings)
     message.check_payloads = settings.check_payloads
     if settings.dead_letters != NO_DEAD_LETTERS:

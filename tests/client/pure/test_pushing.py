@@ -43,11 +43,12 @@ def batch_key(**said):
     return BatchKey(**(plain | said))
 
 
-def batch(of, *payloads, job_keys=(), headers=(), groups=()):
+def batch(of, *payloads, job_keys=(), headers=(), groups=(), unique_keys=()):
     count = len(payloads)
-    pushes = Pushes(
+    pushes: Pushes[int] = Pushes(
         list(payloads),
         list(job_keys) or [""] * count,
+        list(unique_keys) or [""] * count,
         list(headers) or [None] * count,
         list(groups) or [""] * count,
         list(range(count)),

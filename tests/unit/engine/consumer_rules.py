@@ -120,7 +120,12 @@ class ConsumerRules(RuleBasedStateMachine):
         }
         ids, deliveries = [one for one, _ in leases], [one for _, one in leases]
         found = decide_ack(both.shard, both.now, ids, deliveries, left)
-        outcomes = [both.model.ack(*lease, left.get(lease[0], b"")) for lease in leases]
+        outcomes = []
+        for lease in leases:
+            outcomes.append(both.model.ack(*lease, left.get(lease[0], b"")))
+            if len(set(ids)) < len(ids):
+                # A list that names a job twice is decided one by one.
+                both.model.hand_over()
         both.note_endings()
         assert explained(found, leases, both) == explained(unusual(outcomes), leases, both)
 

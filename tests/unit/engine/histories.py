@@ -8,6 +8,7 @@ from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import DeliveryMode, JobRules
+from jobline_server.engine.unique_rule import NO_UNIQUE_RULE, UniqueMode, UniqueRule
 from jobline_server.engine.values import (
     AckLevel,
     Backoff,
@@ -56,8 +57,18 @@ OPTIONS = [
     JobOptions(lease_ms=9_300, backoff=BACKOFF, max_attempts=1, rules=JobRules(timeout_ms=2_000)),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(phases=("one", "two"))),
 ]
+UNIQUE_OPTIONS = [
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(unique=rule))
+    for rule in [
+        *(UniqueRule(mode) for mode in UniqueMode),
+        *(UniqueRule(mode, 3_000) for mode in UniqueMode),
+        UniqueRule(UniqueMode.DEBOUNCE, max_wait_ms=5_000),
+        NO_UNIQUE_RULE,
+    ]
+]
 SETTINGS = [
     QueueSettings(),
+    QueueSettings(unique_mode=UniqueMode.REPLACE, unique_ttl_ms=60_000, unique_max_wait_ms=2_000),
     QueueSettings(max_waiting=12, max_attempts=2, expired_to_dead=True),
     QueueSettings(rate=RateLimit(2, 1_000, 3), timeout_ms=2_000, expired_to_dead=True),
     QueueSettings(rate=RateLimit(1, 2_000), concurrency=3, max_waiting_bytes=30),
@@ -93,6 +104,17 @@ ROWS = st.lists(
         st.sampled_from(["", "", "k1", "k2"]),
         DELAYS,
     ),
+    max_size=3,
+)
+UNIQUE_ROWS = st.lists(
+    st.tuples(
+        st.sampled_from([b"x", b"yyy"]),
+        st.sampled_from(UNIQUE_OPTIONS),
+        st.sampled_from(["", "", "", "k1"]),
+        DELAYS,
+        st.sampled_from(["u1", "u1", "u2"]),
+    ),
+    min_size=1,
     max_size=3,
 )
 # Mostly as long as leases and pauses take; now and then a coffee, a request's window, a day.

@@ -69,6 +69,8 @@ class ModelJob:
     """The attempt that finished it, and the result of each finished phase."""
     result: bytes = b""
     reason: EndReason = EndReason.NONE
+    unique_key: str = ""
+    pushed_ms: int = 0
 
     def bytes(self) -> int:
         """Of its payload, and of what stands beside it as long as it is in its lot."""

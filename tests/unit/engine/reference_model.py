@@ -112,6 +112,7 @@ class ReferenceModel(Operators):
             outcome = Out.CANCELLED if job.cancel_requested else Out.DONE
             self.end(job, S.CANCELLED, EndReason.CANCELLED)
             self.place_freed(self.groups.freed[:])
+            self.hand_over()
             return outcome, S.CANCELLED, 0
         types = self.settings(job.queue).non_retryable_error_types
         if item.then is FailAction.DEAD or item.error.type in types:
@@ -122,6 +123,7 @@ class ReferenceModel(Operators):
             self._use_attempt(job, EndReason.MAX_ATTEMPTS_EXCEEDED, item.retry_after_ms)
         # Each is a step of its own.
         self.place_freed(self.groups.freed[:])
+        self.hand_over()
         return Out.DONE, job.state, job.due[0]
 
     def release(self, items: list[ReleaseItem]) -> list[SettleOutcome]:
@@ -134,6 +136,7 @@ class ReferenceModel(Operators):
                 outcomes.append(job)
             elif job.cancel_requested:
                 self.end(job, S.CANCELLED, EndReason.CANCELLED)
+                self.hand_over()
                 outcomes.append(Out.CANCELLED)
             elif any(job is other for other, _ in given_back):
                 outcomes.append(Out.LEASE_LOST)
@@ -181,6 +184,9 @@ class ReferenceModel(Operators):
         told += [(holder, job.id, job.delivery, RevokeReason.LEASE_LOST) for holder, job in gone]
         for holder, job in gone:
             self._stall(job, holder)
+            # Each dead job is a fact of its own, before those that are cancelled.
+            self.hand_over(of_cancelled=False)
+        self.hand_over()
         self.expire()
         return told
 
@@ -190,10 +196,12 @@ class ReferenceModel(Operators):
         for job in sorted(late, key=lambda job: (job.times_out_ms, job.id)):
             if job.cancel_requested:
                 self.end(job, S.CANCELLED, EndReason.CANCELLED)
+                self.hand_over()
                 continue
             assert job.holder is not None
             told.append((job.holder, job.id, job.delivery, RevokeReason.TIMEOUT))
             self._use_attempt(job, EndReason.TIMEOUT, None)
+            self.hand_over()
         return told
 
     def _use_attempt(self, job: ModelJob, reason: EndReason, pause_ms: int | None) -> None:

@@ -10,6 +10,7 @@ from jobline_server.engine.values import EndReason, JobState, LeaseReason, Queue
 from tests.unit.engine.reference_jobs import ModelJob
 from tests.unit.engine.reference_limits import ModelQueue
 from tests.unit.engine.reference_state import WAITING, ReferenceState
+from tests.unit.engine.reference_unique import Holder, held_by
 
 S = JobState
 
@@ -56,6 +57,10 @@ class Operators(ReferenceState):
         moves = priority != job.options.priority
         job.options = replace(job.options, priority=priority)
         job.payload = job.payload if change.payload is None else change.payload
+        if job.state is S.BLOCKED:
+            if change.delay_ms is not None:
+                job.due = self.wall_ms + change.delay_ms if change.delay_ms else 0, job.id
+            return True
         if job.group and job.state is S.READY:
             job.offset = self.offset
             if not change.delay_ms:
@@ -79,17 +84,26 @@ class Operators(ReferenceState):
             job = self.jobs.pop(job_id)
             if job.group:
                 self.groups.end(job)
+            self.free(job)
         return skipped
 
     def retry(self, ids: Iterable[int], *, automatic: bool = False) -> list[int]:
-        """Ended jobs come back; returns the ids of live ones, which are left alone."""
+        """Ended jobs come back; returns the ids of live ones, which are left alone, and of those
+        whose unique key another job holds.
+        """
         jobs = [self.jobs[job_id] for job_id in ids]
-        ended = [job for job in jobs if job.state not in (*WAITING, S.ACTIVE)]
-        for job in ended:
+        again: list[ModelJob] = []
+        for job in jobs:
+            by_id = held_by(self.unique, (job.queue, job.unique_key), self.wall_ms)
+            if job.state not in (*WAITING, S.ACTIVE) and by_id in (0, job.id):
+                again.append(job)
+                if job.unique_key:
+                    self.unique.holders[job.queue, job.unique_key] = Holder(job.id, job.pushed_ms)
+        for job in again:
             self._start_over(job, automatic=automatic)
-        for queue in dict.fromkeys(job.queue for job in ended):
-            self.ready_together([job for job in ended if job.queue == queue])
-        return [job.id for job in jobs if job not in ended]
+        for queue in dict.fromkeys(job.queue for job in again):
+            self.ready_together([job for job in again if job.queue == queue])
+        return [job.id for job in jobs if job not in again]
 
     def _start_over(self, job: ModelJob, *, automatic: bool) -> None:
         """With a clean slate; its counter and its checkpoint stay. Automatic retries are counted
@@ -108,6 +122,9 @@ class Operators(ReferenceState):
         """A queue goes with its jobs, live and ended; keys stay for their window."""
         del self.queues[name]
         self.groups.delete_queue(name)
+        for keys in (self.unique.holders, self.unique.parked):
+            for key in [key for key in keys if key[0] == name]:
+                del keys[key]
         self.jobs = {i: job for i, job in self.jobs.items() if job.queue != name}
 
     def set_settings(self, name: str, settings: QueueSettings) -> None:

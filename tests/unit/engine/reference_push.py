@@ -7,13 +7,25 @@ from dataclasses import replace
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.producers import Call
-from jobline_server.engine.values import AckLevel, JobOptions, JobState, PushOutcome
+from jobline_server.engine.values import AckLevel, EndReason, JobOptions, JobState, PushOutcome
 from tests.pushed_payloads import jobs_in
 from tests.pushed_rows import NewJob
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request
 from tests.unit.engine.reference_limits import ModelQueue
 from tests.unit.engine.reference_model import ReferenceModel
 from tests.unit.engine.reference_state import WAITING
+from tests.unit.engine.reference_unique import (
+    STORED,
+    Held,
+    NeedsTtl,
+    Plan,
+    decide,
+    held_by,
+    mode_of,
+    plan_on,
+    rule_of,
+    told_of,
+)
 
 KEY_WINDOW_MS = 24 * 3_600_000
 REQUEST_WINDOW_MS = 10 * 60_000
@@ -38,11 +50,13 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
             return _told_again(model, command, again.outcomes)
     # A queue that is not there yet takes the first id itself.
     first_id = next_id + (name not in model.queues)
-    outcomes, created, keys = _sort_out(model, command, first_id)
-    _check_room(model, name, created)
-    if not created:
-        return outcomes
+    plan = plan_on(model.unique, model.jobs, is_needed=bool(command.rows.ties))
+    outcomes, created, keys = _sort_out(model, command, first_id, plan)
+    _check_room(model, name, created, first_id, plan)
     volatile = command.level is AckLevel.MEMORY
+    if not created:
+        model.unique = plan.keys
+        return outcomes
     model.queues.setdefault(name, ModelQueue())
     model.keys |= keys
     if command.request_id:
@@ -50,28 +64,48 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
         model.requests[name, command.request_id] = Request(outcomes, expires_ms, volatile)
     for call in command.calls:
         _remember_call(model, call, Request(outcomes, 0, volatile))
+    _store(model, command, created, first_id, plan)
+    model.unique = plan.keys
+    for job_id in plan.replaced:
+        model.end(model.jobs[job_id], JobState.CANCELLED, EndReason.REPLACED)
+    for job_id in plan.cancelled:
+        model.jobs[job_id].cancel_requested = True
+    model.superseded += plan.cancelled
+    return outcomes
+
+
+def _store(
+    model: ReferenceModel, command: Push, created: list[NewJob], first_id: int, plan: Plan
+) -> None:
     plain = [new.beside_bytes for new in created if new.beside_bytes is not None]
     first_plain = first_id + len(created) - len(plain)
     ready: list[ModelJob] = []
     for job_id, new in enumerate(created, first_id):
-        options = _with_ttl(new.options, model.settings(name).ttl_ms)
-        job = ModelJob(job_id, name, new.payload, options, volatile, new.job_key)
+        options = _with_ttl(new.options, model.settings(command.queue).ttl_ms)
+        job = ModelJob(
+            job_id, command.queue, new.payload, options, command.level is AckLevel.MEMORY
+        )
         if options.rules.ttl_ms:
             job.expires_ms = model.wall_ms + options.rules.ttl_ms
+        job.job_key, job.unique_key, job.pushed_ms = new.job_key, new.ties.unique_key, model.wall_ms
         job.beside_bytes, job.group = new.beside_bytes or 0, new.ties.group
         model.jobs[job_id] = job
-        if new.run_at_ms > model.wall_ms:
+        run_at_ms = plan.run_at_ms.get(job_id, new.run_at_ms)
+        if job_id in plan.parked:
+            job.state, job.due = JobState.BLOCKED, (run_at_ms, job_id)
+        elif run_at_ms > model.wall_ms:
             # Plain jobs become ready together, when the first of them does.
-            model.wait_until(job, new.run_at_ms, min(job_id, first_plain))
+            model.wait_until(job, run_at_ms, min(job_id, first_plain))
         else:
             ready.append(job)
     model.ready_together(ready)
-    return outcomes
 
 
 def _written(command: Push) -> Push:
-    """Jobs of groups are written, whatever the push asks for."""
-    if command.level is AckLevel.MEMORY and any(ties.group for ties in command.rows.ties):
+    """Jobs of groups or with unique keys are written, whatever the push asks for."""
+    if command.level is AckLevel.MEMORY and any(
+        ties.group or ties.unique_key for ties in command.rows.ties
+    ):
         return replace(command, level=AckLevel.BUFFERED)
     return command
 
@@ -108,7 +142,7 @@ def _remember_call(model: ReferenceModel, call: Call, answer: Request) -> None:
 
 
 def _sort_out(
-    model: ReferenceModel, command: Push, first_id: int
+    model: ReferenceModel, command: Push, first_id: int, plan: Plan
 ) -> tuple[Outcomes, list[NewJob], dict[tuple[str, str], Key]]:
     """What becomes of each job, which are new, and their keys."""
     outcomes: Outcomes = []
@@ -119,8 +153,11 @@ def _sort_out(
         job_id, place = first_id + len(created), (command.queue, job.job_key)
         known = keys.get(place) or model.keys.get(place) if job.job_key else None
         if known is None or known.expires_ms <= model.wall_ms:
+            outcome = _by_unique_key(model, command, job, job_id, plan)
+            outcomes.append(outcome)
+            if outcome[0] not in STORED:
+                continue
             created.append(job)
-            outcomes.append((PushOutcome.CREATED, job_id))
             if job.job_key:
                 keys[place] = Key(job_id, job.payload, model.wall_ms + KEY_WINDOW_MS, volatile)
         elif _is_same(known, job, command):
@@ -130,6 +167,23 @@ def _sort_out(
         else:
             outcomes.append((PushOutcome.REFUSED, 0))
     return outcomes, created, keys
+
+
+def _by_unique_key(
+    model: ReferenceModel, command: Push, job: NewJob, job_id: int, plan: Plan
+) -> tuple[PushOutcome, int]:
+    """What becomes of a job whose job key is new."""
+    if not job.ties.unique_key:
+        return PushOutcome.CREATED, job_id
+    rule = rule_of(model.settings(command.queue))
+    try:
+        return decide(plan, command, job, job_id, rule, model.wall_ms)
+    except NeedsTtl:
+        raise Refusal("INVALID_FIELD") from None
+    except Held:
+        if command.atomic:
+            raise Refusal("UNIQUE_KEY_HELD") from None
+        return PushOutcome.REFUSED, 0
 
 
 def _is_same(known: Key, job: NewJob, command: Push) -> bool:
@@ -142,18 +196,30 @@ def _told_again(model: ReferenceModel, command: Push, outcomes: Outcomes) -> Out
     """What was created is told as before; what was known is looked up again."""
     told = list(outcomes)
     for index, job in enumerate(jobs_in(command)):
-        if outcomes[index][0] is PushOutcome.CREATED:
+        if outcomes[index][0] in STORED:
+            told[index] = (PushOutcome.CREATED, outcomes[index][1])
             continue
         known = model.keys.get((command.queue, job.job_key))
         valid = known is not None and known.expires_ms > model.wall_ms
         told[index] = (PushOutcome.REFUSED, 0)
+        if job.ties.unique_key and not valid:
+            name = command.queue, job.ties.unique_key
+            mode = mode_of(job, rule_of(model.settings(command.queue)))
+            told[index] = told_of(mode, held_by(model.unique, name, model.wall_ms))
         if known is not None and valid and _is_same(known, job, command):
             told[index] = (PushOutcome.DUPLICATE, known.job_id)
     return told
 
 
-def _check_room(model: ReferenceModel, name: str, created: list[NewJob]) -> None:
-    count = len(created)
+def _check_room(
+    model: ReferenceModel, name: str, created: list[NewJob], first_id: int, plan: Plan
+) -> None:
+    """Jobs that are replaced leave their room to the new ones."""
+    replaced = [
+        created[job_id - first_id].payload if job_id >= first_id else model.jobs[job_id].payload
+        for job_id in plan.replaced
+    ]
+    count = len(created) - len(replaced)
     most = model.settings(name).max_waiting
     waiting = sum(job.queue == name for job in model.live(*WAITING))
     if most is not None and waiting + count > most:
@@ -161,6 +227,7 @@ def _check_room(model: ReferenceModel, name: str, created: list[NewJob]) -> None
     most_bytes = model.settings(name).max_waiting_bytes
     held = sum(job.bytes() for job in model.live(*WAITING, JobState.ACTIVE) if job.queue == name)
     new_bytes = sum(len(job.payload) + (job.beside_bytes or 0) for job in created)
+    new_bytes -= sum(map(len, replaced))
     if most_bytes is not None and held + new_bytes > most_bytes:
         raise Refusal("QUEUE_FULL")
     for group, of_group in Counter(new.ties.group for new in created).items():

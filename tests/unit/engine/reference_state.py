@@ -6,9 +6,10 @@ from jobline_server.engine.values import EndReason, JobState, QueueSettings, Set
 from tests.unit.engine.reference_groups import GroupsOfModel, ModelGroups
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request, retry_ms
 from tests.unit.engine.reference_limits import ModelQueue
+from tests.unit.engine.reference_unique import Keys
 
 S, Out = JobState, SettleOutcome
-WAITING = (S.SCHEDULED, S.READY)
+WAITING = (S.SCHEDULED, S.BLOCKED, S.READY)
 
 
 class ReferenceState(GroupsOfModel):
@@ -26,6 +27,9 @@ class ReferenceState(GroupsOfModel):
         self.committed = 0
         self._tail = self._front = 0
         self.groups = ModelGroups(self.settings)
+        self.unique = Keys()
+        self.freed: list[tuple[bool, int]] = []
+        self.superseded: list[int] = []
 
     # Looking.
 
@@ -71,6 +75,7 @@ class ReferenceState(GroupsOfModel):
         job.retry_ms = retry_ms(job, self.settings(job.queue), self.wall_ms)
         if job.group:
             self.groups.end(job)
+        self.free(job)
         remove = job.options.retention.remove_on_complete
         if job.volatile or (state is S.COMPLETED and remove):
             del self.jobs[job.id]
@@ -81,6 +86,7 @@ class ReferenceState(GroupsOfModel):
             if 0 < job.expires_ms <= self.wall_ms:
                 to_dead = self.settings(job.queue).expired_to_dead
                 self.end(job, S.DEAD if to_dead else S.EXPIRED, EndReason.EXPIRED)
+        self.hand_over()
 
     def try_again(self, job: ModelJob, pause_ms: int, *, again: bool) -> None:
         """Unless its retries are over by then."""
@@ -95,6 +101,33 @@ class ReferenceState(GroupsOfModel):
             self.wait_until(job, self.wall_ms + pause_ms, job.id)
         else:
             self.ready(job, again=again)
+
+    # Unique keys.
+
+    def free(self, job: ModelJob) -> None:
+        """The job holds its key no longer; the job behind it is next."""
+        name, keys = (job.queue, job.unique_key), self.unique
+        if name in keys.holders and keys.holders[name].id == job.id:
+            del keys.holders[name]
+            if name in keys.parked:
+                self.freed.append((job.state is S.CANCELLED, keys.parked[name].id))
+        elif name in keys.parked and keys.parked[name].id == job.id:
+            del keys.parked[name]
+
+    def hand_over(self, *, of_cancelled: bool = True) -> None:
+        """Jobs whose holders have ended go on: behind cancelled ones last, otherwise by id."""
+        later = [] if of_cancelled else [one for one in self.freed if one[0]]
+        for _, job_id in sorted(one for one in self.freed if one not in later):
+            job = self.jobs.get(job_id)
+            if job is None or job.state is not S.BLOCKED:
+                continue
+            name = job.queue, job.unique_key
+            self.unique.holders[name] = self.unique.parked.pop(name)
+            if job.due[0] > self.wall_ms:
+                self.wait_until(job, job.due[0], job.id)
+            else:
+                self.ready(job)
+        self.freed = later
 
     def settings(self, name: str) -> QueueSettings:
         return self.queues[name].settings if name in self.queues else QueueSettings()

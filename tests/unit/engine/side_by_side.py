@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 from jobline_server.engine import invariants, limits
-from jobline_server.engine.commands import Push, Pushed, Refused
+from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.decide import timers
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import Fact, JobsLeased
@@ -19,7 +19,8 @@ from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.load import Load
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import JobState, Now, PushOutcome, RevokeReason
+from jobline_server.engine.values import JobState, Now, RevokeReason
+from tests.pushed_outcomes import outcomes_of
 from tests.shard_image import counting_at, image_of
 from tests.unit.engine import reference_push
 from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
@@ -28,8 +29,8 @@ from tests.unit.engine.reference_jobs import Consumer, ModelJob
 from tests.unit.engine.reference_model import ReferenceModel
 from tests.unit.engine.world import records_of
 
-LIVE = (JobState.SCHEDULED, JobState.READY, JobState.ACTIVE)
 VERSIONS = {"w1": "1.9", "w2": "1.10.0"}
+LIVE = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
 Revoke = tuple[str, int, int, RevokeReason]
 
 reached: Counter[str] = Counter()
@@ -86,6 +87,12 @@ class SideBySide:
         except Refused as refused:
             found = refused.kind.value
         assert found == expected
+        for job_id in self.model.superseded:
+            job = self.model.jobs[job_id]
+            assert job.holder is not None
+            revoked = (job.holder.worker, job.id, job.delivery, RevokeReason.CANCELLED)
+            self.expected_revokes.append(revoked)
+        self.model.superseded.clear()
         if isinstance(found, str):
             reached[f"push refused: {found}"] += 1
         else:
@@ -190,6 +197,7 @@ class SideBySide:
 
     def compare(self) -> None:
         """Every job is where the model has it, every promise is kept."""
+        self.model.hand_over()
         invariants.check(self.shard)
         self._place_freed()
         self.note_endings()
@@ -255,6 +263,7 @@ class SideBySide:
         assert [phase[2:] for phase in single.details.phases] == job.phases, job
         assert single.cancel_requested == job.cancel_requested, job
         assert single.lease_reason is job.why, job
+        assert single.ties.unique_key == job.unique_key, job
         assert single.ties.group == job.group, job
         if job.group:
             group = single.queue.groups.find(job.group)
@@ -285,15 +294,3 @@ def ending_of(kept: tuple[JobState, JobRecord]) -> tuple[object, ...]:
     """What the ended store would say."""
     state, record = kept
     return state, record.result, record.reason
-
-
-def outcomes_of(pushed: Pushed, count: int) -> list[tuple[PushOutcome, int]]:
-    """An outcome and an id for each job: created ones have the ids from the first on, in order."""
-    exceptions = {index: (outcome, job_id) for index, outcome, job_id in pushed.exceptions}
-    created = iter(range(pushed.first_id, pushed.first_id + pushed.count))
-    outcomes = [
-        exceptions[index] if index in exceptions else (PushOutcome.CREATED, next(created))
-        for index in range(count)
-    ]
-    assert next(created, None) is None, "more ids than jobs"
-    return outcomes

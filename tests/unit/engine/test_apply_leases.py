@@ -7,12 +7,12 @@ import pytest
 from jobline_server.engine.entries import (
     CancelRequested,
     JobFailed,
-    JobReported,
     JobsLeased,
     JobsReleased,
     JobsStalled,
 )
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.report_entries import JobReported
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import (
     AttemptOutcome,

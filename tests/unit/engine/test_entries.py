@@ -15,6 +15,7 @@ from jobline_server.engine import (
     message_entries,
     queue_entries,
     report_entries,
+    unique_entries,
     update_entries,
 )
 
@@ -26,6 +27,7 @@ MODULES = (
     message_entries,
     queue_entries,
     report_entries,
+    unique_entries,
     update_entries,
 )
 FACTS = typing.get_args(entries.Fact)

@@ -23,6 +23,7 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.ties import Ties
 from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
@@ -36,6 +37,7 @@ from tests.unit.engine.histories import (
     PAYLOADS,
     QUEUE,
     ROWS,
+    UNIQUE_ROWS,
 )
 from tests.unit.engine.operator_rules import OperatorRules
 from tests.unit.engine.side_by_side import reached
@@ -89,6 +91,43 @@ class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules):
             level,
             atomic,
             request_id,
+            calls=calls,
+        )
+        if once:
+            self.pushes.append(command)
+        self.both.push(command)
+
+    @rule(
+        queue=QUEUE,
+        rows=UNIQUE_ROWS,
+        level=LEVELS,
+        atomic=st.booleans(),
+        once=st.sampled_from(["", "", "request id", "call"]),
+    )
+    def push_unique(self, queue, rows, level, atomic, once):
+        """Jobs with unique keys, of every mode."""
+        now_ms = self.both.now.wall_ms
+        number = len(self.pushes) + 1
+        request_id = b"%d" % number if once == "request id" else b""
+        jobs = [
+            NewJob(
+                payload,
+                own,
+                "" if request_id else key,
+                now_ms + own_delay if own_delay else 0,
+                None,
+                Ties(unique_key=unique),
+            )
+            for payload, own, key, own_delay, unique in rows
+        ]
+        calls = (Call(b"%16d" % (number % 2), number, 0, 0),) if once == "call" else ()
+        command = Push(
+            queue,
+            OPTIONS[0],
+            rows_of(jobs),
+            level=level,
+            atomic=atomic,
+            request_id=request_id,
             calls=calls,
         )
         if once:
@@ -171,6 +210,14 @@ RARE = {
     "push: DUPLICATE",
     "push: DUPLICATE of a payload",
     "push: REFUSED",
+    "push refused: INVALID_FIELD",
+    "push refused: UNIQUE_KEY_HELD",
+    "push: REPLACED",
+    "push: EXTENDED",
+    "push: THROTTLED",
+    "push: DEBOUNCED",
+    "push: PARKED",
+    "CANCELLED: REPLACED",
     "restart with leases",
     "run partly settled",
     "run with ends of its own",

@@ -11,9 +11,11 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.rules import JobRules
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.ties import Ties
+from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
 from jobline_server.engine.values import DEFAULT_OPTIONS, Now
 from tests.pushed_rows import NewJob, rows_of
 
@@ -21,6 +23,7 @@ from tests.pushed_rows import NewJob, rows_of
 TOTALS = [
     each for each in fields(Load) if each.name != "limiters" and not each.name.endswith("_max")
 ]
+THROTTLES = JobRules(unique=UniqueRule(UniqueMode.THROTTLE, 60_000))
 
 
 def test_time_of_a_shard_does_not_go_back():
@@ -39,7 +42,9 @@ def test_a_shard_that_leaves_takes_its_part_of_the_load_along_and_nothing_else()
     payloads, now = Payloads.of([b"xy"]), Now(wall_ms=1_000, mono_ms=10)
 
     def fill(shard: Shard) -> None:
-        rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, "key", ties=Ties("g"))])
+        throttles = replace(DEFAULT_OPTIONS, rules=THROTTLES)
+        unique = NewJob(b"x", throttles, ties=Ties(unique_key="u"))
+        rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, "key", ties=Ties("g")), unique])
         decide_push(shard, now, Push("q", DEFAULT_OPTIONS, rows, payloads, request_id=b"r"))
         call = Call(b"p" * 16, 1, 1, 7)
         decide_push(shard, now, Push("q", DEFAULT_OPTIONS, payloads=payloads, calls=(call,)))

@@ -17,6 +17,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import SentMessage
+from jobline_server.engine.unique import Throttle
 from tests.unit.engine.test_model import EngineBesideModel
 
 # The cursor passes holes when somebody looks at a lane's head, and holes go with that: no fact.
@@ -25,10 +26,11 @@ KEPT = {
     Job: {*Job.__slots__[: Job.__slots__.index("holder")]},
     Lot: {*Lot.__slots__[: Lot.__slots__.index("state")]} - SWEPT,
     Queue: {*Queue.__slots__[: Queue.__slots__.index("blocks")]},
+    Throttle: {"job_id", "expires_ms"},
     SentMessage: {"key", "to_shard", "number", "message"},
 }
 # What a verb makes for itself, and changes until it is done.
-OWN = {"Choice", "_Batch", "_Part", "Leased", "LeasedJob"}
+OWN = {"Choice", "Claims", "_Batch", "_Key", "_Part", "Leased", "LeasedJob"}
 # Bookkeeping that is no fact, behind one object each.
 DOORS = {"clocks", "delayed", "emit", "expiring", "note_use", "forget_keys"}
 CHANGES = {

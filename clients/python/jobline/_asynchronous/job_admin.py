@@ -54,6 +54,12 @@ class JobApi:
         request = admin_requests.get_job_log(id_, after, level)
         return read(JobLog, await self._connection.read(self._stub.GetJobLogs, request))
 
+    async def get_by_unique_key(self, queue: str, unique_key: str) -> Job:
+        """Returns the job that holds this unique key. Raises JobNotFound."""
+        request = admin_requests.get_job_by_unique_key(queue, unique_key)
+        response = await self._connection.read(self._stub.GetJob, request)
+        return Job.from_message(response.job)
+
     @spelled_out(JobConditions)
     async def list_page(
         self,

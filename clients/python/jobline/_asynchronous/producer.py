@@ -14,7 +14,7 @@ from jobline._asynchronous.pusher import Pushers
 from jobline._enums import AckLevel, AckLevelName
 from jobline._ids import RequestIds
 from jobline._keywords import spelled_out
-from jobline._new_job import key_of
+from jobline._new_job import key_of, unique_key_of
 from jobline._options import JobOptions, OptionsHow
 from jobline._push.answers import lot_of, pushed_of
 from jobline._push.batching import BatchLimits
@@ -71,6 +71,7 @@ class Producer(Observer):
         delay: Seconds | None = None,
         run_at: datetime | None = None,
         ack_level: AckLevelName | None = None,
+        unique_key: str | None = None,
         **more: Unpack[OptionsHow],
     ) -> Pushed:
         """Pushes one job and returns when the ack level is reached.
@@ -83,37 +84,39 @@ class Producer(Observer):
         - `name`: the kind of work; a worker's handler is found by queue and name.
         - `job_key`: idempotency key, 1 … 256 bytes: again within 24 h it returns the first job's
           id.
+        - `unique_key`: one unfinished job a key in a queue, 1 … 256 bytes; what becomes of a second
+          one is `unique_mode`. The outcome says what became of this one.
         - `delay` (0 s … 400 days; seconds, a timedelta or text such as "90s", as all spans) or
           `run_at` (aware datetime): when it becomes ready; default at once.
         - `ack_level`: "memory", "buffered" or "fsynced" (default, or the queue's minimum).
         - `max_attempts`, `lease`, `priority`, …: the fields of `JobOptions`, which override those
           of `options`. They belong to the job: workers take them from it.
 
-        Raises BufferFull, InvalidArgument, IdempotencyMismatch, QueueFull and other refusals
-        (nothing was stored), or OutcomeUnknown when the client's timeout passed without a definite
-        answer.
+        Raises BufferFull, InvalidArgument, IdempotencyMismatch, UniqueKeyHeld, QueueFull and other
+        refusals (nothing was stored), or OutcomeUnknown when the client's timeout passed without a
+        definite answer.
         """
         data, content_type = codec.encode(payload)
-        key = key_of(job_key)
+        key, unique = key_of(job_key), unique_key_of(unique_key)
         level = None if ack_level is None else level_of(ack_level)
         headers, group = None, ""
         if more or options is not None:
             options, headers, group = options_and_own(options, more, "push")
         batch_key = BatchKey(queue, options, name, bool(content_type), delay, run_at, level)
         if self._push_middleware:
-            job = outgoing_of_one(batch_key, headers, group, data, key)
+            job = outgoing_of_one(batch_key, headers, group, data, key, unique)
             send = partial(self._push_through, level)
             answers = await through(self._push_middleware, [job], send)
             return answers[0]
-        return await self._pushers.current().push(batch_key, data, key, headers, group)
+        return await self._pushers.current().push(batch_key, data, key, headers, group, unique)
 
     async def _push_through(
         self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]
     ) -> list[Pushed]:
         (job,) = jobs
         batch_key, headers, group = batch_key_of_one(job, ack_level)
-        pusher = self._pushers.current()
-        return [await pusher.push(batch_key, job.payload, job.job_key, headers, group)]
+        push = self._pushers.current().push
+        return [await push(batch_key, job.payload, job.job_key, headers, group, job.unique_key)]
 
     @spelled_out(LotHow)
     async def push_many(

@@ -58,11 +58,12 @@ class Pusher:
         job_key: str = "",
         headers: Headers | None = None,
         group: str = "",
+        unique_key: str = "",
     ) -> Pushed:
         """Pushes one job. Cancelled before it left, it is withdrawn; afterwards it may be
         stored.
         """
-        waiter = self._start(batch_key, payload, job_key, headers, group)
+        waiter = self._start(batch_key, payload, job_key, headers, group, unique_key)
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -77,12 +78,14 @@ class Pusher:
         job_key: str,
         headers: Headers | None,
         group: str,
+        unique_key: str,
     ) -> _Waiter:
         if self._closed:
             raise ClientClosed("the client is closed")
         waiter: _Waiter = self.loop.create_future()
         now = self.loop.time()
-        is_due = self._batcher.add(now, batch_key, payload, waiter, job_key, headers, group)
+        keys = job_key, headers, group, unique_key
+        is_due = self._batcher.add(now, batch_key, payload, waiter, *keys)
         if is_due and not self._is_flush_due:
             # After this iteration of the loop, so that all pushes made in it share a call.
             self._is_flush_due = True

@@ -55,6 +55,12 @@ class JobApi:
         request = admin_requests.get_job_log(id_, after, level)
         return read(JobLog, self._connection.read(self._stub.GetJobLogs, request))
 
+    def get_by_unique_key(self, queue: str, unique_key: str) -> Job:
+        """Returns the job that holds this unique key. Raises JobNotFound."""
+        request = admin_requests.get_job_by_unique_key(queue, unique_key)
+        response = self._connection.read(self._stub.GetJob, request)
+        return Job.from_message(response.job)
+
     @spelled_out(JobConditions)
     def list_page(
         self,

@@ -84,6 +84,7 @@ class Pusher:
         job_key: str = "",
         headers: Headers | None = None,
         group: str = "",
+        unique_key: str = "",
     ) -> Pushed:
         """Pushes one job. Interrupted before it left, it is withdrawn; afterwards it may be
         stored.
@@ -94,7 +95,8 @@ class Pusher:
             if self._closed:
                 raise ClientClosed("the client is closed")
             now = time.monotonic()
-            if self._batcher.add(now, batch_key, payload, waiter, job_key, headers, group):
+            keys = job_key, headers, group, unique_key
+            if self._batcher.add(now, batch_key, payload, waiter, *keys):
                 batches = self._batcher.batches_to_send(now)
         self._send(batches)
         try:

@@ -8,11 +8,13 @@ from typing import Any
 from jobline._enums import AckLevel, PushOutcome, known
 from jobline._push.batch import Batch
 from jobline._push.messages import BatchKey
+from jobline._unique_mode import STORED_OUTCOMES, UniqueMode
 from jobline._values import Pushed, PushedLot
-from jobline.errors import ErrorFacts, IdempotencyMismatch, Internal, JoblineError
+from jobline.errors import ErrorFacts, IdempotencyMismatch, Internal, JoblineError, UniqueKeyHeld
 from jobline.v1 import job_service_pb2 as pb
 
 _NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
+_HELD = ErrorFacts(reason="UNIQUE_KEY_HELD", code="ALREADY_EXISTS")
 _MISMATCH = ErrorFacts(reason="IDEMPOTENCY_MISMATCH", code="ALREADY_EXISTS")
 
 
@@ -22,7 +24,8 @@ def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
     """
     level = known(AckLevel, response.ack_level)
     exceptions = {entry.index: entry for entry in response.exceptions if 0 <= entry.index < count}
-    if response.count + len(exceptions) != count:
+    not_stored = [index for index, entry in exceptions.items() if not _is_stored(entry)]
+    if response.count + len(not_stored) != count:
         raise Internal(
             f"{count} jobs were pushed, and the answer speaks of {response.count}", _NOT_OURS
         )
@@ -32,12 +35,18 @@ def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
         ids = range(first, first + count)
         return list(map(Pushed._make, zip(ids, repeat(created), repeat(level), strict=False)))
     created_ids = iter(range(response.first_id, response.first_id + response.count))
-    return [
-        Pushed(entry.id, known(PushOutcome, entry.outcome), level)
-        if (entry := exceptions.get(index)) is not None
-        else Pushed(next(created_ids), created, level)
-        for index in range(count)
-    ]
+    pushed = []
+    for index in range(count):
+        entry = exceptions.get(index)
+        outcome = created if entry is None else known(PushOutcome, entry.outcome)
+        job_id = next(created_ids) if entry is None or _is_stored(entry) else entry.id
+        pushed.append(Pushed(job_id, outcome, level))
+    return pushed
+
+
+def _is_stored(entry: pb.PushException) -> bool:
+    """Returns whether a job was created, though not simply so: it took another one's place."""
+    return known(PushOutcome, entry.outcome) in STORED_OUTCOMES
 
 
 def lot_of(response: pb.PushResponse) -> PushedLot:
@@ -50,12 +59,20 @@ def answers_of_batch(
 ) -> list[Pushed | JoblineError]:
     """Returns what each push of a batch gets: its outcome or its own error."""
     return [
-        pushed
-        if pushed.outcome is not PushOutcome.REFUSED
-        else IdempotencyMismatch(
-            f"the job_key {batch.pushes.job_keys[index]!r} is known in queue {batch.key.queue!r} "
-            "with another payload",
-            _MISMATCH,
-        )
+        pushed if pushed.outcome is not PushOutcome.REFUSED else _refusal(batch, index)
         for index, pushed in enumerate(pushed_of(response, len(batch.waiters)))
     ]
+
+
+def _refusal(batch: Batch[BatchKey, Any], index: int) -> JoblineError:
+    """Returns the error of a push that was refused alone. One with both kinds of keys was refused
+    for its job key unless it asked for REJECT.
+    """
+    job_key, unique_key = batch.pushes.job_keys[index], batch.pushes.unique_keys[index]
+    options, queue = batch.key.options, batch.key.queue
+    mode = None if options is None else options.unique_mode
+    if unique_key and (not job_key or mode in {UniqueMode.REJECT, "reject"}):
+        message = f"another job of queue {queue!r} holds the unique_key {unique_key!r}"
+        return UniqueKeyHeld(message, _HELD)
+    message = f"the job_key {job_key!r} is known in queue {queue!r} with another payload"
+    return IdempotencyMismatch(message, _MISMATCH)

@@ -15,11 +15,12 @@ Headers = Mapping[str, str]
 @dataclass(slots=True, eq=False)
 class Pushes(Generic[W]):
     """Pushes in columns: what each has of its own, and who waits for it. A push without a job key
-    or a group has "", one without headers of its own None.
+    unique key or group has "", one without headers of its own None.
     """
 
     payloads: list[bytes] = field(default_factory=list)
     job_keys: list[str] = field(default_factory=list)
+    unique_keys: list[str] = field(default_factory=list)
     headers: list[Headers | None] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
     waiters: list[W] = field(default_factory=list)
@@ -53,6 +54,7 @@ class Pushes(Generic[W]):
         return type(self)(
             self.payloads[start:end],
             self.job_keys[start:end],
+            self.unique_keys[start:end],
             self.headers[start:end],
             self.groups[start:end],
             self.waiters[start:end],
@@ -64,6 +66,7 @@ class Pushes(Generic[W]):
         for column in (
             self.payloads,
             self.job_keys,
+            self.unique_keys,
             self.headers,
             self.groups,
             self.waiters,
@@ -73,7 +76,9 @@ class Pushes(Generic[W]):
 
     def remove(self, index: int) -> int:
         """Removes one push; returns the size of its payload."""
-        del self.job_keys[index], self.headers[index], self.groups[index], self.waiters[index]
+        columns = (self.job_keys, self.unique_keys, self.headers, self.groups, self.waiters)
+        for column in columns:
+            del column[index]
         return len(self.payloads.pop(index))
 
     def parts(self) -> tuple[Self, Self]:
@@ -92,6 +97,7 @@ class Pushes(Generic[W]):
         for index in indexes:
             picked.payloads.append(self.payloads[index])
             picked.job_keys.append(self.job_keys[index])
+            picked.unique_keys.append(self.unique_keys[index])
             picked.headers.append(self.headers[index])
             picked.groups.append(self.groups[index])
             picked.waiters.append(self.waiters[index])

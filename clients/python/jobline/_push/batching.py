@@ -96,7 +96,7 @@ class PushBatcher(Generic[K, W]):
         self.jobs = 0
         self.payload_bytes = 0
 
-    def add(
+    def add(  # noqa: PLR0913, PLR0917  # one argument for each column
         self,
         now: float,
         key: K,
@@ -105,6 +105,7 @@ class PushBatcher(Generic[K, W]):
         job_key: str = "",
         headers: Headers | None = None,
         group: str = "",
+        unique_key: str = "",
     ) -> bool:
         """Adds a push; returns True if `batches_to_send` now has something to send.
 
@@ -127,6 +128,7 @@ class PushBatcher(Generic[K, W]):
             pending.since = now
         pushes.payloads.append(payload)
         pushes.job_keys.append(job_key)
+        pushes.unique_keys.append(unique_key)
         pushes.headers.append(headers)
         pushes.groups.append(group)
         pushes.waiters.append(waiter)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from jobline._arguments import headers_given, refuse_field, text_given
-from jobline._new_job import NewJob, key_of
+from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._options import (
     NO_OPTIONS,
     JobOptions,
@@ -72,13 +72,13 @@ def fit_columns(headers: Headers) -> bool:
 
 def columns_of_jobs(
     jobs: Iterable[NewJob],
-) -> tuple[list[Headers | None], list[str]] | None:
-    """Returns headers and job keys of the jobs of one call, each in the order of the jobs; None if
-    some have more than that of their own.
+) -> tuple[list[Headers | None], list[str], list[str]] | None:
+    """Returns headers, job keys and unique keys of the jobs of one call, each in the order of the
+    jobs; None if some have more than that of their own.
     """
     headers: list[Headers | None] = []
     keys: set[str] = set()
-    job_keys = []
+    job_keys, unique_keys = [], []
     for job in jobs:
         options = job.options
         if job.delay is not None or job.run_at is not None:
@@ -92,7 +92,8 @@ def columns_of_jobs(
             keys.update(own)
         headers.append(own)
         job_keys.append(key_of(job.job_key))
-    return (headers, job_keys) if len(keys) <= HEADER_KEYS_MAX else None
+        unique_keys.append(unique_key_of(job.unique_key))
+    return (headers, job_keys, unique_keys) if len(keys) <= HEADER_KEYS_MAX else None
 
 
 def put_headers(request: pb.PushRequest, headers: Sequence[Headers | None]) -> None:
@@ -130,10 +131,12 @@ def refuse_wrong_headers(headers: Iterable[Headers | None]) -> None:
         refuse_field(job_pb2.JobOptions, {"headers": own}, path="options.")
 
 
-def put_job_keys(request: pb.PushRequest, job_keys: Sequence[str]) -> None:
-    """Puts the job keys of all jobs into a request, if any has one."""
+def put_keys(request: pb.PushRequest, job_keys: Sequence[str], unique_keys: Sequence[str]) -> None:
+    """Puts the job keys and unique keys of all jobs into a request, if any has one."""
     if any(job_keys):
         request.job_keys.extend(job_keys)
+    if any(unique_keys):
+        request.unique_keys.extend(unique_keys)
 
 
 def put_groups(request: pb.PushRequest, groups: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from jobline import _codec as codec
 from jobline._enums import AckLevel, AckLevelName, named
-from jobline._new_job import NewJob, key_of
+from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._option_messages import options_message
 from jobline._options import (
     NO_OPTIONS,
@@ -28,7 +28,7 @@ from jobline._push.columns import (
     columns_of_jobs,
     put_groups,
     put_headers,
-    put_job_keys,
+    put_keys,
     refuse_wrong_headers,
 )
 from jobline._times import Seconds, to_duration, to_timestamp
@@ -45,7 +45,7 @@ _OF_KEYS = frozenset({"options", "name", "delay", "run_at", "ack_level"})
 # Jobs with something of their own that the server takes in a call.
 ROWS_MAX = 1_000
 
-_OF_COLUMNS = ("payloads", "jobs", "job_keys", "header_columns", "groups")
+_OF_COLUMNS = ("payloads", "jobs", "job_keys", "unique_keys", "header_columns", "groups")
 _JSON_OPTIONS = JobOptions(content_type=codec.JSON)
 
 
@@ -76,6 +76,7 @@ class PushHow(LotHow, total=False):
     """Keywords of a call that pushes one job; see `Client.push`."""
 
     job_key: str | None
+    unique_key: str | None
 
 
 def batch_key_of(queue: str, how: LotHow, function: str = "push_many") -> BatchKey:
@@ -149,32 +150,35 @@ def _is_of_some_pushes(error: JoblineError, batch: Batch[BatchKey, Any]) -> bool
         field = error.field
         if field is None or field.startswith(_OF_COLUMNS):
             return True
+        if field.startswith("options.unique"):
+            # What is wrong with it matters for jobs with a unique key alone.
+            return any(pushes.unique_keys) and not all(pushes.unique_keys)
         return field.startswith("options.headers") and pushes.differ_in_headers()
     if isinstance(error, TooLarge) or error.reason == "GROUP_FULL":
         return True
     # Jobs with a key and jobs without one count towards different limits.
-    is_mixed = any(pushes.job_keys) and not pushes.all_have_keys()
+    columns = pushes.job_keys, pushes.unique_keys
+    is_mixed = any(any(column) and not all(column) for column in columns)
     return is_mixed and isinstance(error, ResourceExhausted)
 
 
 def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
-    """Returns the request of a batch. Pushes with keys are refused one by one where keys do not
-    match.
-    """
+    """Returns the request of a batch. Pushes with keys are refused one by one for their keys."""
     pushes = batch.pushes
     request = _request_of_key(batch.key)
     identify(request, batch.request_id)
     put_headers(request, pushes.headers)
-    if any(pushes.job_keys):
+    if any(pushes.job_keys) or any(pushes.unique_keys):
         request.atomic = False
-    if len(pushes.payloads) == 1 and pushes.job_keys[0]:
+    if len(pushes.payloads) == 1 and (pushes.job_keys[0] or pushes.unique_keys[0]):
         # As a row, so that a refusal names the field as it does for `push_many`.
         row = request.jobs.add(data=pushes.payloads[0], job_key=pushes.job_keys[0])
+        _put_unique_key(row, pushes.unique_keys[0])
         if pushes.groups[0]:
             row.options.group = pushes.groups[0]
         return request
     request.payloads.extend(pushes.payloads)
-    put_job_keys(request, pushes.job_keys)
+    put_keys(request, pushes.job_keys, pushes.unique_keys)
     put_groups(request, pushes.groups)
     return request
 
@@ -223,14 +227,14 @@ def request_of_jobs(
         if columns is None:
             _put_rows(request, news, encoded)
             return request
-        headers, job_keys = columns
+        headers, job_keys, unique_keys = columns
         request.payloads.extend(payload for payload, _ in encoded)
         try:
             put_headers(request, headers)
         except (TypeError, ValueError):
             refuse_wrong_headers(headers)
             raise
-        put_job_keys(request, job_keys)
+        put_keys(request, job_keys, unique_keys)
     return request
 
 
@@ -255,11 +259,17 @@ def _put_rows(
         if options != NO_OPTIONS:
             row.options.CopyFrom(options_message(options))
         row.job_key = key_of(job.job_key)
+        _put_unique_key(row, unique_key_of(job.unique_key))
         _put_start(row, job.delay, job.run_at)
 
 
+def _put_unique_key(row: job_pb2.NewJob, unique_key: str) -> None:
+    if unique_key:
+        row.options.unique_key = unique_key
+
+
 def _is_plain(job: NewJob) -> bool:
-    own = (job.options, job.job_key, job.delay, job.run_at)
+    own = (job.options, job.job_key, job.delay, job.run_at, job.unique_key)
     return all(entry is None for entry in own)
 
 

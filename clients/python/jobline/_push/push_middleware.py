@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from jobline import _codec as codec
 from jobline._arguments import headers_given
 from jobline._enums import AckLevel
-from jobline._new_job import NewJob, key_of
+from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._options import JobOptions, with_headers, without_headers
 from jobline._push.batch import Headers
 from jobline._push.columns import group_apart, headers_apart
@@ -39,6 +39,7 @@ class Outgoing:
     job_key: str = ""
     delay: Seconds | None = None
     run_at: datetime | None = None
+    unique_key: str = ""
 
     def with_headers(self, headers: Mapping[str, str]) -> Outgoing:
         """Returns the job with these headers, which go before those that it has."""
@@ -51,6 +52,7 @@ class Outgoing:
             self.job_key,
             self.delay,
             self.run_at,
+            self.unique_key,
         )
 
 
@@ -142,13 +144,19 @@ def outgoing_of(batch_key: BatchKey, jobs: Iterable[Any]) -> list[Outgoing]:
                 job_key=key_of(new.job_key),
                 delay=start.delay,
                 run_at=start.run_at,
+                unique_key=unique_key_of(new.unique_key),
             )
         )
     return found
 
 
 def outgoing_of_one(
-    batch_key: BatchKey, headers: Headers | None, group: str, payload: bytes, job_key: str
+    batch_key: BatchKey,
+    headers: Headers | None,
+    group: str,
+    payload: bytes,
+    job_key: str,
+    unique_key: str = "",
 ) -> Outgoing:
     """Returns the job of a single push."""
     options = options_of_batch(batch_key)
@@ -156,7 +164,8 @@ def outgoing_of_one(
         options = options.replaced(group=group)
     if headers is not None:
         options = with_headers(options, headers)
-    return Outgoing(batch_key.queue, payload, options, job_key, batch_key.delay, batch_key.run_at)
+    start = batch_key.delay, batch_key.run_at
+    return Outgoing(batch_key.queue, payload, options, job_key, *start, unique_key)
 
 
 def batch_key_of_one(
@@ -180,7 +189,8 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Ba
     batch_key = _batch_key(first, first.options, ack_level)
     start = (first.delay, first.run_at)
     if all(
-        (job.options, job.job_key, job.delay, job.run_at) == (first.options, "", *start)
+        (job.options, job.job_key, job.unique_key, job.delay, job.run_at)
+        == (first.options, "", "", *start)
         for job in jobs
     ):
         return batch_key, [job.payload for job in jobs]
@@ -189,7 +199,12 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Ba
         (without_headers(job.options), job.delay, job.run_at) == (shared, *start) for job in jobs
     ):
         rows = [
-            NewJob(job.payload, headers=job.options.headers, job_key=job.job_key or None)
+            NewJob(
+                job.payload,
+                headers=job.options.headers,
+                job_key=job.job_key or None,
+                unique_key=job.unique_key or None,
+            )
             for job in jobs
         ]
         return batch_key._replace(options=shared), rows
@@ -200,6 +215,7 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Ba
             job_key=job.job_key or None,
             delay=job.delay,
             run_at=job.run_at,
+            unique_key=job.unique_key or None,
         )
         for job in jobs
     ]

@@ -47,6 +47,7 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("state", " ".join(filter(None, [state_name(job.state), reason_name(job.reason)]))),
         ("cancel", "asked for; its worker has not settled it yet" if job.cancel_requested else ""),
         ("key", job.job_key),
+        ("unique", _unique(job, now)),
         ("priority", "" if options.priority is None else str(options.priority)),
         ("attempts", _attempts(job)),
         ("pushed", _when(job.pushed_at, now)),
@@ -78,6 +79,14 @@ def full(job: Job, now: datetime) -> RenderableType:
     if job.error is not None and job.error.stack:
         parts += ["", Text(printable(job.error.stack.rstrip()), style="dim")]
     return Group(*parts)
+
+
+def _unique(job: Job, now: datetime) -> str:
+    """The unique key, and what holds of it."""
+    mode = job.options.unique_mode
+    words = [job.unique_key, "" if mode is None else str(getattr(mode, "name", mode)).lower()]
+    until = _when(job.unique_until, now)
+    return "  ".join(filter(None, [*words, until and f"until {until}"])) if job.unique_key else ""
 
 
 def span_text(span: timedelta | None) -> str:

@@ -17,7 +17,7 @@ from jobline.cli.exit_codes import UsageError
 from jobline.cli.selection import id_of
 
 
-def _span(text: str | float) -> float:
+def span(text: str | float) -> float:
     """A span as typer parses it; a default is a number already."""
     if isinstance(text, float):
         return text
@@ -99,7 +99,7 @@ OneQueue = Annotated[str, typer.Argument(metavar="QUEUE", help="Only this queue.
 Settings = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help=_lines(settings.HELP))]
 For = Annotated[
     float | None,
-    typer.Option("--for", parser=_span, metavar="TIME", help="How long: 90s, 5m, 1h30m."),
+    typer.Option("--for", parser=span, metavar="TIME", help="How long: 90s, 5m, 1h30m."),
 ]
 Force = Annotated[bool, _flag("--force", help="Also with active jobs.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
@@ -140,7 +140,7 @@ Key = Annotated[
 ]
 Wait = Annotated[
     float | None,
-    typer.Option("--wait", parser=_span, metavar="TIME", help="Wait so long for the result."),
+    typer.Option("--wait", parser=span, metavar="TIME", help="Wait so long for the result."),
 ]
 Name = Annotated[
     str, typer.Option("--name", metavar="NAME", help="The kind of work; workers route on it.")
@@ -148,7 +148,7 @@ Name = Annotated[
 Priority = Annotated[int | None, typer.Option("--priority", metavar="N", help="Higher goes first.")]
 Delay = Annotated[
     float | None,
-    typer.Option("--delay", parser=_span, metavar="TIME", help="Not before: 90s, 5m, 1h30m."),
+    typer.Option("--delay", parser=span, metavar="TIME", help="Not before: 90s, 5m, 1h30m."),
 ]
 At = Annotated[
     str,
@@ -162,17 +162,17 @@ MaxAttempts = Annotated[
 ]
 Lease = Annotated[
     float | None,
-    typer.Option("--lease", parser=_span, metavar="TIME", help="How long a worker may be silent."),
+    typer.Option("--lease", parser=span, metavar="TIME", help="How long a worker may be silent."),
 ]
 Lifo = Annotated[bool, _flag("--lifo", help="Goes before all ready jobs of its priority and name.")]
 Ttl = Annotated[
     float | None,
-    typer.Option("--ttl", parser=_span, metavar="TIME", help="Expires if it has not run by then."),
+    typer.Option("--ttl", parser=span, metavar="TIME", help="Expires if it has not run by then."),
 ]
 AttemptTimeout = Annotated[
     float | None,
     typer.Option(
-        "--attempt-timeout", parser=_span, metavar="TIME", help="What one attempt may take."
+        "--attempt-timeout", parser=span, metavar="TIME", help="What one attempt may take."
     ),
 ]
 RetryUntil = Annotated[
@@ -226,7 +226,7 @@ Timeout = Annotated[
     typer.Option(
         "--timeout",
         "-t",
-        parser=_span,
+        parser=span,
         metavar="TIME",
         show_default=False,
         help="Wait at most so long. Unset: 1m.",
@@ -252,7 +252,7 @@ Interval = Annotated[
     typer.Option(
         "--interval",
         "-i",
-        parser=_span,
+        parser=span,
         metavar="TIME",
         show_default=False,
         help="How often. Unset: every second, 1s.",
@@ -266,13 +266,16 @@ Follow = Annotated[bool, _flag("--follow", "-f", help="Go on until the job has e
 OlderThan = Annotated[
     float | None,
     typer.Option(
-        "--older", parser=_span, metavar="TIME", help="Only what ended at least so long ago."
+        "--older", parser=span, metavar="TIME", help="Only what ended at least so long ago."
     ),
 ]
 Patience = Annotated[
     float | None,
     typer.Option(
-        "--exit-when-idle", parser=_span, metavar="TIME", help="End when nothing came for so long."
+        "--exit-when-idle",
+        parser=span,
+        metavar="TIME",
+        help="End when nothing came for so long.",
     ),
 ]
 

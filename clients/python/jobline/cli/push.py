@@ -13,6 +13,7 @@ from jobline._enums import AckLevel
 from jobline._times import parse_moment
 from jobline.cli import options as option
 from jobline.cli import payloads as source
+from jobline.cli import unique_options as unique_option
 from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.jobs import show_end
@@ -34,7 +35,12 @@ _AS_TYPED = (
     "content_type",
     "min_worker_version",
     "slots",
+    "unique_mode",
+    "unique_ttl",
 )
+
+_Keys = tuple[str | None, str | None]
+"""An idempotency key, and a unique key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,9 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     lines: option.Lines = False,
     count: option.Count = 1,
     key: option.Key = None,
+    unique: unique_option.UniqueKey = None,
+    unique_mode: unique_option.UniqueMode = None,
+    unique_ttl: unique_option.UniqueTtl = None,
     wait: option.Wait = None,
     name: option.Name = "",
     priority: option.Priority = None,
@@ -88,11 +97,11 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     The payload comes from the argument, --file or stdin; --lines makes one job of each line.
     """
     wish = _Wish(queue, _options(locals()), delay, _moment(at, "--at"), _level(level))
-    _check(wish, lines=lines, count=count, wait=wait, key=key)
+    _check(wish, lines=lines, count=count, wait=wait, keys=(key, unique))
     if lines:
         _push_lots(cli, wish, source.lines(payload, file), key=key, total=None)
     else:
-        _push_copies(cli, wish, source.single(payload, file), count, key=key, wait=wait)
+        _push_copies(cli, wish, source.single(payload, file), count, keys=(key, unique), wait=wait)
 
 
 def _options(arguments: dict[str, Any]) -> JobOptions:
@@ -112,17 +121,20 @@ def _options(arguments: dict[str, Any]) -> JobOptions:
 
 
 def _push_copies(
-    cli: Cli, wish: _Wish, payload: bytes, count: int, *, key: str | None, wait: float | None
+    cli: Cli, wish: _Wish, payload: bytes, count: int, *, keys: _Keys, wait: float | None
 ) -> None:
     if count > 1:
-        _push_lots(cli, wish, source.copies(payload, count), key=key, total=count)
+        _push_lots(cli, wish, source.copies(payload, count), key=keys[0], total=count)
     else:
-        _push_one(cli, wish, payload, key, wait)
+        _push_one(cli, wish, payload, keys, wait)
 
 
-def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None, key: str | None) -> None:
-    if key == "":
-        raise UsageError("--key: is empty; leave it out for jobs without a key")
+def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None, keys: _Keys) -> None:
+    for name, key in zip(("--key", "--unique"), keys, strict=True):
+        if key == "":
+            raise UsageError(f"{name}: is empty; leave it out for jobs without a key")
+    if keys[1] is not None and (lines or count > 1):
+        raise UsageError("--unique is for one job")
     if wish.delay is not None and wish.run_at is not None:
         raise UsageError("--delay and --at: give one of them")
     if lines and count > 1:
@@ -131,12 +143,19 @@ def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None, key: str
         raise UsageError("--wait is for one job; `jobline job wait` takes many ids")
 
 
-def _push_one(cli: Cli, wish: _Wish, payload: bytes, key: str | None, wait: float | None) -> None:
+def _push_one(
+    cli: Cli,
+    wish: _Wish,
+    payload: bytes,
+    keys: _Keys,
+    wait: float | None,
+) -> None:
     pushed = cli.client.push(
         wish.queue,
         payload,
         options=_typed(wish.options, [payload]),
-        job_key=key,
+        job_key=keys[0],
+        unique_key=keys[1],
         delay=wish.delay,
         run_at=wish.run_at,
         ack_level=wish.level,

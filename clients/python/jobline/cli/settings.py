@@ -14,12 +14,13 @@ from functools import partial
 from typing import Any
 
 from jobline._dead_letters import DeadLetters
-from jobline._enums import AckLevel, BackoffKind, named
+from jobline._enums import AckLevel, named
 from jobline._group_values import GroupSettings, GroupSettingsHow, OnDeadHead
-from jobline._option_enums import DeliveryMode
+from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention, overridden
 from jobline._queue_values import QueueSettings, RateLimit, SettingsHow
 from jobline._times import parse_span, seconds_of
+from jobline._unique_mode import UniqueMode
 from jobline.cli.durations import show_span
 from jobline.cli.exit_codes import UsageError
 from jobline.errors import InvalidArgument
@@ -103,6 +104,9 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "group.concurrency": (_whole, "how many jobs of a group may run at a time"),
     "group.max_waiting": (_whole, "how many jobs of a group may wait"),
     "group.on_dead_head": (partial(named, OnDeadHead), "continue or hold: at a dead job"),
+    "unique_mode": (partial(named, UniqueMode), "what a push does while its unique key is held"),
+    "unique_ttl": (parse_span, "how long a unique key is held"),
+    "unique_max_wait": (parse_span, "how long debounce may delay a job"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
     "check_payloads": (_boolean, "refuse payloads that fit no announced schema"),
     "dead_letters.expire_after": (parse_span, "how long dead jobs stay"),

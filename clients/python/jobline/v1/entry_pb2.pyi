@@ -60,6 +60,8 @@ class Entry(_message.Message):
     JOBS_EXPIRED_FIELD_NUMBER: _builtins.int
     JOB_UPDATED_FIELD_NUMBER: _builtins.int
     KEY_FORGOTTEN_FIELD_NUMBER: _builtins.int
+    JOBS_REPLACED_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_EXTENDED_FIELD_NUMBER: _builtins.int
     JOBS_UNBLOCKED_FIELD_NUMBER: _builtins.int
     QUEUE_LIMITED_FIELD_NUMBER: _builtins.int
     JOB_LOGGED_FIELD_NUMBER: _builtins.int
@@ -176,6 +178,14 @@ class Entry(_message.Message):
         """An operator had a job key forgotten before its window ended."""
 
     @_builtins.property
+    def jobs_replaced(self) -> Global___JobsReplaced:
+        """Waiting jobs lost their place to newer ones with their unique keys."""
+
+    @_builtins.property
+    def unique_key_extended(self) -> Global___UniqueKeyExtended:
+        """A unique key is held longer."""
+
+    @_builtins.property
     def jobs_unblocked(self) -> Global___JobsUnblocked:
         """BLOCKED jobs wait for no other job any more."""
 
@@ -241,6 +251,8 @@ class Entry(_message.Message):
         jobs_expired: Global___JobsExpired | None = ...,
         job_updated: Global___JobUpdated | None = ...,
         key_forgotten: Global___KeyForgotten | None = ...,
+        jobs_replaced: Global___JobsReplaced | None = ...,
+        unique_key_extended: Global___UniqueKeyExtended | None = ...,
         jobs_unblocked: Global___JobsUnblocked | None = ...,
         queue_limited: Global___QueueLimited | None = ...,
         job_logged: Global___JobLogged | None = ...,
@@ -251,11 +263,11 @@ class Entry(_message.Message):
         limiter_changed: Global___LimiterChanged | None = ...,
         limiter_deleted: Global___LimiterDeleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "limiter_changed", "limiter_deleted"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "limiter_changed", "limiter_deleted"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -376,6 +388,7 @@ class LotPushed(_message.Message):
     CALLS_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
     DIGESTS_FIELD_NUMBER: _builtins.int
+    STORED_ROWS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -394,6 +407,8 @@ class LotPushed(_message.Message):
     """Output only. How many jobs."""
     aged_ms: _builtins.int
     """Output only. The time that windows of keys run by, which no setting of the clock moves."""
+    stored_rows: _builtins.bytes
+    """Output only. Which of the push's `jobs` were stored, a bit each, the first one lowest; unset: all."""
     @_builtins.property
     def calls(self) -> Global___PushCalls:
         """Optional. The calls of producers that brought these jobs, in order."""
@@ -421,10 +436,11 @@ class LotPushed(_message.Message):
         calls: Global___PushCalls | None = ...,
         columns: _store_pb2.StoredColumns | None = ...,
         digests: _abc.Iterable[_builtins.int] | None = ...,
+        stored_rows: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "columns", b"columns", "count", b"count", "digests", b"digests", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "calls", b"calls", "columns", b"columns", "count", b"count", "digests", b"digests", "first_id", b"first_id", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "stored_rows", b"stored_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -453,6 +469,10 @@ class JobsPushed(_message.Message):
     PARENT_COUNTS_FIELD_NUMBER: _builtins.int
     PARENTS_FIELD_NUMBER: _builtins.int
     BLOCKED_FIELD_NUMBER: _builtins.int
+    UNIQUE_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    UNIQUE_FIRST_MS_FIELD_NUMBER: _builtins.int
+    UNIQUE_FLAGS_FIELD_NUMBER: _builtins.int
+    STORED_ROWS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -463,6 +483,8 @@ class JobsPushed(_message.Message):
     """Output only. Digest of the push, to tell a repeat from a mistake."""
     aged_ms: _builtins.int
     """Output only. The time that windows of keys run by, which no setting of the clock moves."""
+    stored_rows: _builtins.bytes
+    """Output only. Which of the push's `jobs` were stored, a bit each, the first one lowest; unset: all."""
     @_builtins.property
     def options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Output only. Distinct options, each a JobOptions as bytes."""
@@ -513,6 +535,20 @@ class JobsPushed(_message.Message):
     def blocked(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Indexes of those that are BLOCKED, in order."""
 
+    @_builtins.property
+    def unique_until_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Until when each holds its unique key, 0: until it has ended. This column and the next two
+        are empty where all are 0.
+        """
+
+    @_builtins.property
+    def unique_first_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When the first job of its series was pushed, 0: it is the first."""
+
+    @_builtins.property
+    def unique_flags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. 1: it waits behind the holder of its key; 2: its key is held for all of that time."""
+
     def __init__(
         self,
         *,
@@ -533,14 +569,84 @@ class JobsPushed(_message.Message):
         parent_counts: _abc.Iterable[_builtins.int] | None = ...,
         parents: _abc.Iterable[_builtins.int] | None = ...,
         blocked: _abc.Iterable[_builtins.int] | None = ...,
+        unique_until_ms: _abc.Iterable[_builtins.int] | None = ...,
+        unique_first_ms: _abc.Iterable[_builtins.int] | None = ...,
+        unique_flags: _abc.Iterable[_builtins.int] | None = ...,
+        stored_rows: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "blocked", b"blocked", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "groups", b"groups", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "unique_keys", b"unique_keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "blocked", b"blocked", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "groups", b"groups", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "stored_rows", b"stored_rows", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_keys", b"unique_keys", "unique_until_ms", b"unique_until_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JobsPushed: _TypeAlias = JobsPushed  # noqa: Y015
+
+@_typing.final
+class JobsReplaced(_message.Message):
+    """Waiting jobs were cancelled because newer ones with their unique keys came."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Their queue."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The jobs."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "queue", b"queue"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JobsReplaced: _TypeAlias = JobsReplaced  # noqa: Y015
+
+@_typing.final
+class UniqueKeyExtended(_message.Message):
+    """A unique key is held until another time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    AGED_MS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    unique_key: _builtins.str
+    """Output only. The key."""
+    id: _builtins.int
+    """Output only. The job that holds it."""
+    until_ms: _builtins.int
+    """Output only. Until when."""
+    aged_ms: _builtins.int
+    """Output only. The time that windows of keys run by, which no setting of the clock moves."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        id: _builtins.int = ...,
+        until_ms: _builtins.int = ...,
+        aged_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "id", b"id", "queue", b"queue", "unique_key", b"unique_key", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UniqueKeyExtended: _TypeAlias = UniqueKeyExtended  # noqa: Y015
 
 @_typing.final
 class JobsReady(_message.Message):

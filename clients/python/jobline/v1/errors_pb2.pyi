@@ -100,6 +100,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND: there is no limiter of this name."""
     ERROR_REASON_LIMITERS_FULL: _ErrorReason.ValueType  # 61
     """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
+    ERROR_REASON_UNIQUE_KEY_HELD: _ErrorReason.ValueType  # 50
+    """ALREADY_EXISTS: an unfinished job holds the unique key, and the push asked for REJECT."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -184,4 +186,6 @@ ERROR_REASON_LIMITER_NOT_FOUND: ErrorReason.ValueType  # 60
 """NOT_FOUND: there is no limiter of this name."""
 ERROR_REASON_LIMITERS_FULL: ErrorReason.ValueType  # 61
 """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
+ERROR_REASON_UNIQUE_KEY_HELD: ErrorReason.ValueType  # 50
+"""ALREADY_EXISTS: an unfinished job holds the unique key, and the push asked for REJECT."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

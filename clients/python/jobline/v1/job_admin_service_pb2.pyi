@@ -71,6 +71,10 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """Other jobs of its group run, wait for a retry, or stand before it; `count` says how many."""
     OBSTACLE_KIND_LIMITER: _ObstacleKind.ValueType  # 36
     """A limiter that it has to pass lets it not start yet; `until` says when it may, where time is all."""
+    OBSTACLE_KIND_KEY_HELD: _ObstacleKind.ValueType  # 23
+    """Another job holds its unique key; this one waits until that one has ended. The message
+    names it.
+    """
 
 class ObstacleKind(_ObstacleKind, metaclass=_ObstacleKindEnumTypeWrapper):
     """What keeps a job."""
@@ -117,6 +121,10 @@ OBSTACLE_KIND_GROUP_BUSY: ObstacleKind.ValueType  # 31
 """Other jobs of its group run, wait for a retry, or stand before it; `count` says how many."""
 OBSTACLE_KIND_LIMITER: ObstacleKind.ValueType  # 36
 """A limiter that it has to pass lets it not start yet; `until` says when it may, where time is all."""
+OBSTACLE_KIND_KEY_HELD: ObstacleKind.ValueType  # 23
+"""Another job holds its unique key; this one waits until that one has ended. The message
+names it.
+"""
 Global___ObstacleKind: _TypeAlias = ObstacleKind  # noqa: Y015
 
 @_typing.final
@@ -286,7 +294,7 @@ class GetJobRequest(_message.Message):
 
     @_builtins.property
     def unique_key(self) -> Global___JobKey:
-        """By unique key. Not served yet: UNIMPLEMENTED."""
+        """By unique key: the unfinished job that holds it, or that THROTTLE still counts."""
 
     def __init__(
         self,

@@ -179,6 +179,62 @@ ON_DEAD_HEAD_HOLD: OnDeadHead.ValueType  # 2
 """The group waits until the dead job is retried, which puts it back at the head, or deleted."""
 Global___OnDeadHead: _TypeAlias = OnDeadHead  # noqa: Y015
 
+class _UniqueMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _UniqueModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_UniqueMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    UNIQUE_MODE_UNSPECIFIED: _UniqueMode.ValueType  # 0
+    """Not set: the queue's mode, `KEEP` by default."""
+    UNIQUE_MODE_KEEP: _UniqueMode.ValueType  # 1
+    """Nothing is stored; the answer has the other job's id (DUPLICATE)."""
+    UNIQUE_MODE_REPLACE: _UniqueMode.ValueType  # 2
+    """The new job takes the place of the other while that one waits (REPLACED), and waits until it has
+    ended while that one is ACTIVE (PARKED).
+    """
+    UNIQUE_MODE_EXTEND: _UniqueMode.ValueType  # 3
+    """As KEEP, and the key is held for `unique_ttl` from now on, if that is longer (EXTENDED)."""
+    UNIQUE_MODE_REJECT: _UniqueMode.ValueType  # 4
+    """The push is refused with UNIQUE_KEY_HELD; in a push that is not atomic, that job alone (REFUSED)."""
+    UNIQUE_MODE_DEBOUNCE: _UniqueMode.ValueType  # 5
+    """As REPLACE, and the new job's delay begins again (DEBOUNCED), but for `unique_max_wait`."""
+    UNIQUE_MODE_THROTTLE: _UniqueMode.ValueType  # 6
+    """As KEEP (THROTTLED), and the key is held for all of `unique_ttl`, also when its job has ended."""
+    UNIQUE_MODE_AFTER_ACTIVE: _UniqueMode.ValueType  # 7
+    """As REPLACE, but a job that was handed out once is never replaced, also while it waits for another
+    attempt: one under way, and at most one behind it.
+    """
+    UNIQUE_MODE_SUPERSEDE: _UniqueMode.ValueType  # 8
+    """As REPLACE, and an ACTIVE job is cancelled; the new one waits until its worker has let go."""
+
+class UniqueMode(_UniqueMode, metaclass=_UniqueModeEnumTypeWrapper):
+    """What a push does while another job of its queue holds its unique key."""
+
+UNIQUE_MODE_UNSPECIFIED: UniqueMode.ValueType  # 0
+"""Not set: the queue's mode, `KEEP` by default."""
+UNIQUE_MODE_KEEP: UniqueMode.ValueType  # 1
+"""Nothing is stored; the answer has the other job's id (DUPLICATE)."""
+UNIQUE_MODE_REPLACE: UniqueMode.ValueType  # 2
+"""The new job takes the place of the other while that one waits (REPLACED), and waits until it has
+ended while that one is ACTIVE (PARKED).
+"""
+UNIQUE_MODE_EXTEND: UniqueMode.ValueType  # 3
+"""As KEEP, and the key is held for `unique_ttl` from now on, if that is longer (EXTENDED)."""
+UNIQUE_MODE_REJECT: UniqueMode.ValueType  # 4
+"""The push is refused with UNIQUE_KEY_HELD; in a push that is not atomic, that job alone (REFUSED)."""
+UNIQUE_MODE_DEBOUNCE: UniqueMode.ValueType  # 5
+"""As REPLACE, and the new job's delay begins again (DEBOUNCED), but for `unique_max_wait`."""
+UNIQUE_MODE_THROTTLE: UniqueMode.ValueType  # 6
+"""As KEEP (THROTTLED), and the key is held for all of `unique_ttl`, also when its job has ended."""
+UNIQUE_MODE_AFTER_ACTIVE: UniqueMode.ValueType  # 7
+"""As REPLACE, but a job that was handed out once is never replaced, also while it waits for another
+attempt: one under way, and at most one behind it.
+"""
+UNIQUE_MODE_SUPERSEDE: UniqueMode.ValueType  # 8
+"""As REPLACE, and an ACTIVE job is cancelled; the new one waits until its worker has let go."""
+Global___UniqueMode: _TypeAlias = UniqueMode  # noqa: Y015
+
 class _AttemptOutcome:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -247,6 +303,8 @@ class _EndReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EndReason.V
     """It was deleted while it waited, or its queue was drained; only `Wait` says so."""
     END_REASON_QUEUE_DELETED: _EndReason.ValueType  # 12
     """Its queue was deleted; only `Wait` says so."""
+    END_REASON_REPLACED: _EndReason.ValueType  # 13
+    """A newer job with its unique key took its place."""
 
 class EndReason(_EndReason, metaclass=_EndReasonEnumTypeWrapper):
     """Why a job ended other than well."""
@@ -277,6 +335,8 @@ END_REASON_DELETED: EndReason.ValueType  # 11
 """It was deleted while it waited, or its queue was drained; only `Wait` says so."""
 END_REASON_QUEUE_DELETED: EndReason.ValueType  # 12
 """Its queue was deleted; only `Wait` says so."""
+END_REASON_REPLACED: EndReason.ValueType  # 13
+"""A newer job with its unique key took its place."""
 Global___EndReason: _TypeAlias = EndReason  # noqa: Y015
 
 class _PhaseState:
@@ -541,6 +601,9 @@ class JobOptions(_message.Message):
     MIN_WORKER_VERSION_FIELD_NUMBER: _builtins.int
     SLOTS_FIELD_NUMBER: _builtins.int
     ON_DEAD_HEAD_FIELD_NUMBER: _builtins.int
+    UNIQUE_MODE_FIELD_NUMBER: _builtins.int
+    UNIQUE_TTL_FIELD_NUMBER: _builtins.int
+    UNIQUE_MAX_WAIT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Optional. The kind of work, ≤ 256 characters; workers route on it. Unset: ""."""
     content_type: _builtins.str
@@ -560,7 +623,10 @@ class JobOptions(_message.Message):
     delivery: Global___DeliveryMode.ValueType
     """Optional. How often it may be handed out. Unset: AT_LEAST_ONCE."""
     unique_key: _builtins.str
-    """Optional. One unfinished job a key. Not served yet: UNIMPLEMENTED."""
+    """Optional. One unfinished job a key in a queue, 1 … 256 bytes: the first one holds the key until it is
+    COMPLETED, DEAD, CANCELLED, EXPIRED or deleted. What becomes of a second one is `unique_mode`. Jobs with
+    a key are always written: MEMORY counts as BUFFERED.
+    """
     group: _builtins.str
     """Optional. The entity whose jobs run one at a time, in the order of their pushes; ≤ 256 characters. A
     retry keeps its place and holds the group. Not together with `priority` or `lifo`. Unset: no group.
@@ -586,6 +652,8 @@ class JobOptions(_message.Message):
     """Optional. What its group does when this job is dead after it ran. Unset: CONTINUE, or as its group or
     queue has it.
     """
+    unique_mode: Global___UniqueMode.ValueType
+    """Optional. What happens while another job holds the unique key. Unset: KEEP."""
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. At most 64 entries, 8 KiB together. Trace context travels here."""
@@ -646,6 +714,19 @@ class JobOptions(_message.Message):
         that a push shares and those of its job add up.
         """
 
+    @_builtins.property
+    def unique_ttl(self) -> _duration_pb2.Duration:
+        """Optional. How long the key is held, from the push on, 1 ms … 400 days: with THROTTLE all of it,
+        otherwise at most. Unset: as long as the job is unfinished. EXTEND and THROTTLE need one
+        (INVALID_FIELD).
+        """
+
+    @_builtins.property
+    def unique_max_wait(self) -> _duration_pb2.Duration:
+        """Optional. DEBOUNCE delays a job no longer than this after the first push of its series, 0 s … 400
+        days. Unset: as long as pushes come.
+        """
+
     def __init__(
         self,
         *,
@@ -675,10 +756,13 @@ class JobOptions(_message.Message):
         min_worker_version: _builtins.str = ...,
         slots: _builtins.int | None = ...,
         on_dead_head: Global___OnDeadHead.ValueType = ...,
+        unique_mode: Global___UniqueMode.ValueType = ...,
+        unique_ttl: _duration_pb2.Duration | None = ...,
+        unique_max_wait: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "on_dead_head", b"on_dead_head", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "webhook", b"webhook"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "on_dead_head", b"on_dead_head", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
@@ -1033,6 +1117,7 @@ class Job(_message.Message):
     RETRY_AT_FIELD_NUMBER: _builtins.int
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     AUTO_RETRIES_FIELD_NUMBER: _builtins.int
+    UNIQUE_UNTIL_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id, a 53-bit integer; ids of a shard grow with time."""
     queue: _builtins.str
@@ -1123,6 +1208,10 @@ class Job(_message.Message):
     def expires_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it becomes STALE, while it is DEAD; unset if it does not expire."""
 
+    @_builtins.property
+    def unique_until(self) -> _timestamp_pb2.Timestamp:
+        """Output only. Until when it holds its unique key, if not until it has ended."""
+
     def __init__(
         self,
         *,
@@ -1158,10 +1247,11 @@ class Job(_message.Message):
         retry_at: _timestamp_pb2.Timestamp | None = ...,
         expires_at: _timestamp_pb2.Timestamp | None = ...,
         auto_retries: _builtins.int = ...,
+        unique_until: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "retry_at", b"retry_at", "run_at", b"run_at", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "retry_at", b"retry_at", "run_at", b"run_at", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "unique_until", b"unique_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "unique_until", b"unique_until", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -34,17 +34,17 @@ class _PushOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PushOutco
     PUSH_OUTCOME_CREATED: _PushOutcome.ValueType  # 1
     """Stored."""
     PUSH_OUTCOME_DUPLICATE: _PushOutcome.ValueType  # 2
-    """Its key is known: the id is the first job's."""
+    """Its key is known, or another job holds its unique key: the id is that job's."""
     PUSH_OUTCOME_REPLACED: _PushOutcome.ValueType  # 3
-    """It took the place of a waiting job."""
+    """Stored; it took the place of a waiting job with its unique key. The id is the new job's."""
     PUSH_OUTCOME_EXTENDED: _PushOutcome.ValueType  # 4
-    """A waiting job with its key lives longer."""
+    """Not stored: the job whose id this is holds its unique key for a longer time now."""
     PUSH_OUTCOME_THROTTLED: _PushOutcome.ValueType  # 5
-    """Not stored: one like it is too recent."""
+    """Not stored: one with its unique key is too recent; the id is that job's."""
     PUSH_OUTCOME_DEBOUNCED: _PushOutcome.ValueType  # 6
-    """It replaced a waiting one and restarted its delay."""
+    """Stored; it took the place of a waiting job with its unique key, and its delay begins again."""
     PUSH_OUTCOME_PARKED: _PushOutcome.ValueType  # 7
-    """Stored behind a running one."""
+    """Stored; it is BLOCKED until the job that holds its unique key has ended."""
     PUSH_OUTCOME_REFUSED: _PushOutcome.ValueType  # 8
     """Not stored, in a push that is not atomic."""
 
@@ -56,17 +56,17 @@ PUSH_OUTCOME_UNSPECIFIED: PushOutcome.ValueType  # 0
 PUSH_OUTCOME_CREATED: PushOutcome.ValueType  # 1
 """Stored."""
 PUSH_OUTCOME_DUPLICATE: PushOutcome.ValueType  # 2
-"""Its key is known: the id is the first job's."""
+"""Its key is known, or another job holds its unique key: the id is that job's."""
 PUSH_OUTCOME_REPLACED: PushOutcome.ValueType  # 3
-"""It took the place of a waiting job."""
+"""Stored; it took the place of a waiting job with its unique key. The id is the new job's."""
 PUSH_OUTCOME_EXTENDED: PushOutcome.ValueType  # 4
-"""A waiting job with its key lives longer."""
+"""Not stored: the job whose id this is holds its unique key for a longer time now."""
 PUSH_OUTCOME_THROTTLED: PushOutcome.ValueType  # 5
-"""Not stored: one like it is too recent."""
+"""Not stored: one with its unique key is too recent; the id is that job's."""
 PUSH_OUTCOME_DEBOUNCED: PushOutcome.ValueType  # 6
-"""It replaced a waiting one and restarted its delay."""
+"""Stored; it took the place of a waiting job with its unique key, and its delay begins again."""
 PUSH_OUTCOME_PARKED: PushOutcome.ValueType  # 7
-"""Stored behind a running one."""
+"""Stored; it is BLOCKED until the job that holds its unique key has ended."""
 PUSH_OUTCOME_REFUSED: PushOutcome.ValueType  # 8
 """Not stored, in a push that is not atomic."""
 Global___PushOutcome: _TypeAlias = PushOutcome  # noqa: Y015
@@ -227,6 +227,7 @@ class PushRequest(_message.Message):
     HEADER_COLUMNS_FIELD_NUMBER: _builtins.int
     JOB_KEYS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEYS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Required. 1 … 256 of `A-Za-z0-9._:-`, the first a letter or digit. Names that start with `_` are the
     system's. The queue comes into being at its first push.
@@ -294,6 +295,12 @@ class PushRequest(_message.Message):
         many as there are payloads, ≤ 1,000, or none at all.
         """
 
+    @_builtins.property
+    def unique_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Unique keys of `payloads`, as `JobOptions.unique_key`, which they go before; "": that job has
+        what `options` say. As many as there are payloads, ≤ 1,000, or none at all.
+        """
+
     def __init__(
         self,
         *,
@@ -311,10 +318,11 @@ class PushRequest(_message.Message):
         header_columns: _abc.Iterable[_job_pb2.HeaderColumn] | None = ...,
         job_keys: _abc.Iterable[_builtins.str] | None = ...,
         groups: _abc.Iterable[_builtins.str] | None = ...,
+        unique_keys: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "atomic", b"atomic", "delay", b"delay", "options", b"options", "producer", b"producer", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "ack_level", b"ack_level", "atomic", b"atomic", "delay", b"delay", "groups", b"groups", "header_columns", b"header_columns", "job_keys", b"job_keys", "jobs", b"jobs", "options", b"options", "payloads", b"payloads", "producer", b"producer", "queue", b"queue", "request_id", b"request_id", "run_at", b"run_at", "spread", b"spread", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_atomic", b"_atomic", "ack_level", b"ack_level", "atomic", b"atomic", "delay", b"delay", "groups", b"groups", "header_columns", b"header_columns", "job_keys", b"job_keys", "jobs", b"jobs", "options", b"options", "payloads", b"payloads", "producer", b"producer", "queue", b"queue", "request_id", b"request_id", "run_at", b"run_at", "spread", b"spread", "start", b"start", "unique_keys", b"unique_keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__atomic: _TypeAlias = _typing.Literal["atomic"]  # noqa: Y015
     _WhichOneofArgType__atomic: _TypeAlias = _typing.Literal["_atomic", b"_atomic"]  # noqa: Y015
@@ -413,7 +421,9 @@ class PushResponse(_message.Message):
     """Output only. The ack level that was reached."""
     @_builtins.property
     def exceptions(self) -> _containers.RepeatedCompositeFieldContainer[Global___PushException]:
-        """Output only. The jobs that were not simply created, by index."""
+        """Output only. The jobs that were not simply created, by index. REPLACED, DEBOUNCED and PARKED ones were:
+        they are counted, and their ids are among those.
+        """
 
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:

@@ -181,6 +181,9 @@ class QueueSettings(_message.Message):
     CHECK_PAYLOADS_FIELD_NUMBER: _builtins.int
     DISCONNECT_GRACE_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
+    UNIQUE_MODE_FIELD_NUMBER: _builtins.int
+    UNIQUE_TTL_FIELD_NUMBER: _builtins.int
+    UNIQUE_MAX_WAIT_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
     """Optional. Attempts before a job is dead, 1 … 1,000; 0 means unlimited. Unset: 3; 1 for a job with
     `delivery` ONCE.
@@ -208,6 +211,8 @@ class QueueSettings(_message.Message):
     the job's name (INVALID_ARGUMENT, PAYLOAD_MISFIT). Such payloads are JSON of 256 KiB at most. Jobs for
     which no worker is connected, or one that announces no schema, are not checked. Unset: no check.
     """
+    unique_mode: _job_pb2.UniqueMode.ValueType
+    """Optional. What a push does while another job holds its unique key. Unset: KEEP."""
     @_builtins.property
     def lease(self) -> _duration_pb2.Duration:
         """Optional. How long a worker may stay silent, 1 s … 12 h. Unset: 30 s."""
@@ -256,6 +261,16 @@ class QueueSettings(_message.Message):
     def group(self) -> Global___GroupSettings:
         """Optional. What holds for each group of the queue that has no settings of its own."""
 
+    @_builtins.property
+    def unique_ttl(self) -> _duration_pb2.Duration:
+        """Optional. How long a unique key is held, 1 ms … 400 days. Unset: as long as its job is unfinished."""
+
+    @_builtins.property
+    def unique_max_wait(self) -> _duration_pb2.Duration:
+        """Optional. How long DEBOUNCE may delay a job after the first push of its series, 0 s … 400 days. Unset:
+        as long as pushes come.
+        """
+
     def __init__(
         self,
         *,
@@ -278,10 +293,13 @@ class QueueSettings(_message.Message):
         check_payloads: _builtins.bool = ...,
         disconnect_grace: _duration_pb2.Duration | None = ...,
         group: Global___GroupSettings | None = ...,
+        unique_mode: _job_pb2.UniqueMode.ValueType = ...,
+        unique_ttl: _duration_pb2.Duration | None = ...,
+        unique_max_wait: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015

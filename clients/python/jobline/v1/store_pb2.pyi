@@ -290,6 +290,9 @@ class StoredJob(_message.Message):
     PARENTS_FIELD_NUMBER: _builtins.int
     TTL_FROM_MS_FIELD_NUMBER: _builtins.int
     ADMITTED_FIELD_NUMBER: _builtins.int
+    UNIQUE_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    UNIQUE_FIRST_MS_FIELD_NUMBER: _builtins.int
+    UNIQUE_FLAGS_FIELD_NUMBER: _builtins.int
     LOG_FIELD_NUMBER: _builtins.int
     AUTO_RETRIES_FIELD_NUMBER: _builtins.int
     RETRY_MS_FIELD_NUMBER: _builtins.int
@@ -356,6 +359,12 @@ class StoredJob(_message.Message):
     """Output only. Since when its TTL counts, if that is not its push."""
     admitted: _builtins.bool
     """Output only. Its group has let it in: it is, or may be, handed out, or waits for a retry."""
+    unique_until_ms: _builtins.int
+    """Output only. Until when it holds its unique key; 0: until it has ended."""
+    unique_first_ms: _builtins.int
+    """Output only. When the first job of its series was pushed; 0: it is the first."""
+    unique_flags: _builtins.int
+    """Output only. 1: it waits behind the holder of its key; 2: its key is held for all of that time."""
     auto_retries: _builtins.int
     """Output only. How often it was put back by itself, across its deaths."""
     retry_ms: _builtins.int
@@ -417,6 +426,9 @@ class StoredJob(_message.Message):
         parents: _abc.Iterable[_builtins.int] | None = ...,
         ttl_from_ms: _builtins.int = ...,
         admitted: _builtins.bool = ...,
+        unique_until_ms: _builtins.int = ...,
+        unique_first_ms: _builtins.int = ...,
+        unique_flags: _builtins.int = ...,
         log: Global___StoredLog | None = ...,
         auto_retries: _builtins.int = ...,
         retry_ms: _builtins.int = ...,
@@ -424,7 +436,7 @@ class StoredJob(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_key", b"unique_key", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_key", b"unique_key", "unique_until_ms", b"unique_until_ms", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -509,6 +521,36 @@ class StoredLog(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredLog: _TypeAlias = StoredLog  # noqa: Y015
+
+@_typing.final
+class StoredThrottle(_message.Message):
+    """A unique key that is held until a time, whether or not its job has ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HASH_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    hash: _builtins.bytes
+    """Output only. Hash of queue and key, 16 bytes."""
+    id: _builtins.int
+    """Output only. The job that was pushed with it."""
+    until_ms: _builtins.int
+    """Output only. Until when."""
+    def __init__(
+        self,
+        *,
+        hash: _builtins.bytes = ...,
+        id: _builtins.int = ...,
+        until_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hash", b"hash", "id", b"id", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredThrottle: _TypeAlias = StoredThrottle  # noqa: Y015
 
 @_typing.final
 class StoredBundle(_message.Message):
@@ -859,6 +901,7 @@ class StoredKeys(_message.Message):
     DIGESTS_FIELD_NUMBER: _builtins.int
     EXPIRES_MS_FIELD_NUMBER: _builtins.int
     REQUESTS_FIELD_NUMBER: _builtins.int
+    STORED_ROWS_FIELD_NUMBER: _builtins.int
     bucket: _builtins.int
     """Output only. Number of the hour in which their window ends."""
     hashes: _builtins.bytes
@@ -881,6 +924,10 @@ class StoredKeys(_message.Message):
     def expires_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. When each window ends."""
 
+    @_builtins.property
+    def stored_rows(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Output only. Which `jobs` of each push were stored, as `JobsPushed.stored_rows`; empty: all of all."""
+
     def __init__(
         self,
         *,
@@ -891,10 +938,11 @@ class StoredKeys(_message.Message):
         digests: _abc.Iterable[_builtins.int] | None = ...,
         expires_ms: _abc.Iterable[_builtins.int] | None = ...,
         requests: _builtins.bool = ...,
+        stored_rows: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bucket", b"bucket", "counts", b"counts", "digests", b"digests", "expires_ms", b"expires_ms", "first_ids", b"first_ids", "hashes", b"hashes", "requests", b"requests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bucket", b"bucket", "counts", b"counts", "digests", b"digests", "expires_ms", b"expires_ms", "first_ids", b"first_ids", "hashes", b"hashes", "requests", b"requests", "stored_rows", b"stored_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -913,6 +961,7 @@ class StoredProducer(_message.Message):
     FIRST_IDS_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
     DIGESTS_FIELD_NUMBER: _builtins.int
+    STORED_ROWS_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     """Output only. Its id, 16 bytes."""
     answered_below: _builtins.int
@@ -935,6 +984,10 @@ class StoredProducer(_message.Message):
     def digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Digest of each."""
 
+    @_builtins.property
+    def stored_rows(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Output only. Which `jobs` of each were stored, as `JobsPushed.stored_rows`; empty: all of all."""
+
     def __init__(
         self,
         *,
@@ -945,10 +998,11 @@ class StoredProducer(_message.Message):
         first_ids: _abc.Iterable[_builtins.int] | None = ...,
         counts: _abc.Iterable[_builtins.int] | None = ...,
         digests: _abc.Iterable[_builtins.int] | None = ...,
+        stored_rows: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered_below", b"answered_below", "counts", b"counts", "digests", b"digests", "first_ids", b"first_ids", "heard_ms", b"heard_ms", "id", b"id", "sequences", b"sequences"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered_below", b"answered_below", "counts", b"counts", "digests", b"digests", "first_ids", b"first_ids", "heard_ms", b"heard_ms", "id", b"id", "sequences", b"sequences", "stored_rows", b"stored_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

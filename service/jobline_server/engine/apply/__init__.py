@@ -26,6 +26,7 @@ from jobline_server.engine.apply import (
     pushes,
     queues,
     reports,
+    unique,
     updates,
 )
 from jobline_server.engine.apply.table import ApplyTable
@@ -45,9 +46,12 @@ APPLY: ApplyTable = {
     **group_changes.APPLY,
     **limiters.APPLY,
     **messages.APPLY,
+    **unique.APPLY,
 }
 
 
 def apply(shard: ShardState, fact: entries.Fact, offset: int) -> None:
     """Applies a fact. `offset` is its position in the journal, 0 for a volatile one."""
     APPLY[type(fact)](shard, fact, offset)
+    if shard.unique.freed:
+        unique.hand_over_keys(shard, fact.at_ms, offset)

@@ -121,6 +121,9 @@ def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
         forget_expiries(shard, sum([job.options.rules is not NO_RULES for job in jobs]))
     if queue.groups:
         groups.leave(shard, queue, jobs)
+    if shard.unique.held:
+        for job in [job for job in jobs if job.ties.unique_key]:
+            shard.unique.free(job)
 
 
 def _forget_stored(shard: ShardState, job: Job) -> None:

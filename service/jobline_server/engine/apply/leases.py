@@ -23,7 +23,6 @@ from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.entries import (
     CancelRequested,
     JobFailed,
-    JobReported,
     JobsLeased,
     JobsReleased,
     JobsStalled,
@@ -33,6 +32,7 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import RunLease
+from jobline_server.engine.report_entries import JobReported
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live

@@ -8,6 +8,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.blocked import block_new
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
+from jobline_server.engine.apply.claims import take_unique_key
 from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
 from jobline_server.engine.apply.phases import retain_phases
 from jobline_server.engine.apply.table import ApplyTable
@@ -17,11 +18,13 @@ from jobline_server.engine.expiring import expect_expiry
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.tables import part_of
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import JobState, LeaseReason
 
 # Enum attribute access is slow before Python 3.12.
@@ -91,9 +94,7 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
     else:
         shard.changes.jobs.to_write.add_many(ids, part_of(ids, in_order=True))
     if fact.ties:
-        for job, ties in zip(jobs, fact.ties, strict=True):
-            job.ties = ties
-        groups.join(shard, queue, jobs)
+        _tie(shard, queue, jobs, fact.ties)
     ready, run_at_ms = block_new(jobs, fact) if fact.blocked else (jobs, fact.run_at_ms)
     if run_at_ms:
         ready = _delay(shard, ready, run_at_ms)
@@ -109,6 +110,15 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         _remember_request(shard, fact, count)
     if fact.calls:
         _remember_calls(shard, fact)
+
+
+def _tie(shard: ShardState, queue: Queue, jobs: list[Job], ties: list[Ties]) -> None:
+    """Gives new jobs their ties: they join their groups, and take their unique keys."""
+    for job, of_job in zip(jobs, ties, strict=True):
+        job.ties = of_job
+        if of_job.unique_key:
+            take_unique_key(shard, job)
+    groups.join(shard, queue, jobs)
 
 
 def _expect_expiries(shard: ShardState, fact: JobsPushed, jobs: list[Job]) -> None:
@@ -153,7 +163,8 @@ def _remember_request(shard: ShardState, fact: LotPushed | JobsPushed, count: in
     if known is not None:
         # A push of rows and plain payloads is two facts; this is the second one.
         first_id, count = min(known.first_id, first_id), known.count + count
-    record = KeyRecord(first_id, count, fact.request_digest, expires_ms)
+    digest = fact.request_digest
+    record = KeyRecord(first_id, count, digest, expires_ms, fact.stored_rows)
     added = shard.requests.add(fact.request_hash, record, volatile=fact.volatile)
     shard.load.requests += added
 
@@ -162,7 +173,7 @@ def _remember_calls(shard: ShardState, fact: LotPushed | JobsPushed) -> None:
     table = shard.volatile_producers if fact.volatile else shard.producers
     first_id = fact.first_id
     for call, count in zip(fact.calls, fact.call_jobs, strict=True):
-        shard.load.calls += table.remember(call, first_id, count, fact.aged_ms)
+        shard.load.calls += table.remember(call, first_id, count, fact.aged_ms, fact.stored_rows)
         first_id += count
 
 
@@ -219,6 +230,8 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         job.delivery = record.delivery
         job.job_key = record.job_key
         job.ties = record.ties
+        if job.ties.unique_key:
+            shard.unique.take(job)
         job.lease_reason = LeaseReason.RETRY
         has_more = record.auto_retries or record.log is not None or record.phases
         if record.history or record.worker_checkpoint or has_more:

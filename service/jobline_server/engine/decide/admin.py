@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from jobline_server.engine.decide.unique_holders import is_key_taken
 from jobline_server.engine.entries import (
     CancelRequested,
     JobsAgedOut,
@@ -87,17 +88,25 @@ def decide_retry(
     automatic: bool = False,
 ) -> list[int]:
     """Makes ended jobs READY again, attempts and stalls at zero. Returns the ids that are live,
-    that come twice, or whose queue was deleted after the caller read them.
+    that come twice, whose queue was deleted after the caller read them, or whose unique key another
+    job holds.
 
     The fact takes over the records, which are reset in place: copying would be most of the work.
     """
     skipped: list[int] = []
     chosen: dict[int, tuple[JobRecord, JobState]] = {}
+    taken: set[tuple[str, str]] = set()
     for record, state in ended:
         is_live = shard.state_of(record.id) is not None
         if is_live or record.id in chosen or not _is_of(shard.queues.get(record.queue), record.id):
             skipped.append(record.id)
             continue
+        if record.ties.unique_key:
+            key = record.queue, record.ties.unique_key
+            if key in taken or is_key_taken(shard, shard.age.at(now), record):
+                skipped.append(record.id)
+                continue
+            taken.add(key)
         record.start_over(automatic=automatic)
         chosen[record.id] = (record, state)
     if chosen:

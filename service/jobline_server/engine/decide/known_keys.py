@@ -7,11 +7,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.decide.unique import Claims, outcome_of_kept
+from jobline_server.engine.decide.unique_holders import key_holder
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, digest_of, hash_of
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
-from jobline_server.engine.values import AckLevel, Now, PushOutcome
+from jobline_server.engine.values import STORED_OUTCOMES, AckLevel, Now, PushOutcome
 from jobline_server.engine.view import ShardView
 
 PushDeviations = list[tuple[int, PushOutcome, int]]
@@ -43,7 +45,14 @@ def repeated(
         )
     exceptions: PushDeviations = []
     created = record.first_id
+    stored = record.stored_rows
     for index, (key, payload) in enumerate(_keys_and_payloads(command)):
+        if stored and index < len(command.rows):
+            if stored[index >> 3] >> (index & 7) & 1:
+                created += 1
+            else:
+                exceptions.append((index, *_not_stored(shard, now, command, index, level)))
+            continue
         known = _known_key(shard, now, command.queue, key) if key else None
         if known is None:
             if key:
@@ -57,6 +66,23 @@ def repeated(
             exceptions.append((index, *_outcome_of(known, payload, level)))
     count = record.count if isinstance(record, KeyRecord) else record.jobs
     return Pushed(record.first_id, count, level, exceptions)
+
+
+def _not_stored(
+    shard: ShardView, now: Now, command: Push, index: int, level: AckLevel
+) -> tuple[PushOutcome, int]:
+    """Returns what became of a row that its call did not store: the job that has its job key, or
+    the one that holds its unique key now, 0 if that has ended.
+    """
+    rows, queue = command.rows, command.queue
+    known = _known_key(shard, now, queue, rows.job_keys[index]) if rows.job_keys else None
+    if known is not None:
+        return _outcome_of(known, rows.payloads[index], level)
+    unique_key = rows.ties[index].unique_key
+    outcome = outcome_of_kept(shard, queue, rows.options[index])
+    if not unique_key or outcome is PushOutcome.REFUSED:
+        return PushOutcome.REFUSED, 0
+    return outcome, key_holder(shard, now, queue, unique_key) or 0
 
 
 def _keys_and_payloads(command: Push) -> Iterator[tuple[str, bytes]]:
@@ -84,15 +110,24 @@ def digests_of(keys: Sequence[str], new_keys: KnownKeys) -> tuple[int, ...]:
 
 
 def without_duplicates(
-    shard: ShardView, now: Now, command: Push, level: AckLevel, exceptions: PushDeviations
+    shard: ShardView,
+    now: Now,
+    command: Push,
+    level: AckLevel,
+    exceptions: PushDeviations,
+    claims: Claims | None,
 ) -> tuple[JobColumns, Payloads, KnownKeys]:
     """Returns the jobs whose keys are new, and those keys; the others go to `exceptions`. The new
     payloads stay together.
     """
     rows, payloads = command.rows, command.payloads
     new_keys = _NewKeys(shard, now, command, level, exceptions)
-    fresh = new_keys.pick(rows.job_keys or _none(rows), rows.payloads, 0, "jobs[{}].job_key")
-    rows = rows.picked(fresh) if len(fresh) < len(rows) else rows
+    of_rows = rows.job_keys or _none(rows)
+    fresh = new_keys.pick(of_rows, rows.payloads, 0, "jobs[{}].job_key", claims)
+    if claims is not None:
+        rows = claims.put_into(rows, fresh)
+    elif len(fresh) < len(rows):
+        rows = rows.picked(fresh)
     keys = job_keys_of(payloads)
     if keys:
         fresh = new_keys.pick(keys, payloads, len(command.rows), "job_keys[{}]")
@@ -125,10 +160,15 @@ class _NewKeys:
         self._next_id = shard.next_id() + (command.queue not in shard.queues)
 
     def pick(
-        self, keys: Iterable[str], payloads: Iterable[bytes], first_index: int, field: str
+        self,
+        keys: Iterable[str],
+        payloads: Iterable[bytes],
+        first_index: int,
+        field: str,
+        claims: Claims | None = None,
     ) -> list[int]:
         """Returns the indexes of the new jobs; the others go to the exceptions, with indexes
-        counted from `first_index` on.
+        counted from `first_index` on. `claims` decides the unique keys of jobs that are new.
         """
         shard, now, queue, found = self._shard, self._now, self._command.queue, self.found
         volatile = self._level is AckLevel.MEMORY
@@ -136,6 +176,11 @@ class _NewKeys:
         for index, (key, payload) in enumerate(zip(keys, payloads, strict=True)):
             known = found.get(key) or _known_key(shard, now, queue, key) if key else None
             if known is None:
+                own = None if claims is None else claims.decide(index, self._next_id)
+                if own is not None:
+                    self._exceptions.append((first_index + index, *own))
+                    if own[0] not in STORED_OUTCOMES:
+                        continue
                 if key:
                     found[key] = KnownKey(self._next_id, digest_of(payload), volatile)
                 self._next_id += 1

@@ -23,10 +23,12 @@ from jobline_server.engine.decide.known_keys import (
 from jobline_server.engine.decide.limiters import check_limiters
 from jobline_server.engine.decide.queue_ttl import with_ttl
 from jobline_server.engine.decide.queues import known_queue
+from jobline_server.engine.decide.unique import Claims
+from jobline_server.engine.decide.unique_holders import blocked_rows, has_unique_keys
 from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.group_room import GroupRoom
 from jobline_server.engine.job_columns import JobColumns
-from jobline_server.engine.keys import REQUEST_ID, hash_of
+from jobline_server.engine.keys import REQUEST_ID, KeyRecord, hash_of
 from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
@@ -45,37 +47,37 @@ class _Terms(NamedTuple):
     level: AckLevel
     request_hash: bytes
     new_keys: KnownKeys
+    stored_rows: bytes
 
 
 def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     """Stores jobs; the new ones get consecutive ids, in the order of the push.
 
     Raises `Refused` with QUEUE_FULL, GROUP_FULL, GROUPS_FULL, SERVER_FULL, KEYS_FULL,
-    REQUEST_IDS_FULL, PRODUCERS_FULL, CALL_OVER, LIMITER_NOT_FOUND or IDEMPOTENCY_MISMATCH; nothing
-    is stored then.
+    REQUEST_IDS_FULL, PRODUCERS_FULL, CALL_OVER, LIMITER_NOT_FOUND, IDEMPOTENCY_MISMATCH or
+    UNIQUE_KEY_HELD; nothing is stored then.
     """
     queue = shard.queues.get(command.queue)
     if queue is not None and queue.settings.ttl_ms:
         command = with_ttl(command, queue.settings.ttl_ms)
     level = _level(queue, command)
+    claims = None
+    if command.rows.ties and has_unique_keys(command.rows):
+        claims = Claims(shard, now, command)
     request_hash = b""
     if command.request_id:
         request_hash = hash_of(REQUEST_ID, command.queue, command.request_id)
-        record = shard.requests.find(request_hash, shard.age.at(now))
-        if record is not None:
-            level = AckLevel.MEMORY if request_hash in shard.requests.volatile else level
-            return repeated(shard, now, command, record, level)
-    elif command.calls:
-        known = _known_call(shard, now, command)
-        if known is not None:
-            level = AckLevel.MEMORY if known[1] else level
-            return repeated(shard, now, command, known[0], level)
+    known = _known_push(shard, now, command, request_hash)
+    if known is not None:
+        return repeated(shard, now, command, known[0], AckLevel.MEMORY if known[1] else level)
     exceptions: PushDeviations = []
     rows, payloads = command.rows, command.payloads
     new_keys: KnownKeys = {}
-    if rows.job_keys or (payloads.columns is not None and payloads.job_keys):
-        rows, payloads, new_keys = without_duplicates(shard, now, command, level, exceptions)
-    _check_room(shard, queue, command, rows, payloads)
+    has_keys = rows.job_keys or (payloads.columns is not None and payloads.job_keys)
+    if has_keys or claims is not None:
+        found = without_duplicates(shard, now, command, level, exceptions, claims)
+        rows, payloads, new_keys = found
+    _check_room(shard, queue, command, rows, payloads, claims)
     if command.calls:
         check_room_for_calls(shard, shard.age.at(now), command.calls)
     first_id = shard.next_id()
@@ -84,34 +86,48 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
         known_queue(shard, now, command.queue, has_room=command.has_room)
         # A queue that was created just now took an id.
         first_id = shard.next_id()
-        terms = _Terms(level, request_hash, new_keys)
+        stored_rows = b"" if claims is None else claims.stored_rows
+        terms = _Terms(level, request_hash, new_keys, stored_rows)
         _emit_all(shard, now, command, rows, payloads, terms)
+    if claims is not None:
+        claims.emit()
     return Pushed(first_id, count, level, exceptions)
 
 
 def _level(queue: Queue | None, command: Push) -> AckLevel:
     """Returns the level of a push: what it asks for, what its queue demands, and BUFFERED at least
-    for jobs of groups. The order of a group survives a crash, so no job of it may be missing then.
+    for jobs of groups and those with unique keys. The order of a group survives a crash, so no job
+    of it may be missing then, and no crash frees a key.
     """
     minimum = queue.settings.min_ack_level if queue is not None else None
     level = max(command.level or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
-    if level is _MEMORY and any(ties.group for ties in command.rows.ties):
+    if level is _MEMORY and any(ties.group or ties.unique_key for ties in command.rows.ties):
         return AckLevel.BUFFERED
     return level
 
 
-def _known_call(shard: ShardView, now: Now, command: Push) -> tuple[CallRecord, bool] | None:
-    """Returns the record of the command's only call, as `find_call`. Refuses several calls unless
-    all are new.
+def _known_push(
+    shard: ShardView, now: Now, command: Push, request_hash: bytes
+) -> tuple[KeyRecord | CallRecord, bool] | None:
+    """Returns the record of the same push if it came before, by its request id or its only call,
+    and whether its jobs are volatile. Refuses several calls unless all are new.
     """
+    if request_hash:
+        record = shard.requests.find(request_hash, shard.age.at(now))
+        return None if record is None else (record, request_hash in shard.requests.volatile)
     if len(command.calls) > 1:
         check_new_calls(shard, shard.age.at(now), command.calls)
         return None
-    return find_call(shard, shard.age.at(now), command.calls[0])
+    return find_call(shard, shard.age.at(now), command.calls[0]) if command.calls else None
 
 
 def _check_room(
-    shard: ShardView, queue: Queue | None, command: Push, rows: JobColumns, payloads: Payloads
+    shard: ShardView,
+    queue: Queue | None,
+    command: Push,
+    rows: JobColumns,
+    payloads: Payloads,
+    claims: Claims | None,
 ) -> None:
     """Refuses a push that does not fit. `rows` and `payloads` are its new jobs."""
     if command.has_room:
@@ -119,8 +135,13 @@ def _check_room(
     shared = [command.options] if len(payloads) else []
     check_limiters(shard.limiters, chain(shared, rows.options))
     load = shard.load
+    count = len(rows) + len(payloads)
     size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))
-    refusal = Room(load).refusal(queue, len(rows) + len(payloads), size)
+    if claims is not None:
+        claims.check_room()
+        replaced, replaced_bytes = claims.replaced_load()
+        count, size = count - replaced, size - replaced_bytes
+    refusal = Room(load).refusal(queue, count, size)
     if refusal is None and rows.ties:
         refusal = GroupRoom(load).refusal(queue, [ties.group for ties in rows.ties])
     if refusal is not None:
@@ -189,7 +210,9 @@ def _emit_jobs(
         aged_ms=shard.age.at(now),
         calls=command.calls,
         call_jobs=(len(rows),) * len(command.calls),
+        stored_rows=terms.stored_rows,
         ties=rows.ties,
+        blocked=blocked_rows(rows),
         volatile=terms.level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)
@@ -246,6 +269,7 @@ def _emit_lot(
         aged_ms=shard.age.at(now),
         calls=command.calls,
         call_jobs=command.call_jobs or (len(payloads),) * len(command.calls),
+        stored_rows=terms.stored_rows,
         volatile=terms.level is AckLevel.MEMORY,
     )
     shard.emit(fact, volatile=fact.volatile)

@@ -23,12 +23,12 @@ from jobline_server.engine.decide.queues import limit_as_told
 from jobline_server.engine.entries import (
     JobDied,
     JobFailed,
-    JobReported,
     JobsCancelled,
     JobsReleased,
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.report_entries import JobReported
 from jobline_server.engine.rules import NO_RULES, is_past_retries
 from jobline_server.engine.values import (
     EndReason,

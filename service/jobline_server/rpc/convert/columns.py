@@ -54,17 +54,13 @@ def columns_of(
     return LotColumns(headers, keys) if headers or keys is not None else None
 
 
-def check_keys(keys: Sequence[str], field: str) -> None:
-    """Checks idempotency keys at once; `field` has {} where the index goes."""
+def check_keys(keys: Sequence[str], field: str, bytes_max: int = limits.JOB_KEY_BYTES_MAX) -> None:
+    """Checks keys at once; `field` has {} where the index goes."""
     joined = "".join(keys)
-    if (
-        max(map(len, keys)) <= limits.JOB_KEY_BYTES_MAX
-        and joined.isascii()
-        and joined.isprintable()
-    ):
+    if max(map(len, keys)) <= bytes_max and joined.isascii() and joined.isprintable():
         return
     for index, key in enumerate(keys):
-        fields.key(key, field.format(index), limits.JOB_KEY_BYTES_MAX)
+        fields.key(key, field.format(index), bytes_max)
 
 
 def _packed_keys(keys: list[str], count: int) -> PackedValues | None:

@@ -31,6 +31,7 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
     message.options.CopyFrom(shared_message(view.options))
     if view.ties is not NO_TIES:
         fill_ties(message.options, view.ties)
+        fill_moment(message.unique_until, view.ties.claim.until_ms)
     message.payload_bytes = view.payload_bytes or len(view.payload)
     message.job_key = view.job_key
     _fill_moments(message, view)

@@ -5,7 +5,6 @@ no Python call is made per job.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, cast
@@ -21,13 +20,13 @@ from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.rules import NO_RULES
-from jobline_server.engine.ties import NO_TIES, Ties
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
 from jobline_server.rpc.convert.phases import check_phased
 from jobline_server.rpc.convert.spread import checked_spread, spread_out
-from jobline_server.rpc.convert.ties import groups_of, refuse_priorities, tied_rows
+from jobline_server.rpc.convert.ties import groups_of, refuse_priorities, tied_rows, ties_beside
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
@@ -48,6 +47,7 @@ _DELAY, _RUN_AT = _FIELDS["delay"], _FIELDS["run_at"]
 _REQUEST_ID = _FIELDS["request_id"]
 _PRODUCER = _FIELDS["producer"]
 _HEADER_COLUMNS, _JOB_KEYS = _FIELDS["header_columns"], _FIELDS["job_keys"]
+_UNIQUE_KEYS = _FIELDS["unique_keys"]
 _SPREAD = _FIELDS["spread"]
 _GROUPS = _FIELDS["groups"]
 
@@ -98,6 +98,7 @@ class PushReader:
         elif _REQUEST_ID in given:
             _take_request_id(command, request)
         groups = groups_of(given[_GROUPS], plain) if _GROUPS in given else []
+        ties = ties_beside(list(given.get(_UNIQUE_KEYS, ())), groups, plain, shared.ties)
         columns = None
         if _HEADER_COLUMNS in given or _JOB_KEYS in given:
             keys = given.get(_JOB_KEYS, ())
@@ -111,8 +112,8 @@ class PushReader:
             self._check_sizes(payloads, payloads.bytes_max, payloads.bytes_of(0, plain), "payloads")
         else:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
-        if groups or shared.ties is not NO_TIES:
-            _tie_payloads(command, shared.ties, groups)
+        if ties:
+            _tie_payloads(command, ties)
         if command.rows or shared.options.rules is not NO_RULES:
             _check_together(command, plain)
         if spread_ms:
@@ -172,15 +173,13 @@ class PushReader:
             command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
 
 
-def _tie_payloads(command: Push, shared: Ties, groups: list[str]) -> None:
-    """Makes rows of the payloads of a push, which have the shared ties, or groups of their own."""
-    count = len(command.payloads)
-    if not count:
+def _tie_payloads(command: Push, ties: list[Ties]) -> None:
+    """Makes rows of the payloads of a push, which have these ties."""
+    if not command.payloads:
         return
-    if count > limits.PUSH_JOBS_MAX:
+    if len(ties) > limits.PUSH_JOBS_MAX:
         why = f"at most {limits.PUSH_JOBS_MAX} with a group, a unique key or jobs to wait for"
         raise fields.too_large("payloads", why)
-    ties = [replace(shared, group=own) if own else shared for own in groups] or [shared] * count
     command.rows = tied_rows(
         command.rows, command.payloads, command.options, command.run_at_ms, ties
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine.commands import Pushed
+from jobline_server.engine.values import STORED_OUTCOMES
 
 
 def push_response(
@@ -32,7 +33,11 @@ def ids_in_order(pushed: Pushed) -> list[int] | range:
     created = range(pushed.first_id, pushed.first_id + pushed.count)
     if not pushed.exceptions:
         return created
-    others = {index: job_id for index, _, job_id in pushed.exceptions}
+    others = {
+        index: job_id
+        for index, outcome, job_id in pushed.exceptions
+        if outcome not in STORED_OUTCOMES
+    }
     rest = iter(created)
     total = pushed.count + len(others)
     return [others[index] if index in others else next(rest) for index in range(total)]

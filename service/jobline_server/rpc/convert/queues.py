@@ -21,6 +21,8 @@ RENAMED = {
     "disconnect_grace": "disconnect_grace_ms",
     "ttl": "ttl_ms",
     "timeout": "timeout_ms",
+    "unique_ttl": "unique_ttl_ms",
+    "unique_max_wait": "unique_max_wait_ms",
 }
 PATHS = {
     field.name: RENAMED.get(field.name, field.name)

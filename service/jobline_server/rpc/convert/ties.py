@@ -19,7 +19,7 @@ from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import JobOptions
-from jobline_server.rpc.convert.columns import check_count
+from jobline_server.rpc.convert.columns import check_count, check_keys
 from jobline_server.rpc.validate import fields
 
 V = TypeVar("V")
@@ -77,6 +77,26 @@ def refuse_priorities(command: Push, *, jobs: int) -> None:
             place = f"jobs[{index}].options" if index < jobs else "options"
             what = "priority" if options.priority else "lifo"
             raise fields.invalid(f"{place}.{what}", "not together with group")
+
+
+def ties_beside(
+    unique_keys: Sequence[str], groups: Sequence[str], count: int, shared: Ties
+) -> list[Ties]:
+    """Returns the ties of `count` payloads, whose unique keys and groups stand in columns beside
+    them; empty if there are none.
+    """
+    ties = [shared] * count
+    if unique_keys:
+        fields.at_most(unique_keys, "unique_keys", limits.PUSH_JOBS_MAX)
+        check_count(len(unique_keys), count, "unique_keys")
+        check_keys(unique_keys, "unique_keys[{}]", limits.UNIQUE_KEY_BYTES_MAX)
+        ties = [merged(shared, Ties(unique_key=key)) if key else shared for key in unique_keys]
+    if groups:
+        pairs = zip(ties, groups, strict=True)
+        ties = [replace(one, group=group) if group else one for one, group in pairs]
+    elif not unique_keys and shared is NO_TIES:
+        return []
+    return ties if any(one is not NO_TIES for one in ties) else []
 
 
 def tied_rows(

@@ -34,6 +34,7 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.HeaderColumn.values": limits.PUSH_PAYLOADS_MAX,
     "jobline.v1.PushRequest.job_keys": limits.PUSH_JOBS_MAX,
     "jobline.v1.PushRequest.groups": limits.PUSH_JOBS_MAX,
+    "jobline.v1.PushRequest.unique_keys": limits.PUSH_JOBS_MAX,
     "jobline.v1.JobOptions.headers": limits.HEADERS_MAX,
     "jobline.v1.JobOptions.depends_on": NOT_SERVED,
     "jobline.v1.JobOptions.phases": limits.PHASES_MAX,

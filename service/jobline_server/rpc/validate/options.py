@@ -17,6 +17,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.group_settings import OnDeadHead
 from jobline_server.engine.rules import DeliveryMode
+from jobline_server.engine.unique_rule import UniqueMode
 from jobline_server.engine.values import AckLevel, BackoffKind
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import dead_letters, fields
@@ -213,6 +214,16 @@ RETENTION_CHECKS: dict[str, Check] = {
     "count": lambda value, field: fields.integer(value, field, 0, rpc_limits.RETENTION_COUNT_MAX),
 }
 
+UNIQUE_CHECKS: dict[str, Check] = {
+    "unique_mode": lambda value, field: fields.enum_member(value, field, UniqueMode),
+    "unique_ttl": lambda value, field: fields.duration_ms(
+        value, field, limits.UNIQUE_MS_MIN, limits.UNIQUE_MS_MAX
+    ),
+    "unique_max_wait": lambda value, field: fields.duration_ms(
+        value, field, 0, limits.UNIQUE_MS_MAX
+    ),
+}
+
 OPTION_CHECKS: dict[str, Check] = {
     "name": _name,
     "content_type": _name,
@@ -236,6 +247,8 @@ OPTION_CHECKS: dict[str, Check] = {
     "ttl": _ttl,
     "timeout": _timeout,
     "retry_until": fields.moment_ms,
+    "unique_key": lambda value, field: fields.key(value, field, limits.UNIQUE_KEY_BYTES_MAX),
+    **UNIQUE_CHECKS,
 }
 
 SETTING_CHECKS: dict[str, Check] = {
@@ -260,4 +273,5 @@ SETTING_CHECKS: dict[str, Check] = {
     "expired_to_dead": _anything,
     "timeout": _timeout,
     "group": _group,
+    **UNIQUE_CHECKS,
 }

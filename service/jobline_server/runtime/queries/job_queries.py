@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.unique_holders import key_holder
 from jobline_server.engine.keys import JOB_KEY, hash_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.shard import Shard
@@ -56,6 +57,15 @@ class JobQueries:
             message = f"no job of queue {queue} is known by this key"
             raise Refused(RefusalKind.JOB_NOT_FOUND, message, field="job_key.key")
         return await self.get_job(record.first_id)
+
+    async def get_job_by_unique_key(self, queue: str, key: str) -> JobView:
+        """Returns the job that holds a unique key. Raises `Refused` with JOB_NOT_FOUND."""
+        shard = self._core.slots.of_queue(queue).shard
+        job_id = key_holder(shard, self._core.now(), queue, key)
+        if job_id is None:
+            message = f"no job of queue {queue} holds this key"
+            raise Refused(RefusalKind.JOB_NOT_FOUND, message, field="unique_key.key")
+        return await self.get_job(job_id)
 
     def live(self, job_id: int) -> JobView | None:
         """Returns a live job, or None."""

@@ -17,9 +17,10 @@ from jobline_server.engine import (
     message_entries,
     queue_entries,
     report_entries,
+    unique_entries,
     update_entries,
 )
-from jobline_server.engine.effects import Applied, endings_of
+from jobline_server.engine.effects import Applied, KeyHandedOver, endings_of
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_blocked import pushed_some_blocked, unblocked
 from jobline_server.runtime.watch.event_endings import ended_runs
@@ -39,6 +40,8 @@ def event_runs(shard: int, offset: int, applied: Iterable[Applied]) -> list[Even
         for fact, _, effects in alike:
             for ending in endings_of(effects):
                 runs += ended_runs(origin, ending)
+            for handed_over in [effect for effect in effects if type(effect) is KeyHandedOver]:
+                runs += unblocked(origin, handed_over.unblocked)
             make_events = EVENTS[type(fact)]
             if make_events is not None:
                 runs += make_events(origin, fact)
@@ -139,7 +142,7 @@ def _came_back(
     yield from by_moment(view, fact.ids, fact.run_at_ms)
 
 
-def _reported(origin: EventOrigin, fact: entries.JobReported) -> Iterator[EventRun]:
+def _reported(origin: EventOrigin, fact: report_entries.JobReported) -> Iterator[EventRun]:
     view = origin.view(
         fact.at_ms,
         EventKind.EVENT_KIND_PROGRESS,
@@ -260,7 +263,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobFailed: _failed,
     entries.JobsStalled: _came_back,
     entries.JobsReleased: _came_back,
-    entries.JobReported: _reported,
+    report_entries.JobReported: _reported,
     report_entries.JobLogged: None,  # lines are read by `GetJobLogs`
     report_entries.PhaseCompleted: _phase_completed,
     entries.CancelRequested: _cancel_requested,
@@ -271,6 +274,8 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsRetried: _retried,
     entries.JobsAgedOut: _aged,
     entries.JobsDeleted: _aged,
+    unique_entries.JobsReplaced: None,  # they end
+    unique_entries.UniqueKeyExtended: None,  # nothing happens to a job
     queue_entries.QueueChanged: _queue_changed,
     queue_entries.QueuePaused: _queue_paused,
     queue_entries.QueueLimited: _queue_limited,

@@ -20,6 +20,7 @@ from jobline_server.storage.codec import (
     pushes,
     queues,
     reports,
+    unique,
     updates,
 )
 from jobline_server.storage.codec.table import FactTable
@@ -40,6 +41,7 @@ FACTS: FactTable = {
     **groups.FACTS,
     **limiters.FACTS,
     **messages.FACTS,
+    **unique.FACTS,
 }
 
 # Looked up once a fact, so each is a table of its own.

@@ -10,11 +10,11 @@ from jobline_server.engine.entries import (
     CancelRequested,
     Fact,
     JobFailed,
-    JobReported,
     JobsLeased,
     JobsReleased,
     JobsStalled,
 )
+from jobline_server.engine.report_entries import JobReported
 from jobline_server.engine.values import EndReason, ReleaseReason
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.errors import error_from_message, fill_error

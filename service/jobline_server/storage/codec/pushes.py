@@ -25,6 +25,7 @@ from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.records import fill_record, record_from_stored
 from jobline_server.storage.codec.shared import fill_columns, interned_options, payloads_of
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
+from jobline_server.storage.codec.unique import claims_of, fill_claims
 from jobline_server.wire.options import serialized_options
 from jobline_server.wire.raw_fields import VARINT, tag_of, varint
 
@@ -85,6 +86,8 @@ def _fill_lot(message: entry_pb2.LotPushed, fact: LotPushed) -> None:
     if fact.request_hash:
         message.request_hash = fact.request_hash
         message.request_digest = fact.request_digest
+    if fact.stored_rows:
+        message.stored_rows = fact.stored_rows
 
 
 def lot_pushed(at_ms: int, message: entry_pb2.LotPushed) -> LotPushed:
@@ -102,6 +105,7 @@ def lot_pushed(at_ms: int, message: entry_pb2.LotPushed) -> LotPushed:
         aged_ms=message.aged_ms or at_ms,
         calls=_calls_of(message.calls),
         call_jobs=tuple(message.calls.jobs),
+        stored_rows=message.stored_rows,
     )
 
 
@@ -125,6 +129,8 @@ def fill_jobs_pushed(entry: entry_pb2.Entry, fact: JobsPushed) -> None:
     if fact.request_hash:
         message.request_hash = fact.request_hash
         message.request_digest = fact.request_digest
+    if fact.stored_rows:
+        message.stored_rows = fact.stored_rows
 
 
 def _fill_ties(message: entry_pb2.JobsPushed, ties: list[Ties]) -> None:
@@ -132,16 +138,17 @@ def _fill_ties(message: entry_pb2.JobsPushed, ties: list[Ties]) -> None:
     message.unique_keys.extend([one.unique_key for one in ties])
     message.parents.extend([parent for one in ties for parent in one.parents])
     message.parent_counts.extend([len(one.parents) for one in ties])
+    fill_claims(message, ties)
 
 
 def _ties_of(message: entry_pb2.JobsPushed) -> list[Ties]:
     ties: list[Ties] = []
     parents = iter(message.parents)
     columns = zip(message.groups, message.unique_keys, message.parent_counts, strict=True)
-    for group, unique_key, count in columns:
+    for (group, unique_key, count), claim in zip(columns, claims_of(message), strict=False):
         of_job = tuple(islice(parents, count))
         has_any = group or unique_key or of_job
-        ties.append(Ties(group, unique_key, of_job) if has_any else NO_TIES)
+        ties.append(Ties(group, unique_key, of_job, claim) if has_any else NO_TIES)
     return ties
 
 
@@ -173,6 +180,7 @@ def jobs_pushed(at_ms: int, message: entry_pb2.JobsPushed) -> JobsPushed:
         aged_ms=message.aged_ms or at_ms,
         calls=_calls_of(message.calls),
         call_jobs=tuple(message.calls.jobs),
+        stored_rows=message.stored_rows,
         ties=_ties_of(message),
         blocked=list(message.blocked),
     )

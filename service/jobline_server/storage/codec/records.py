@@ -11,6 +11,7 @@ from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import Attempt, EndReason, JobError, LeaseReason
 from jobline_server.storage.codec.reports import fill_log, fill_phases, log_of, phases_of
 from jobline_server.storage.codec.shared import interned_options
+from jobline_server.storage.codec.unique import claim_of, fill_claim
 from jobline_server.wire.errors import (
     attempt_from_stored,
     error_from_message,
@@ -67,13 +68,14 @@ def fill_ties(message: store_pb2.StoredJob, ties: Ties) -> None:
     message.group = ties.group
     message.unique_key = ties.unique_key
     message.parents.extend(ties.parents)
+    fill_claim(message, ties.claim)
 
 
 def ties_of(message: store_pb2.StoredJob) -> Ties:
     """Returns the ties in a message; `NO_TIES` itself if there are none."""
     group, unique_key, parents = message.group, message.unique_key, message.parents
     if group or unique_key or parents:
-        return Ties(group, unique_key, tuple(parents))
+        return Ties(group, unique_key, tuple(parents), claim_of(message))
     return NO_TIES
 
 

@@ -20,6 +20,7 @@ from jobline_server.storage.kinds.messages import INBOXES, MESSAGES
 from jobline_server.storage.kinds.producers import PRODUCERS
 from jobline_server.storage.kinds.queues import QUEUES
 from jobline_server.storage.kinds.table import DurableKind
+from jobline_server.storage.kinds.throttles import THROTTLES
 
 KINDS: tuple[DurableKind, ...] = (
     COUNTERS,
@@ -34,6 +35,7 @@ KINDS: tuple[DurableKind, ...] = (
     LOT_PAYLOADS,
     GROUPS,
     LIMITERS,
+    THROTTLES,
 )
 
 __all__ = ["KINDS"]

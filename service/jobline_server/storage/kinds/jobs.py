@@ -5,7 +5,7 @@ Decoding needs two things of the shard it decodes for: its queues by name, and i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.apply.groups import is_admitted
@@ -159,8 +159,14 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
         some = loaded[first : first + JOBS_AT_ONCE]
         some_ids = [job.id for job in some]
         shard.jobs.add_many(some_ids, some, part_of(some_ids))
+        _load_claims(shard, some)
     for queue, ids in ids_of.items():
         queue.blocks.add(ids, neighbours=are_neighbours(ids))
+
+
+def _load_claims(shard: Shard, jobs: Sequence[Job]) -> None:
+    for job in [job for job in jobs if job.ties.unique_key]:
+        shard.unique.load(job, shard.jobs.find)
 
 
 def _save(shard: Shard, job_id: int, job: Job) -> tuple[int, bytes]:

@@ -40,6 +40,9 @@ def encode_keys(
     message.counts.extend([record.count for _, record in pairs])
     message.digests.extend([record.digest for _, record in pairs])
     message.expires_ms.extend([record.expires_ms for _, record in pairs])
+    stored_rows = [record.stored_rows for _, record in pairs]
+    if any(stored_rows):
+        message.stored_rows.extend(stored_rows)
     return message.SerializeToString()
 
 
@@ -52,7 +55,14 @@ def decode_keys(blob: bytes) -> tuple[bool, Iterator[tuple[bytes, KeyRecord]]]:
 def _keys_of(message: store_pb2.StoredKeys) -> Iterator[tuple[bytes, KeyRecord]]:
     hashes = message.hashes
     starts = range(0, len(hashes), KEY_HASH_BYTES)
-    columns = (message.first_ids, message.counts, message.digests, message.expires_ms)
+    stored_rows = message.stored_rows or [b""] * len(starts)
+    columns = (
+        message.first_ids,
+        message.counts,
+        message.digests,
+        message.expires_ms,
+        stored_rows,
+    )
     for start, *record in zip(starts, *columns, strict=True):
         yield hashes[start : start + KEY_HASH_BYTES], KeyRecord(*record)
 

@@ -24,6 +24,9 @@ def encode_producer(producer: bytes, record: Producer) -> bytes:
     message.first_ids.extend([call.first_id for call in record.calls.values()])
     message.counts.extend([call.jobs for call in record.calls.values()])
     message.digests.extend([call.digest for call in record.calls.values()])
+    stored_rows = [call.stored_rows for call in record.calls.values()]
+    if any(stored_rows):
+        message.stored_rows.extend(stored_rows)
     return message.SerializeToString()
 
 
@@ -31,7 +34,9 @@ def decode_producer(blob: bytes) -> tuple[bytes, Producer]:
     """Returns the id and the producer in a blob."""
     message = store_pb2.StoredProducer.FromString(blob)
     record = Producer(message.heard_ms, message.answered_below)
-    rows = zip(message.first_ids, message.counts, message.digests, strict=True)
+    stored_rows = message.stored_rows or [b""] * len(message.sequences)
+    columns = message.first_ids, message.counts, message.digests, stored_rows
+    rows = zip(*columns, strict=True)
     calls = zip(message.sequences, rows, strict=True)
     record.calls = {sequence: CallRecord(*row) for sequence, row in calls}
     return message.id, record

@@ -6,13 +6,14 @@ import logging
 
 import pytest
 
-from jobline_server.engine.entries import Fact, JobReported, JobsAgedOut, JobsDeleted
+from jobline_server.engine.entries import Fact, JobsAgedOut, JobsDeleted
 from jobline_server.engine.queue_entries import (
     QueueChanged,
     QueueDeleted,
     QueuePaused,
     QueueResumed,
 )
+from jobline_server.engine.report_entries import JobReported
 from jobline_server.engine.values import DEFAULT_SETTINGS, JobState
 from jobline_server.runtime.commits.disk import Disk, make_room
 from jobline_server.storage.space import NO_SPACE

@@ -19,6 +19,7 @@ from jobline_server.engine.queue_entries import (
     QueueResumed,
 )
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.report_entries import JobReported
 from jobline_server.engine.update_entries import JobUpdated
 from jobline_server.engine.values import (
     DEFAULT_SETTINGS,
@@ -176,7 +177,7 @@ def test_a_failed_attempt_is_seen_with_its_error_and_when_it_goes_on(run_at_ms: 
 def test_a_report_is_seen_with_what_it_says(told: Any, shown: Any) -> None:
     """It may say one thing, or only keep a checkpoint."""
     progress, message = told
-    (run,) = made(entries.JobReported(AT, "mail", 5, progress, message, b"at 7"))
+    (run,) = made(JobReported(AT, "mail", 5, progress, message, b"at 7"))
     assert row(run) == ("PROGRESS", [5], ACTIVE, ACTIVE)
     assert (run.shared.progress, run.shared.message) == shown
 

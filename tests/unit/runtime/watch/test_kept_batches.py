@@ -6,8 +6,8 @@ import pytest
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.effects import Applied
-from jobline_server.engine.entries import JobReported
 from jobline_server.engine.queue_entries import QueuePaused, QueueResumed
+from jobline_server.engine.report_entries import JobReported
 from jobline_server.runtime.watch import kept_batches
 from jobline_server.runtime.watch.kept_batches import (
     BATCH_BYTES,

@@ -1,0 +1,56 @@
+"""Applies the facts of unique keys, and hands keys over whose holders have ended."""
+
+from __future__ import annotations
+
+from jobline_server.engine.apply.blocked import unblock
+from jobline_server.engine.apply.bookkeeping import mark_job
+from jobline_server.engine.apply.ends import end_jobs
+from jobline_server.engine.apply.table import ApplyTable
+from jobline_server.engine.blocked_entries import JobsUnblocked
+from jobline_server.engine.effects import KeyHandedOver
+from jobline_server.engine.state import ShardState
+from jobline_server.engine.states import Move
+from jobline_server.engine.unique import held_until, let_go, unique_hash
+from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeyExtended
+from jobline_server.engine.values import EndReason
+
+
+def apply_jobs_replaced(shard: ShardState, fact: JobsReplaced, _offset: int) -> None:
+    """Ends waiting jobs as CANCELLED, which lost their place to newer ones."""
+    jobs = [shard.jobs[job_id] for job_id in fact.ids]
+    end_jobs(shard, jobs, Move.CANCELLED, fact.at_ms, reason=EndReason.REPLACED)
+    shard.unschedule(len(jobs))
+
+
+def apply_unique_key_extended(shard: ShardState, fact: UniqueKeyExtended, _offset: int) -> None:
+    """Has a key held until a later time: by its job, and by its throttle if it has one. A job that
+    holds its key until it has ended goes on to do so.
+    """
+    shard.age.note(fact.at_ms, fact.aged_ms)
+    key_hash = unique_hash(fact.queue, fact.unique_key)
+    shard.unique.throttled.extend(key_hash, fact.until_ms, fact.aged_ms)
+    job = shard.jobs.find(fact.id)
+    if job is not None and 0 < job.ties.claim.until_ms < fact.until_ms:
+        held_until(job, fact.until_ms)
+        mark_job(shard, job)
+
+
+def hand_over_keys(shard: ShardState, at_ms: int, offset: int) -> None:
+    """Gives keys that have lost their holders to the jobs behind them, which become READY, or
+    SCHEDULED if their time has not come, in the order of their ids.
+    """
+    freed, shard.unique.freed = shard.unique.freed, []
+    heirs = [shard.unique.hand_over(key_hash) for key_hash in freed]
+    # One that ended in the same fact was parked no longer.
+    for job_id in sorted([heir for heir in heirs if heir is not None]):
+        job = shard.jobs[job_id]
+        let_go(job)
+        times = unblock(shard, [job], at_ms, offset)
+        fact = JobsUnblocked(at_ms, job.queue.name, [job.id], times)
+        shard.effects.append(KeyHandedOver(fact))
+
+
+APPLY: ApplyTable = {
+    JobsReplaced: apply_jobs_replaced,
+    UniqueKeyExtended: apply_unique_key_extended,
+}

@@ -1,0 +1,284 @@
+"""Unique keys: decides what becomes of a pushed job while another one of its queue holds its key.
+
+The jobs of a push are decided one after the other, each as if those before it were stored. Nothing
+is emitted until all are decided, so `Claims` keeps what the push has made of each key so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jobline_server.engine import effective
+from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.decide.unique_holders import has_let_go
+from jobline_server.engine.entries import CancelRequested
+from jobline_server.engine.job import Job
+from jobline_server.engine.job_columns import JobColumns
+from jobline_server.engine.ties import Claim, Ties
+from jobline_server.engine.unique import unique_hash
+from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeyExtended
+from jobline_server.engine.unique_rule import UniqueMode
+from jobline_server.engine.values import (
+    DEFAULT_SETTINGS,
+    STORED_OUTCOMES,
+    JobOptions,
+    JobState,
+    Now,
+    PushOutcome,
+)
+from jobline_server.engine.view import ShardView
+
+Deviation = tuple[PushOutcome, int]
+"""An outcome, and the id of the job that it names."""
+
+_KEEPS = {
+    UniqueMode.KEEP: PushOutcome.DUPLICATE,
+    UniqueMode.EXTEND: PushOutcome.EXTENDED,
+    UniqueMode.THROTTLE: PushOutcome.THROTTLED,
+}
+# They cannot do without a `unique_ttl`.
+_NEEDS_TTL = (UniqueMode.EXTEND, UniqueMode.THROTTLE)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A job that a newer one may replace: its id, the bytes of its payload, and when the first one
+    of its series was pushed.
+    """
+
+    id: int
+    payload_bytes: int
+    first_ms: int
+
+
+@dataclass(slots=True)
+class _Key:
+    """Who holds a key, 0 for nobody. `waiting` is the holder if it may be replaced, `parked` the
+    job behind it; `stays` says that the holder was handed out before, `cancels` that an ACTIVE
+    holder can be cancelled.
+    """
+
+    holder_id: int = 0
+    waiting: _Waiting | None = None
+    parked: _Waiting | None = None
+    stays: bool = False
+    cancels: bool = False
+    throttled_id: int = 0
+
+
+class Claims:
+    """Decides the unique keys of the `rows` of a push. Call `decide` for each job in order, then
+    `put_into` for the rows that are new; `emit` after they are stored.
+    """
+
+    __slots__ = (
+        "_aged_ms",
+        "_cancelled",
+        "_command",
+        "_extended",
+        "_keys",
+        "_now",
+        "_replaced",
+        "_run_at_ms",
+        "_shard",
+        "_throttles",
+        "_ties",
+        "stored_rows",
+    )
+
+    def __init__(self, shard: ShardView, now: Now, command: Push) -> None:
+        self._shard = shard
+        self._now = now
+        self._command = command
+        self._aged_ms = shard.age.at(now)
+        self._keys: dict[str, _Key] = {}
+        self._ties: dict[int, Ties] = {}
+        self._run_at_ms: dict[int, int] = {}
+        self._replaced: list[_Waiting] = []
+        self._cancelled: list[int] = []
+        self._extended: dict[str, tuple[int, int]] = {}
+        self._throttles = 0
+        self.stored_rows = b""
+        """Which rows are stored, for a repeat of the push; empty for all."""
+
+    def decide(self, index: int, next_id: int) -> Deviation | None:
+        """Decides the row with this index, which gets `next_id` if it is stored. Returns None if it
+        is stored and nothing else happens.
+        """
+        rows = self._command.rows
+        ties = rows.ties[index]
+        if not ties.unique_key:
+            return None
+        queue = self._shard.queues.get(self._command.queue)
+        settings = DEFAULT_SETTINGS if queue is None else queue.settings
+        options = rows.options[index]
+        mode = effective.unique_mode(options, settings)
+        ttl_ms = effective.unique_ttl_ms(options, settings)
+        if mode in _NEEDS_TTL and not ttl_ms:
+            why = f"{mode.name} needs a unique_ttl, of the job or of its queue"
+            raise Refused(RefusalKind.INVALID_FIELD, why, field="options.unique_ttl")
+        until_ms = self._aged_ms + ttl_ms if ttl_ms else 0
+        key: _Key = self._find(ties.unique_key)
+        deviation = self._deviation(key, mode, ties.unique_key, index, next_id, until_ms)
+        if deviation is not None and deviation[0] not in STORED_OUTCOMES:
+            return deviation
+        replaced = self._replace(key, deviation)
+        claim = Claim(
+            until_ms=until_ms,
+            parked=deviation is not None and deviation[0] is PushOutcome.PARKED,
+            throttles=mode is UniqueMode.THROTTLE,
+        )
+        if mode is UniqueMode.DEBOUNCE and replaced is not None:
+            claim = replace(claim, first_ms=replaced.first_ms)
+            max_wait_ms = effective.unique_max_wait_ms(options, settings)
+            self._bound_delay(index, replaced.first_ms, max_wait_ms)
+        self._throttles += claim.throttles
+        self._ties[index] = replace(ties, claim=claim)
+        first_ms = claim.first_ms or self._now.wall_ms
+        new = _Waiting(next_id, len(rows.payloads[index]), first_ms)
+        if claim.parked:
+            key.parked = new
+        else:
+            throttled_id = next_id if claim.throttles else key.throttled_id
+            self._keys[ties.unique_key] = _Key(next_id, new, throttled_id=throttled_id)
+        return deviation
+
+    def _deviation(
+        self, key: _Key, mode: UniqueMode, name: str, index: int, next_id: int, until_ms: int
+    ) -> Deviation | None:
+        """Returns what becomes of a job whose key is held; None if it is free."""
+        parked_id = 0 if key.parked is None else key.parked.id
+        held_by = key.holder_id or parked_id or key.throttled_id
+        if mode in _KEEPS or mode is UniqueMode.REJECT:
+            if not held_by:
+                return None
+            if mode is UniqueMode.EXTEND:
+                self._extended[name] = (held_by, until_ms)
+            return self._reject(index, held_by) if mode not in _KEEPS else (_KEEPS[mode], held_by)
+        if not key.holder_id:
+            # A throttle alone does not keep a job from taking the key.
+            return None if key.parked is None else (PushOutcome.REPLACED, next_id)
+        if key.waiting is None or (mode is UniqueMode.AFTER_ACTIVE and key.stays):
+            if mode is UniqueMode.SUPERSEDE and key.cancels:
+                self._cancelled.append(key.holder_id)
+                key.cancels = False
+            return PushOutcome.PARKED, next_id
+        debounced = mode is UniqueMode.DEBOUNCE
+        return PushOutcome.DEBOUNCED if debounced else PushOutcome.REPLACED, next_id
+
+    def _reject(self, index: int, held_by: int) -> Deviation:
+        if not self._command.atomic:
+            return PushOutcome.REFUSED, 0
+        raise Refused(
+            RefusalKind.UNIQUE_KEY_HELD,
+            f"job {held_by} holds this unique_key"
+            if held_by < self._shard.next_id()
+            # That job has no id: nothing of this push is stored.
+            else "another job of this push has this unique_key",
+            field=f"jobs[{index}].options.unique_key",
+        )
+
+    def _replace(self, key: _Key, deviation: Deviation | None) -> _Waiting | None:
+        """Notes the jobs whose place a new one takes; returns the last of them."""
+        replaced: _Waiting | None = None
+        if deviation is not None:
+            of_holder = key.waiting if deviation[0] is not PushOutcome.PARKED else None
+            for waiting in (of_holder, key.parked):
+                if waiting is not None:
+                    self._replaced.append(waiting)
+                    replaced = waiting
+            key.parked = None
+        return replaced
+
+    def _bound_delay(self, index: int, first_ms: int, max_wait_ms: int | None) -> None:
+        """Has a job start no later than its series may wait."""
+        starts = self._command.rows.run_at_ms
+        if max_wait_ms is not None and starts and starts[index] > first_ms + max_wait_ms:
+            self._run_at_ms[index] = first_ms + max_wait_ms
+
+    def _find(self, name: str) -> _Key:
+        key = self._keys.get(name)
+        if key is None:
+            key = self._keys[name] = self._look_up(unique_hash(self._command.queue, name))
+        return key
+
+    def _look_up(self, key_hash: bytes) -> _Key:
+        unique, jobs = self._shard.unique, self._shard.jobs
+        holder_id, parked_id = unique.holder(key_hash), unique.behind(key_hash)
+        throttle = unique.throttled.find(key_hash, self._aged_ms)
+        key = _Key(throttled_id=0 if throttle is None else throttle.job_id)
+        holder = None if holder_id is None else jobs.find(holder_id)
+        parked = None if parked_id is None else jobs.find(parked_id)
+        if parked is not None:
+            key.parked = _waiting(parked)
+        if holder is None or has_let_go(holder, self._aged_ms):
+            return key
+        key.holder_id = holder.id
+        key.stays = holder.delivery > 0
+        key.cancels = not holder.cancel_requested
+        if holder.state is not JobState.ACTIVE:
+            key.waiting = _waiting(holder)
+        return key
+
+    def replaced_load(self) -> tuple[int, int]:
+        """Returns how many waiting jobs are replaced, and the bytes of their payloads."""
+        return len(self._replaced), sum([one.payload_bytes for one in self._replaced])
+
+    def check_room(self) -> None:
+        """Refuses a push whose keys would be more throttled ones than the server keeps."""
+        load = self._shard.load
+        if self._throttles and load.throttles + self._throttles > load.keys_max:
+            raise Refused(
+                RefusalKind.KEYS_FULL,
+                f"the server keeps {load.throttles} of {load.keys_max} throttled keys",
+                retry_after_ms=60_000,
+            )
+
+    def put_into(self, rows: JobColumns, fresh: Sequence[int]) -> JobColumns:
+        """Returns the rows that are stored, which have these indexes, with their claims."""
+        starts = self._run_at_ms
+        run_at_ms = rows.run_at_ms
+        if starts:
+            run_at_ms = [starts.get(at, due_ms) for at, due_ms in enumerate(run_at_ms)]
+        ties = [self._ties.get(at, of_row) for at, of_row in enumerate(rows.ties)]
+        claimed = replace(rows, run_at_ms=run_at_ms, ties=ties)
+        if len(fresh) == len(rows):
+            return claimed
+        self.stored_rows = as_bits(fresh, len(rows))
+        return claimed.picked(fresh)
+
+    def emit(self) -> None:
+        """Emits what the push does to other jobs, after its own are stored."""
+        at_ms, queue, shard = self._now.wall_ms, self._command.queue, self._shard
+        if self._replaced:
+            shard.emit(JobsReplaced(at_ms, queue, [one.id for one in self._replaced]))
+        if self._cancelled:
+            shard.emit(CancelRequested(at_ms, queue, self._cancelled))
+        for name, (job_id, until_ms) in self._extended.items():
+            fact = UniqueKeyExtended(at_ms, queue, name, job_id, until_ms, self._aged_ms)
+            shard.emit(fact)
+
+
+def outcome_of_kept(shard: ShardView, queue: str, options: JobOptions) -> PushOutcome:
+    """Returns the outcome of a job that was not stored because of its unique key, for a repeat of
+    its push.
+    """
+    known = shard.queues.get(queue)
+    settings = DEFAULT_SETTINGS if known is None else known.settings
+    mode = effective.unique_mode(options, settings)
+    if mode is UniqueMode.REJECT:
+        return PushOutcome.REFUSED
+    return _KEEPS.get(mode, PushOutcome.DUPLICATE)
+
+
+def as_bits(indexes: Sequence[int], count: int) -> bytes:
+    """Returns `count` bits, of which those with these indexes are 1, the first one lowest."""
+    bits = 0
+    for index in indexes:
+        bits |= 1 << index
+    return bits.to_bytes((count + 7) // 8, "little")
+
+
+def _waiting(job: Job) -> _Waiting:
+    return _Waiting(job.id, len(job.payload), job.ties.claim.first_ms or job.pushed_ms)
