@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.endings import RunsEnded
@@ -175,6 +176,16 @@ def test_single_jobs_before_and_after_members_are_acked_in_one_call(world):
     row, other = world.row(), world.plain(b"1").first_id
     held = dict(leases_of(world.lease()))
     assert world.ack([(row, held[row]), (other, held[other])]) == []
+
+
+def test_a_member_that_left_its_lot_is_acked_between_the_others(world):
+    """It came back, was leased again, and is an object now; its run knows it as settled."""
+    first = world.plain(b"1", b"2", b"3").first_id
+    held = dict(leases_of(world.lease()))
+    world.release(ReleaseItem(first + 1, held[first + 1]))
+    held |= leases_of(world.lease())
+    assert world.ack(sorted(held.items())) == []
+    assert completed(world) == [first, first + 1, first + 2]
 
 
 def test_single_job_with_an_old_delivery_is_lost(world):

@@ -12,7 +12,8 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rules import JobRules
-from jobline_server.engine.values import AckLevel, JobOptions, JobState
+from jobline_server.engine.ties import Ties
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, JobState
 from tests.pushed_rows import NewJob, rows_of
 from tests.shard_image import image_of
 from tests.unit.engine.world import leases_of
@@ -45,6 +46,18 @@ def test_the_last_push_goes_first_and_keeps_its_own_order(world):
     lot = world.plain(b"3", b"4", options=LIFO).first_id
     world.check()
     assert world.ids() == [lot, lot + 1, rows, rows + 1, plain]
+
+
+def test_beside_jobs_of_groups_they_go_to_the_front_in_their_order(world):
+    """One push has both, in any order, after a delay as well."""
+    plain = world.row()
+    grouped = NewJob(b"g", DEFAULT_OPTIONS, "", 0, ties=Ties("g"))
+    first = world.push(
+        jobs=[NewJob(b"1", LIFO, "", 0), grouped, NewJob(b"2", LIFO, "", 0)], delay_ms=1_000
+    ).first_id
+    world.tick(1_000)
+    world.check()
+    assert world.ids() == [first, first + 2, plain, first + 1]
 
 
 @pytest.mark.parametrize("delay_ms", [0, 1_000])
