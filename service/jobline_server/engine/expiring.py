@@ -11,8 +11,8 @@ from typing import Protocol
 
 from jobline_server.engine.delayed import Delayed, Entry
 from jobline_server.engine.job import Job
+from jobline_server.engine.lookups import Jobs, Lots
 from jobline_server.engine.lot import Lot
-from jobline_server.engine.rules import NO_RULES
 
 
 class Expiring(Delayed):
@@ -55,26 +55,18 @@ class Expiring(Delayed):
 def expires_ms(item: Job | Lot) -> int:
     """Returns when waiting jobs of an item expire, in wall time; 0 for never."""
     rules = item.options.rules
-    if rules is NO_RULES or not rules.ttl_ms:
+    if not rules.ttl_ms:
         return 0
     since_ms = item.details.ttl_from_ms if isinstance(item, Job) else 0
     return (since_ms or item.pushed_ms) + rules.ttl_ms
 
 
-class _Jobs(Protocol):
-    def find(self, item_id: int) -> Job | None: ...
-
-
-class _Lots(Protocol):
-    def find(self, job_id: int) -> Lot | None: ...
-
-
 class _Shard(Protocol):
     @property
-    def jobs(self) -> _Jobs: ...
+    def jobs(self) -> Jobs[Job]: ...
 
     @property
-    def lots(self) -> _Lots: ...
+    def lots(self) -> Lots: ...
 
     @property
     def expiring(self) -> Expiring: ...

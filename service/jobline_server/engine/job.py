@@ -132,6 +132,12 @@ class Job:
         """Returns whether it is READY."""
         return self.state is _READY
 
+    def become_stand_in(self) -> None:
+        """Is from now on only what a lane keeps in place of a job that was taken out of it: not
+        READY, so that the lane skips it, and no job that anybody finds.
+        """
+        self.state, self.payload = JobState.STALE, b""
+
     def place(self) -> tuple[int, int]:
         """Returns its sort key among all READY items."""
         return self.order, self.id

@@ -13,27 +13,20 @@ from typing import Protocol
 from jobline_server.engine import effective
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.job import Job
-from jobline_server.engine.lot import Lot, RunLease
+from jobline_server.engine.lookups import Jobs, Lots
+from jobline_server.engine.lot import RunLease
 from jobline_server.engine.values import JobState
 
 # Enum attribute access is slow before Python 3.12.
 _ACTIVE = JobState.ACTIVE
 
 
-class _Jobs(Protocol):
-    def find(self, item_id: int) -> Job | None: ...
-
-
-class _Lots(Protocol):
-    def find(self, job_id: int) -> Lot | None: ...
-
-
 class _Shard(Protocol):
     @property
-    def jobs(self) -> _Jobs: ...
+    def jobs(self) -> Jobs[Job]: ...
 
     @property
-    def lots(self) -> _Lots: ...
+    def lots(self) -> Lots: ...
 
     @property
     def clocks(self) -> LeaseClocks: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from jobline_server.engine.age import Age
 from jobline_server.engine.clocks import LeaseClocks
@@ -15,33 +15,13 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.limiters import Limiters, LimiterSettings
 from jobline_server.engine.load import Load
+from jobline_server.engine.lookups import Jobs, Lots
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.producers import Producer
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import SentMessage
 from jobline_server.engine.unique import Throttle
 from jobline_server.engine.values import JobState
-
-V_co = TypeVar("V_co", covariant=True)
-
-
-class Jobs(Protocol[V_co]):
-    """Single jobs by id."""
-
-    def __contains__(self, job_id: object) -> bool: ...
-
-    def find(self, item_id: int) -> V_co | None:
-        """Returns the job with this id; None without."""
-
-    def part(self, item_id: int) -> Mapping[int, V_co]:
-        """Returns the part of the table that holds an id, for look-ups of its neighbours."""
-
-
-class Lots(Protocol):
-    """Lots by the ids of their members."""
-
-    def find(self, job_id: int) -> Lot | None:
-        """Returns the lot whose range of ids includes this one; None without."""
 
 
 class Keys(Protocol):

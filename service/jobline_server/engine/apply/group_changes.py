@@ -48,8 +48,7 @@ def _taken_off_lane(shard: ShardState, queue: Queue, job_id: int) -> Job:
     job = shard.jobs[job_id]
     waiting = copy(job)
     queue.leave(job, 1)
-    # Its lane skips entries in any state but READY.
-    job.state = JobState.STALE
+    job.become_stand_in()
     shard.jobs[job_id] = waiting
     shard.changes.jobs.to_write.add(job_id)
     return waiting
@@ -79,8 +78,7 @@ def replace_ready(shard: ShardState, job: Job, changed: Job) -> None:
     else:
         group.leave()
         groups.count_held(queue, job, -1)
-    # What is left of it is not READY, and no job that anybody finds.
-    job.state, job.payload = JobState.STALE, b""
+    job.become_stand_in()
     if is_admitted and changed.state is _READY:
         group.admitted.append(changed)
     elif is_admitted:

@@ -90,8 +90,7 @@ def _take_out(shard: ShardState, job: Job, changed: Job) -> None:
         replace_ready(shard, job, changed)
         return
     job.queue.leave(job, 1)
-    # What is left of it in its lane is not READY, and no job that anybody finds.
-    job.state, job.payload = JobState.STALE, b""
+    job.become_stand_in()
 
 
 def _reschedule(

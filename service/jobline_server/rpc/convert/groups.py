@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from jobline.v1 import queue_pb2, queue_service_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Refused
 from jobline_server.engine.group_settings import GroupSettings
+from jobline_server.rpc.convert.masks import check_settings, masked, paths_of
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import check_group_settings
 from jobline_server.runtime.views import GroupView
 from jobline_server.wire.groups import fill_group_settings, group_settings_from_message
 
-PATHS = frozenset(field.name for field in queue_pb2.GroupSettings.DESCRIPTOR.fields)
+PATHS = paths_of(queue_pb2.GroupSettings.DESCRIPTOR)
 
 
 def group_name(value: str) -> str:
@@ -23,25 +23,8 @@ def settings_change(
     request: queue_service_pb2.UpdateGroupRequest,
 ) -> tuple[GroupSettings, frozenset[str] | None]:
     """Returns the new settings, and the names of those that change; None: all."""
-    if not request.HasField("settings") and not request.update_mask.paths:
-        raise fields.invalid("settings", "is required")
-    try:
-        check_group_settings(request.settings)
-    except Refused as refused:
-        raise fields.within("settings", refused) from None
-    return group_settings_from_message(request.settings), _mask(request)
-
-
-def _mask(request: queue_service_pb2.UpdateGroupRequest) -> frozenset[str] | None:
-    paths = request.update_mask.paths
-    if not paths or list(paths) == ["*"]:
-        return None
-    for index, path in enumerate(paths):
-        if path not in PATHS:
-            raise fields.invalid(
-                f"update_mask.paths[{index}]", "is not the name of a field of GroupSettings"
-            )
-    return frozenset(paths)
+    check_settings(request, check_group_settings)
+    return group_settings_from_message(request.settings), masked(request.update_mask, PATHS)
 
 
 def fill_group(message: queue_pb2.Group, view: GroupView) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from jobline.v1 import queue_pb2, queue_service_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import KEPT_STATES, JobState, QueueSettings
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.jobs import fill_moment
+from jobline_server.rpc.convert.masks import check_settings, masked, paths_of
 from jobline_server.rpc.convert.selection import members
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import check_queue_settings
@@ -24,35 +24,15 @@ RENAMED = {
     "unique_ttl": "unique_ttl_ms",
     "unique_max_wait": "unique_max_wait_ms",
 }
-PATHS = {
-    field.name: RENAMED.get(field.name, field.name)
-    for field in queue_pb2.QueueSettings.DESCRIPTOR.fields
-}
+PATHS = paths_of(queue_pb2.QueueSettings.DESCRIPTOR) | RENAMED
 
 
 def settings_change(
     request: queue_service_pb2.UpdateQueueRequest,
 ) -> tuple[QueueSettings, frozenset[str] | None]:
     """Returns the new settings, and the names of those that change; None: all."""
-    if not request.HasField("settings") and not request.update_mask.paths:
-        raise fields.invalid("settings", "is required")
-    try:
-        check_queue_settings(request.settings)
-    except Refused as refused:
-        raise fields.within("settings", refused) from None
-    return settings_from_message(request.settings), _mask(request)
-
-
-def _mask(request: queue_service_pb2.UpdateQueueRequest) -> frozenset[str] | None:
-    paths = request.update_mask.paths
-    if not paths or list(paths) == ["*"]:
-        return None
-    for index, path in enumerate(paths):
-        if path not in PATHS:
-            raise fields.invalid(
-                f"update_mask.paths[{index}]", "is not the name of a field of QueueSettings"
-            )
-    return frozenset(PATHS[path] for path in paths)
+    check_settings(request, check_queue_settings)
+    return settings_from_message(request.settings), masked(request.update_mask, PATHS)
 
 
 def limited_until_ms(request: queue_service_pb2.LimitQueueRequest, now_ms: int) -> int:
