@@ -89,12 +89,6 @@ def _take_lot(lot: Lot, limit: int, facts: _Facts) -> int:
     return taken
 
 
-def expire_before_lease(shard: ShardView, now: Now) -> None:
-    """Expires a few of the waiting jobs whose TTL has passed."""
-    if shard.expiring:
-        expire_waiting(shard, now, limits.EXPIRED_LEASE_JOBS)
-
-
 def expire_chosen(shard: ShardView, now: Now, chosen: Choice) -> None:
     """Expires those of the jobs chosen for a lease whose TTL has passed, and takes them out."""
     if not shard.expiring:

@@ -15,7 +15,7 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lease_lookup import LeaseLookup
 from jobline_server.engine.lot import Lot, RunLease
-from jobline_server.engine.rules import NO_RULES, is_past_retries
+from jobline_server.engine.rules import is_past_retries
 from jobline_server.engine.values import EndReason, Now
 from jobline_server.engine.view import ShardView
 
@@ -34,6 +34,11 @@ class _LostLease(NamedTuple):
     def owner(self) -> Job | Lot:
         """The job, or the lot that it is in."""
         return self.lease if isinstance(self.lease, Job) else self.lease.lot
+
+    @property
+    def stalls(self) -> int:
+        """How many stalls the job has used up, this one included."""
+        return self.lease.stalls + 1 if isinstance(self.lease, Job) else 1
 
     @property
     def reason(self) -> EndReason:
@@ -93,30 +98,34 @@ def _lose_leases(shard: ShardView, now: Now, lost: list[_LostLease]) -> None:
     stalled: list[tuple[_LostLease, int]] = []
     cancelled: tuple[list[int], list[int]] = ([], [])
     for lost_lease in lost:
-        lease, job_id, _ = lost_lease
-        owner = lost_lease.owner
-        stalls = lease.stalls + 1 if isinstance(lease, Job) else 1
+        lease, job_id, owner = lost_lease.lease, lost_lease.job_id, lost_lease.owner
         if isinstance(lease, Job) and lease.cancel_requested:
             stalled.append((lost_lease, 0))
             cancelled[owner.volatile].append(job_id)
-        elif effective.is_once(owner.options, owner.queue.settings):
-            died = JobDied(now.wall_ms, job_id, EndReason.INTERRUPTED, None)
-            shard.emit(died, volatile=owner.volatile)
-        elif stalls > effective.max_stalls(owner.options, owner.queue.settings):
-            died = JobDied(now.wall_ms, job_id, lost_lease.reason, None)
-            shard.emit(died, volatile=owner.volatile)
-        else:
-            pause = _pause_after(owner, job_id, stalls)
-            rules = owner.options.rules
-            if rules is not NO_RULES and is_past_retries(rules, now.wall_ms + pause):
-                died = JobDied(now.wall_ms, job_id, EndReason.RETRY_UNTIL_PASSED, None)
-                shard.emit(died, volatile=owner.volatile)
-                continue
+            continue
+        pause = _pause_after(owner, job_id, lost_lease.stalls)
+        reason = _death_of(lost_lease, now.wall_ms + pause)
+        if reason is None:
             stalled.append((lost_lease, now.wall_ms + pause if pause else 0))
+        else:
+            died = JobDied(now.wall_ms, job_id, reason, None)
+            shard.emit(died, volatile=owner.volatile)
     _emit_stalled(shard, now, stalled)
     for volatile in (False, True):
         if ids := cancelled[volatile]:
             shard.emit(JobsCancelled(now.wall_ms, ids, [1] * len(ids)), volatile=volatile)
+
+
+def _death_of(lost: _LostLease, goes_on_ms: int) -> EndReason | None:
+    """Returns why a job is DEAD that would go on at this time; None if it does."""
+    options, settings = lost.owner.options, lost.owner.queue.settings
+    if effective.is_once(options, settings):
+        return EndReason.INTERRUPTED
+    if lost.stalls > effective.max_stalls(options, settings):
+        return lost.reason
+    if is_past_retries(options.rules, goes_on_ms):
+        return EndReason.RETRY_UNTIL_PASSED
+    return None
 
 
 def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:

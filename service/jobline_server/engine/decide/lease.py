@@ -7,11 +7,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import cast
 
-from jobline_server.engine import effective
+from jobline_server.engine import effective, limits
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.decide.allow import allowed_jobs, ask_again, keep_affordable
 from jobline_server.engine.decide.choose import Choice, LotRun
-from jobline_server.engine.decide.expired import expire_before_lease, expire_chosen
+from jobline_server.engine.decide.expired import expire_chosen, expire_waiting
 from jobline_server.engine.decide.pass_limiters import choose_passing
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
@@ -46,7 +46,7 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     """
     if max_jobs <= 0 or not _may_lease(queue):
         return Leased()
-    expire_before_lease(shard, now)
+    expire_waiting(shard, now, limits.EXPIRED_LEASE_JOBS)
     allowance = queue.allowance
     if allowance is not None:
         max_jobs = min(max_jobs, allowed_jobs(shard, now, queue, allowance))
