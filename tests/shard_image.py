@@ -13,6 +13,7 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord, KeyTable
+from jobline_server.engine.lane import LaneKey, place_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
@@ -169,15 +170,21 @@ def _lot(lot: Lot) -> tuple[Any, ...]:
 
 
 def _lanes(queue: Queue) -> list[tuple[int, str, list[int]]]:
-    lanes = []
+    """The jobs of each lane in order; what is reserved for a session is nobody's after a start."""
+    together: dict[LaneKey, list[Item]] = {}
     for lane in queue.lanes():
+        priority, name, size, needs = lane.key
+        common = needs and needs._replace(session="")
+        together.setdefault((priority, name, size, common), []).extend(cast("Iterable[Item]", lane))
+    lanes = []
+    for (priority, name, *_), items in together.items():
         ids = [
             item.first_id if isinstance(item, Lot) else item.id
-            for item in cast("Iterable[Item]", lane)
+            for item in sorted(items, key=place_of)
             if item.is_ready() and not item.volatile
         ]
         if ids:
-            lanes.append((lane.priority, lane.name, ids))
+            lanes.append((priority, name, ids))
     return sorted(lanes)
 
 

@@ -12,11 +12,12 @@ from jobline_server.engine.decide.groups import (
     decide_update_group,
 )
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.decide.timers import open_gates
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS
 from tests.pushed_rows import NewJob, rows_of
-from tests.storage.recovery_values import delays, options, queues
+from tests.storage.recovery_values import STICKY, delays, options, queues, sessions
 from tests.storage.recovery_world import World
 
 groups = st.sampled_from(["g", "h"])
@@ -50,6 +51,18 @@ class GroupRules(RuleBasedStateMachine):
             decide_push(self.world.shard, now, Push(queue, DEFAULT_OPTIONS, rows))
         except Refused:
             return
+
+    @rule(queue=queues, pushed=st.lists(groups, min_size=1, max_size=3), session=sessions)
+    def push_sticky(self, queue, pushed, session):
+        """Jobs that follow each other to one session, which may take no more of them."""
+        shard, now = self.world.shard, self.world.now
+        rows = rows_of(NewJob(b"s", STICKY, "", 0, ties=Ties(group)) for group in pushed)
+        try:
+            decide_push(shard, now, Push(queue, DEFAULT_OPTIONS, rows))
+        except Refused:
+            return
+        shard.sticky.leave(shard.queues[queue], session)
+        open_gates(shard, now)
 
     @rule(
         queue=queues,

@@ -19,6 +19,7 @@ from jobline_server.engine.values import (
     Retention,
 )
 
+STICKY = JobOptions(rules=JobRules(sticky=True))
 OPTIONS = (
     DEFAULT_OPTIONS,
     JobOptions(name="mail"),
@@ -32,6 +33,7 @@ OPTIONS = (
     JobOptions(rules=JobRules(ttl_ms=20_000, timeout_ms=9_000)),
     JobOptions(backoff=Backoff(delays_ms=(500,)), rules=JobRules(retry_until_ms=1)),
     JobOptions(rules=JobRules(phases=("one", "two"))),
+    STICKY,
 )
 SETTINGS = (
     QueueSettings(),

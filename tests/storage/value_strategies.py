@@ -87,6 +87,7 @@ job_rules = st.builds(
         ttl_ms=optional(moments),
         max_wait_ms=optional(moments),
     ).map(lambda made: NO_UNIQUE_RULE if made == NO_UNIQUE_RULE else made),
+    sticky=st.booleans(),
 )
 job_options = st.builds(
     values.JobOptions,

@@ -136,6 +136,13 @@ class Context:
         return self.job.group
 
     @property
+    def continues_group(self) -> bool:
+        """Whether this worker had the last job of the group, too: what it keeps of it in memory
+        still holds. False unless the job is `sticky`.
+        """
+        return self.job.continues_group
+
+    @property
     def headers(self) -> dict[str, str]:
         """The headers it was pushed with."""
         return self.job.headers

@@ -125,6 +125,7 @@ class ObstacleKind(IntEnum):
     GROUP_PAUSED = 29
     GROUP_HELD = 30
     GROUP_BUSY = 31
+    STICKY = 37
     RATE_LIMITED = 33
     CONCURRENCY_LIMITED = 34
     LIMITED_FOR_A_TIME = 35

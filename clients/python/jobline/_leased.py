@@ -35,6 +35,7 @@ class LeasedJob:
 
     `attempt` counts from 1. `lease`: how long the worker may
     stay silent. `checkpoint`: what an earlier attempt left. `group`: its group, "" without one.
+    `continues_group`: the same session had the last job of its group.
     `phase_results`: results of the phases that are finished, in the order of `options.phases`.
     """
 
@@ -44,6 +45,7 @@ class LeasedJob:
         "checkpoint",
         "delivery",
         "group",
+        "continues_group",
         "id",
         "job_key",
         "lease_ms",
@@ -71,6 +73,7 @@ class LeasedJob:
         pushed_at: Any = None,
         group: str = "",
         phase_results: tuple[bytes, ...] = (),
+        continues_group: bool = False,
     ) -> None:
         self.id = id
         self.delivery = delivery
@@ -84,6 +87,7 @@ class LeasedJob:
         self.job_key = job_key
         self.group = group
         self.phase_results = phase_results
+        self.continues_group = continues_group
         self._pushed_at = pushed_at
         self.run_headers: RunHeaders | None = None
 
@@ -104,6 +108,7 @@ class LeasedJob:
             pushed_at=message.pushed_at,
             group=message.group,
             phase_results=tuple(message.phase_results),
+            continues_group=message.continues_group,
         )
 
     @classmethod

@@ -30,6 +30,7 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "lifo": options.lifo,
         "tags": options.tags or (),
         "group": options.group or "",
+        "sticky": options.sticky,
         "on_dead_head": options.on_dead_head,
         "phases": options.phases or (),
         "limiters": options.limiters or (),

@@ -53,6 +53,7 @@ class OptionsHow(TypedDict, total=False):
     min_worker_version: str | None
     slots: int | None
     group: str | None
+    sticky: bool | None
     on_dead_head: OnDeadHeadName | None
     unique_mode: UniqueModeName | None
     unique_ttl: Seconds | None
@@ -68,14 +69,12 @@ class JobOptions:
     - `headers`: at most 64, 8 KiB together.
     - `priority`: higher goes first, any 32-bit integer (default 0).
     - `lease`: how long a worker may stay silent, 1 s … 12 h (default 30 s).
-    - `max_attempts`: how many may fail before the job is dead, 1 … 1,000, 0 for no limit (default
-      3).
+    - `max_attempts`: failures until it is dead, 1 … 1,000, 0 for no limit (default 3).
     - `backoff`: the pause before the next attempt.
     - `max_stalls`: how many lost leases are forgiven, 0 … 1,000 (default 3).
     - `retention`: how long the job is kept when it has ended.
     - `delivery`: "at_least_once" (default), or "once": never again after a hand-out.
-    - `min_worker_version`: only for workers with this `version` or a newer one; 1.10 is newer than
-      1.9.
+    - `min_worker_version`: only for workers of this `version` or later; 1.10 is later than 1.9.
     - `slots`: how many places of its worker's window it takes, 1 … 1,000 (default 1).
     - `lifo`: goes before all READY jobs of its queue, priority and name.
     - `retry_until`: no retry starts after this moment.
@@ -84,6 +83,7 @@ class JobOptions:
     - `tags`: at most 16 words to filter by, 1 … 128 characters each.
     - `phases`: names of the steps that the worker runs in order, at most 100.
     - `group`: the entity whose jobs run one at a time, in order, ≤ 256 characters.
+    - `sticky`: prefers, for at most 5 s, the worker that had the last job of its group.
     - `on_dead_head`: "continue" (default) or "hold": what its group does when it ran and is dead.
     - `limiters`: names of limiters to pass, at most 4.
     - `cost`: tokens that a hand-out takes of the rate of its queue and of its limiters, 1 …
@@ -117,6 +117,7 @@ class JobOptions:
     min_worker_version: str | None = None
     slots: int | None = None
     group: str | None = None
+    sticky: bool | None = None
     on_dead_head: OnDeadHeadName | None = None
     unique_mode: UniqueModeName | None = None
     unique_ttl: Seconds | None = None
@@ -176,6 +177,7 @@ class JobOptions:
             min_worker_version=message.min_worker_version or None,
             slots=message.slots if has("slots") else None,
             group=message.group or None,
+            sticky=message.sticky if has("sticky") else None,
             on_dead_head=_DEAD_HEADS.get(message.on_dead_head),
             unique_mode=known_mode(message.unique_mode),
             unique_ttl=from_duration(message.unique_ttl) if has("unique_ttl") else None,

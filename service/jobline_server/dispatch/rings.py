@@ -43,6 +43,10 @@ class Consumer(Protocol):
         """The version of the worker; "" if it has none."""
 
     @property
+    def session_id(self) -> str:
+        """The session of a worker; "" for a pull."""
+
+    @property
     def held_back(self) -> list[Any]:
         """Hand-outs to it that wait for their commit; whoever keeps them adds and removes them."""
 
@@ -74,9 +78,12 @@ class ConsumerRings(Generic[C]):
         self._rings: dict[str, OrderedDict[C, None]] = {}
         # Queues whose rings a consumer has left for lack of room.
         self._parked: dict[C, list[str]] = {}
+        self._owners: dict[str, C] = {}
 
     def join(self, consumer: C) -> None:
         """Adds a consumer to its queues, behind those that wait already."""
+        if consumer.session_id:
+            self._owners[consumer.session_id] = consumer
         for queue, _ in consumer.queues:
             self._waiting.setdefault(queue, {})[consumer] = None
             self._rings.setdefault(queue, OrderedDict())[consumer] = None
@@ -84,6 +91,8 @@ class ConsumerRings(Generic[C]):
     def leave(self, consumer: C) -> None:
         """Removes a consumer from its queues; leaving twice does nothing."""
         self._unpark(consumer)
+        if self._owners.get(consumer.session_id) is consumer:
+            del self._owners[consumer.session_id]
         for queue, _ in consumer.queues:
             waiting = self._waiting.get(queue, {})
             if consumer not in waiting:
@@ -103,6 +112,11 @@ class ConsumerRings(Generic[C]):
     def consumers(self, queue: str) -> tuple[C, ...]:
         """Returns all consumers that wait at a queue, with room or without."""
         return tuple(self._waiting.get(queue, ()))
+
+    def owner(self, queue: str, session: str) -> C | None:
+        """Returns the consumer of a session if it waits at a queue; None if it does not."""
+        consumer = self._owners.get(session)
+        return consumer if consumer in self._waiting.get(queue, ()) else None
 
     def handles(self, queue: str, name: str) -> bool:
         """Returns whether a consumer that waits at a queue handles this name."""

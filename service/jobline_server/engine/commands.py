@@ -151,6 +151,7 @@ class LeasedJob:
     group: str = ""
     phases: tuple[FinishedPhase, ...] = ()
     is_once: bool = False
+    continues_group: bool = False
 
     def count(self) -> int:
         """Returns the number of jobs, which is 1."""

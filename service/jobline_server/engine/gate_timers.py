@@ -54,7 +54,17 @@ class GateTimers:
             if self._first.get(queue) != first_ms:
                 continue
             del self._first[queue]
-            limit -= queue.open_due_gates(mono_ms, limit)
+            limit -= open_due_gates(queue, mono_ms, limit)
             queues[queue] = None
             self.note(queue)
         return list(queues)
+
+
+def open_due_gates(queue: Queue, mono_ms: int, limit: int) -> int:
+    """Opens up to `limit` gates of a queue that are due; returns how many."""
+    for opened in range(limit):
+        first_ms = queue.gates.first_ms()
+        if first_ms is None or first_ms > mono_ms:
+            return opened
+        queue.open_gate(queue.gates.first_key())
+    return limit

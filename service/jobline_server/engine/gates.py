@@ -4,6 +4,8 @@ A limit closes the gate of a lane that has used it up. A lane with a closed gate
 no heap, so it costs a lease nothing; timers open it at its time. A gate belongs to the lane's key:
 it stays closed while the lane is empty.
 
+A lane that is reserved for a session (`sticky`) has a closed gate, too; only that session reads it.
+
 The time is monotonic, as the ends of leases are: it does not jump when the wall clock is set, and
 stands still while the process does. Gates are not stored: the limits are, and close them again
 after a start.
@@ -22,19 +24,33 @@ MOMENTS_SPARE = 64
 
 
 class Gates:
-    """The closed gates of a queue, and when they open."""
+    """The closed gates of a queue, and when they open. `shut` counts the READY jobs behind them."""
 
-    __slots__ = ("_heap", "_number", "closed")
+    __slots__ = ("_heap", "_number", "closed", "own", "shut", "woken")
 
     def __init__(self) -> None:
         self.closed: dict[LaneKey, Lane] = {}
+        self.shut = 0
+        # The closed lanes that are reserved for a session.
+        self.own: dict[str, dict[LaneKey, Lane]] = {}
+        # Sessions that were not offered yet what was reserved for them, and when it is on disk.
+        self.woken: dict[str, int] = {}
         # An entry is obsolete once its lane opens at another time.
         self._heap: list[tuple[int, int, Lane]] = []
         self._number = 0
 
     def close(self, lane: Lane, opens_ms: int) -> None:
-        """Closes the gate of a lane until a time, or changes the time of a closed one."""
+        """Closes the gate of a lane until a time, or changes the time of a closed one. A lane of a
+        session that is closed again is closed to this session, too.
+        """
         self.closed[lane.key] = lane
+        if not lane.opens_ms:
+            self.shut += lane.ready
+        if lane.needs is not None and lane.needs.session:
+            if lane.opens_ms:
+                self._disown(lane, lane.needs.session)
+            else:
+                self.own.setdefault(lane.needs.session, {})[lane.key] = lane
         lane.opens_ms = opens_ms
         if opens_ms == UNTIL_NOTICE:
             return
@@ -49,6 +65,14 @@ class Gates:
         """Opens the gate of a lane."""
         del self.closed[lane.key]
         lane.opens_ms = 0
+        self.shut -= lane.ready
+        if lane.needs is not None and lane.needs.session:
+            self._disown(lane, lane.needs.session)
+
+    def _disown(self, lane: Lane, session: str) -> None:
+        lanes = self.own.get(session, {})
+        if lanes.pop(lane.key, None) is not None and not lanes:
+            del self.own[session]
 
     def first_ms(self) -> int | None:
         """Returns when the next gate opens; None if none opens by itself."""

@@ -23,6 +23,7 @@ from jobline_server.engine.limits import HANDOUT_BITS
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.message_invariants import outboxes_add_up
 from jobline_server.engine.shard import Shard
+from jobline_server.engine.sticky_invariants import reservations_add_up
 from jobline_server.engine.unique_invariants import UNIQUE_KEYS
 from jobline_server.engine.values import JobState, sequence_of
 
@@ -271,7 +272,7 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G8": [one_lease_each, sessions_are_known, in_flight_covers_leases],
     "G10": [ids_are_new],
     "G11": [of_groups.groups_add_up, of_groups.groups_run_in_order],
-    "G12": [ready_jobs_stand_in_their_lane],
+    "G12": [ready_jobs_stand_in_their_lane, reservations_add_up],
     "G14": [allowances_fit_settings, limiters_count_what_is_active, closed_lanes_are_in_line],
     "G19": [
         one_state_each,

@@ -4,6 +4,8 @@ own. All other jobs are members of lots and have no object.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job_log import JobLog
@@ -12,6 +14,16 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseReason
+
+
+class Reserved(NamedTuple):
+    """The session for which a READY job is reserved, and the number of the reservation."""
+
+    session: str
+    number: int
+
+
+NOT_RESERVED = Reserved("", 0)
 
 
 class Details:
@@ -25,6 +37,7 @@ class Details:
         "progress",
         "progress_message",
         "auto_retries",
+        "reserved",
         "times_out",
         "ttl_from_ms",
     )
@@ -36,6 +49,8 @@ class Details:
         self.progress_message = ""
         self.log: JobLog | None = None
         self.auto_retries = 0
+        # Which session has the first claim to it; no fact (`sticky`).
+        self.reserved = NOT_RESERVED
         # When a lease times out, in monotonic milliseconds, and its `delivery`; no fact.
         self.times_out = (0, 0)
         # Since when its TTL counts; 0: since its push.
@@ -123,6 +138,11 @@ class Job:
         self.volatile = False
         # Whether it is in a checkpoint: as its own item, or in a bundle.
         self.stored: bool | Bundle = False
+
+    @property
+    def reserved_for(self) -> str:
+        """Returns the session for which it is reserved; "" for all."""
+        return self.details.reserved.session
 
     def is_ready(self) -> bool:
         """Returns whether it is READY."""

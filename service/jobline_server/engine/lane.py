@@ -52,6 +52,10 @@ class LaneItem(Protocol):
     def options(self) -> JobOptions:
         """The options of its jobs."""
 
+    @property
+    def reserved_for(self) -> str:
+        """The session for which it is reserved; "" for all."""
+
     def is_ready(self) -> bool:
         """Returns whether any of its jobs is READY."""
 
@@ -79,7 +83,10 @@ def lane_key(item: LaneItem) -> LaneKey:
     options, largest = item.options, item.payload_bytes_max()
     size = size_of(largest) if largest > SMALL_BYTES else 0
     rules = options.rules
-    return options.priority, options.name, size, None if rules is NO_RULES else rules.needs
+    needs = None if rules is NO_RULES else rules.needs
+    if rules.sticky and needs is not None:
+        needs = needs._replace(session=item.reserved_for)
+    return options.priority, options.name, size, needs
 
 
 class Lane:
@@ -142,7 +149,8 @@ class Lane:
 
     def turn_to(self, item: LaneItem) -> int:
         """Rotates `items` until an item behind those of the front is first; returns by how much, to
-        be rotated back, and 0 if the item is not there or stands behind others.
+        be rotated back, and 0 if the item is not there or stands behind others. Recovery may lease
+        sticky items from any place, as it does not know which were reserved.
         """
         items, unswept = self.items, self.unswept
         at = _before(items, len(items), item.place())
@@ -154,10 +162,19 @@ class Lane:
         before = at - 1
         while before and not items[before].is_ready():
             before -= 1
-        if items[before].order >= 0:
+        if items[before].order >= 0 and not item.options.rules.sticky:
             return 0
         items.rotate(-at)
         return at
+
+    def take_out(self, item: LaneItem) -> None:
+        """Removes an item of one job, wherever it is; the caller counts it out of the queue."""
+        for items in (self.items, self.unswept):
+            at = _before(items, len(items), item.place())
+            if at < len(items) and items[at] is item:
+                del items[at]
+                self.ready -= 1
+                return
 
     def leave(self, jobs: int) -> None:
         """Counts `jobs` out that are no longer READY, and sweeps a few items. Their items stay in

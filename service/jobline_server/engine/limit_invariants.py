@@ -46,6 +46,8 @@ def closed_lanes_are_in_line(shard: Shard) -> str:
             needs = key[3]
             if lane.opens_ms != UNTIL_NOTICE or needs is None or not needs.limiters:
                 continue
+            if key in queue.gates.own.get(needs.session, {}):
+                continue
             limiters = [shard.limiters.by_name.get(one) for one in needs.limiters]
             if not any(one is not None and (queue, key) in one.line for one in limiters):
                 return f"queue {name}: the lane {key} is closed and in no line"

@@ -134,6 +134,15 @@ GROUP_WAITING_MAX = 100_000
 # bytes of memory each, and 600 more while jobs wait in it.
 GROUPS_MAX = 1_000_000
 
+# How long a sticky job waits for the session that had its group's last job: 5 s in all, as timers
+# look at new ones within 250 ms.
+STICKY_MS = 4_750
+# Groups of a shard whose last session is known, those that are idle among them; about 200 bytes of
+# memory each. Beyond it half of them are forgotten, the oldest ones.
+STICKY_GROUPS_MAX = 100_000
+# Reserved jobs that are given away in one slice: about 5 µs each.
+STICKY_SLICE_JOBS = 1_000
+
 # Backpressure: the server as a whole.
 # Queues of one shard, 200,000 in the 8 of a new store; about 4 KB of memory each, and a list or a
 # count of all queues takes 0.3 µs to 1 µs for each.

@@ -82,9 +82,7 @@ class RunLease:
         self.settled[at : at + count] = b"\x01" * count
 
     def settle_runs(self, starts: list[int], counts: list[int]) -> int:
-        """Settles runs of ids within this lease; returns the number of jobs. Raises `IllegalMove`,
-        with nothing changed, if one of them was settled before.
-        """
+        """Settles open jobs and returns their number; raises `IllegalMove` if any is not open."""
         base = self.lot.first_id + self.start
         if len(starts) == 1:
             index, count = starts[0] - self.lot.first_id, counts[0]
@@ -171,6 +169,7 @@ class Lot:
         "stored",
         "apart",
     )
+    reserved_for = ""  # no session (`sticky`)
 
     def __init__(
         self,

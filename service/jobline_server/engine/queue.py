@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
@@ -13,7 +13,7 @@ from jobline_server.engine.gates import UNTIL_NOTICE, Gates
 from jobline_server.engine.group import GroupTable
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import SMALL_BYTES, Lane, LaneItem, LaneKey, lane_key, place_of
-from jobline_server.engine.ranks import Names, Rank
+from jobline_server.engine.ranks import NO_LANES, Names, OwnLanes, Rank, remove_ranked
 from jobline_server.engine.ready import ReadyCounts
 from jobline_server.engine.values import (
     DEFAULT_SETTINGS,
@@ -157,6 +157,8 @@ class Queue:
             return
         self.counts[_READY] += self.ready.add_all(before)
         for lane, ready_before in before.items():
+            if lane.opens_ms:
+                self.gates.shut += lane.ready - ready_before
             if not ready_before or not lane.ready:
                 self._join_or_forget(lane)
 
@@ -166,16 +168,20 @@ class Queue:
             return
         self.counts[_READY] += jobs
         self.ready.add(lane, jobs)
+        if lane.opens_ms:
+            self.gates.shut += jobs
         if lane.ready == jobs or not lane.ready:
             self._join_or_forget(lane)
 
     def _join_or_forget(self, lane: Lane) -> None:
         """Adds a lane that was empty to its rank, or removes one that is empty; a lane with a
-        closed gate is only cleared.
+        closed gate is only cleared, unless it is a session's own.
         """
         if lane.opens_ms:
             if not lane.ready:
                 lane.clear()
+                if lane.needs is not None and lane.needs.session:
+                    self.open_gate(lane.key)
         elif lane.ready:
             self._join_rank(lane)
         else:
@@ -202,15 +208,6 @@ class Queue:
         else:
             del self._lanes[key]
 
-    def open_due_gates(self, mono_ms: int, limit: int) -> int:
-        """Opens up to `limit` gates that are due; returns how many."""
-        for opened in range(limit):
-            first_ms = self.gates.first_ms()
-            if first_ms is None or first_ms > mono_ms:
-                return opened
-            self.open_gate(self.gates.first_key())
-        return limit
-
     def _join_rank(self, lane: Lane) -> None:
         """Adds a lane to its rank."""
         priority, name = lane.priority, lane.name
@@ -231,12 +228,12 @@ class Queue:
         self.needing -= lane.needs is not None
         if name not in rank:
             order = self._order_of[name]
-            _remove(order, -priority)
+            remove_ranked(order, -priority)
             if not order:
                 del self._order_of[name]
         if not rank:
             del self._ranks[priority]
-            _remove(self._order, -priority)
+            remove_ranked(self._order, -priority)
 
     def ranks(self, names: Names, size: int | None = None) -> Iterator[Iterator[Lane]]:
         """Yields the open lanes of `names` and of sizes up to `size` (None: all) by priority,
@@ -246,13 +243,16 @@ class Queue:
             yield self._ranks[-negative].lanes(names, size)
 
     def fronts(
-        self, names: Names, size: int | None, version: str | None = None
-    ) -> Iterator[list[Lane | LaneHeads]]:
+        self, names: Names, size: int | None, version: str | None = None, own: OwnLanes = NO_LANES
+    ) -> Iterator[Sequence[Lane | LaneHeads]]:
         """Yields the same lanes for a lease of a worker of this version (None: any), with one
-        `LaneHeads` in place of many lanes of one size.
+        `LaneHeads` in place of many lanes of one size, and with lanes of its `own`.
         """
-        for negative in self._order_for(names):
-            yield self._ranks[-negative].fronts(names, size, version)
+        order = self._order_for(names)
+        for negative in sorted({*order, *own}) if own else order:
+            rank, mine = self._ranks.get(-negative), own.get(negative)
+            fronts = [] if rank is None else rank.fronts(names, size, version)
+            yield [*fronts, *mine] if mine else fronts
 
     def lanes_up_to(self, item: LaneItem, names: Names) -> Iterator[Lane]:
         """Yields the open lanes of an item's priority that may have items before it."""
@@ -271,6 +271,10 @@ class Queue:
     def lanes(self) -> Iterator[Lane]:
         """Yields all lanes, including those with closed gates, unordered."""
         yield from self._lanes.values()
+
+    def in_reach(self) -> int:
+        """Returns the number of READY jobs in lanes whose gates are open."""
+        return self.counts[_READY] - self.groups.held - self.gates.shut
 
     def live(self) -> int:
         """Returns the number of jobs that have not ended."""
@@ -294,7 +298,3 @@ class Queue:
         """Returns whether deleting it when it is empty loses only its name."""
         limited = self.limited is not None and self.limited.until_ms > wall_ms
         return self.settings == DEFAULT_SETTINGS and not (self.paused or self.groups or limited)
-
-
-def _remove(order: list[int], negative: int) -> None:
-    del order[bisect_left(order, negative)]

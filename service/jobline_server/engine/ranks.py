@@ -5,7 +5,8 @@ A lane is in its rank while it has READY jobs and its gate is open; a lease exam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from jobline_server.engine.heads import LaneHeads
@@ -25,6 +26,9 @@ V = TypeVar("V")
 
 Names = frozenset[str] | None
 """The names that a consumer handles; None: all."""
+OwnLanes = Mapping[int, Sequence[Lane]]
+"""The lanes that are reserved for one session, by negated priority."""
+NO_LANES: OwnLanes = {}
 
 
 class SizeLanes:
@@ -192,3 +196,8 @@ def _named(found: dict[str, V], names: Names) -> Iterator[V]:
         yield from [found[name] for name in names if name in found]
     else:
         yield from [value for name, value in found.items() if name in names]
+
+
+def remove_ranked(order: list[int], negative: int) -> None:
+    """Removes a negated priority from those of some lanes, in order."""
+    del order[bisect_left(order, negative)]

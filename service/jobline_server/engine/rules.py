@@ -30,6 +30,9 @@ class Needs(NamedTuple):
     limiters: tuple[str, ...] = ()
     is_once: bool = False
     slots: int = 1
+    is_sticky: bool = False
+    session: str = ""
+    """The session for which the jobs of a lane are reserved (`sticky`)."""
 
 
 NO_NEEDS = Needs()
@@ -58,12 +61,13 @@ class JobRules:
     slots: int | None = None
     on_dead_head: OnDeadHead | None = None
     unique: UniqueRule = NO_UNIQUE_RULE
+    sticky: bool = False
 
     @property
     def needs(self) -> Needs | None:
         """The needs of a lease; None if there are none."""
         is_once, slots = self.delivery_mode is DeliveryMode.ONCE, self.slots or 1
-        needs = Needs(self.min_worker_version, self.limiters, is_once, slots)
+        needs = Needs(self.min_worker_version, self.limiters, is_once, slots, self.sticky)
         return None if needs == NO_NEEDS else needs
 
 

@@ -27,6 +27,7 @@ from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import MessageTable
+from jobline_server.engine.sticky import StickyJobs
 from jobline_server.engine.tables import IdTable
 from jobline_server.engine.timeouts import start_run_timeout, start_timeouts
 from jobline_server.engine.unique import UniqueKeys
@@ -73,6 +74,7 @@ class ShardState:
         self.delayed = Delayed()
         self.expiring = Expiring()
         self.gates = GateTimers()
+        self.sticky = StickyJobs()
         self.committed = 0
         self.next_offset = 1
         self.effects: list[Effect] = []
@@ -252,6 +254,7 @@ class ShardState:
         self.limiters = self.load.limiters
         active = active_of(self.jobs.every(), self.lots.lots.every())
         join(self.limiters, self.own_limiters, active, now)
+        self.sticky.restart(self.queues.values())
         self.clocks.restart(now, chain(runs, singles))
         for lease in runs:
             start_run_timeout(self, lease)

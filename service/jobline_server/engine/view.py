@@ -20,6 +20,7 @@ from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.producers import Producer
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import SentMessage
+from jobline_server.engine.sticky import StickyJobs
 from jobline_server.engine.unique import Throttle
 from jobline_server.engine.values import JobState
 
@@ -149,6 +150,10 @@ class ShardView(Protocol):
     @property
     def gates(self) -> GateTimers:
         """Queues with gates that open by themselves, by time."""
+
+    @property
+    def sticky(self) -> StickyJobs:
+        """Jobs that are reserved for sessions, and what sessions had last."""
 
     @property
     def expiring(self) -> Expiring:

@@ -12,18 +12,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from jobline_server.dispatch.rings import Consumer, Room, shares
+from jobline_server.dispatch.rings import Consumer, Room, is_some, shares
 from jobline_server.engine import limits
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.once import take_once
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.values import JobState
+from jobline_server.engine.sticky import has_own
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.held_back import HeldBack
+from jobline_server.runtime.owners import Owners
 from jobline_server.runtime.slots import ShardSlot
 
-# Enum attribute access is slow before Python 3.12.
-_READY = JobState.READY
 # Single jobs and runs that go out in one iteration of the loop. A hand-out that cannot take more of
 # a queue has used it up.
 ITERATION_ITEMS = limits.LEASE_SLICE_ITEMS
@@ -42,6 +41,7 @@ class Dispatcher:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.held_back = HeldBack(core)
+        self._owners = Owners(core)
         self._used = 0
         self._renews = False
         self._late: dict[ShardSlot, None] = {}
@@ -55,6 +55,8 @@ class Dispatcher:
     def leave(self, consumer: Consumer) -> None:
         """Removes a consumer from the rings."""
         self._core.rings.leave(consumer)
+        if consumer.session_id:
+            self._owners.leave(consumer)
 
     def welcome(self, consumer: Consumer) -> None:
         """Serves a consumer that may have room again, some of it in later iterations of the
@@ -69,17 +71,29 @@ class Dispatcher:
         """
         rings = self._core.rings
         most, given = 0, 1
-        while given and queue.counts[_READY] > queue.groups.held:
+        if queue.gates.woken:
+            for owner in self._owners.woken(slot, queue):
+                self._give_own(slot, queue, owner)
+        while given and queue.in_reach():
             if self._used >= ITERATION_ITEMS:
                 self._put_off(slot, queue)
                 return False
             given = 0
-            most = rings.share_of(queue.name, queue.counts[_READY] - queue.groups.held)
+            most = rings.share_of(queue.name, queue.in_reach())
             for consumer, room in rings.round(queue.name) if most else ():
                 given += self.give(slot, queue, consumer, most, room)
-                if queue.counts[_READY] == queue.groups.held or self._used >= ITERATION_ITEMS:
+                if not queue.in_reach() or self._used >= ITERATION_ITEMS:
                     break
-        return bool(queue.counts[_READY] > queue.groups.held and most)
+        return bool(queue.in_reach() and most)
+
+    def _give_own(self, slot: ShardSlot, queue: Queue, owner: Consumer) -> None:
+        """Offers a session what is reserved for it, if it has room; else it asks when it has."""
+        room = owner.room()
+        if self._used >= ITERATION_ITEMS:
+            self._owners.put_off(slot, queue, owner)
+            self._put_off(slot, queue)
+        elif is_some(room):
+            self.give(slot, queue, owner, room[0], room)
 
     def serve_slices(self, consumer: Consumer) -> Iterator[None]:
         """Leases ready jobs to a pull, from each of its queues. Yields after `SLICE_HAND_OUTS`
@@ -119,16 +133,17 @@ class Dispatcher:
         if jobs <= 0:
             return
         room: Room | None = (jobs, payload_bytes)
+        session = consumer.session_id
         for name, most in shares(consumer.queues, jobs):
             slot = self._core.slots.find_by_queue(name)
             queue = slot.shard.queues.get(name) if slot is not None else None
-            if slot is not None and queue is not None and _has_some(queue):
+            if slot is not None and queue is not None and _has_some(queue, session):
                 yield slot, queue, most, room or consumer.room()
                 room = None
 
     def _wake_uncommitted(self, slot: ShardSlot, queue: Queue) -> None:
         """Wakes a queue after the next commit if jobs of it wait for that."""
-        if queue.counts[_READY] > queue.groups.held and slot.shard.has_uncommitted():
+        if queue.in_reach() and slot.shard.has_uncommitted():
             slot.woken[queue] = None
 
     def give(self, slot: ShardSlot, queue: Queue, consumer: Consumer, most: int, room: Room) -> int:
@@ -182,6 +197,6 @@ class Dispatcher:
             self._core.serve(slot)
 
 
-def _has_some(queue: Queue) -> bool:
-    """Returns whether a queue has READY jobs in lanes, and is not paused."""
-    return queue.counts[_READY] > queue.groups.held and not queue.paused
+def _has_some(queue: Queue, session: str) -> bool:
+    """Returns whether a queue has READY jobs in lanes that a session reads, and is not paused."""
+    return (queue.in_reach() > 0 or has_own(queue, session)) and not queue.paused

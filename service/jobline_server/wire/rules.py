@@ -26,6 +26,7 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         ttl_ms=milliseconds_of(message.ttl) if message.HasField("ttl") else None,
         on_dead_head=OnDeadHead(message.on_dead_head) if message.on_dead_head else None,
         unique=unique_rule_from_message(message),
+        sticky=message.sticky,
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -53,10 +54,16 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
     if rules.retry_until_ms is not None:
         message.retry_until.SetInParent()
         fill_time(message.retry_until, rules.retry_until_ms)
-    if rules.on_dead_head is not None:
-        message.on_dead_head = job_pb2.OnDeadHead.ValueType(rules.on_dead_head)
+    _fill_group_rules(message, rules)
     if rules.unique is not NO_UNIQUE_RULE:
         fill_unique_rule(message, rules.unique)
+
+
+def _fill_group_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
+    if rules.on_dead_head is not None:
+        message.on_dead_head = job_pb2.OnDeadHead.ValueType(rules.on_dead_head)
+    if rules.sticky:
+        message.sticky = True
 
 
 def _moment_ms(message: job_pb2.JobOptions) -> int | None:

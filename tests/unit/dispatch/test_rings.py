@@ -27,6 +27,7 @@ class FakeConsumer:
     payload_bytes_max: int = 1_000
     lease_ms: int = 0
     version: str = ""
+    session_id: str = ""
     held_back: list[Any] = field(default_factory=list)
 
     def room(self) -> tuple[int, int]:
@@ -52,6 +53,19 @@ def waiting(*consumers: FakeConsumer) -> ConsumerRings[FakeConsumer]:
 
 def first_of(rings: ConsumerRings[FakeConsumer]) -> str:
     return next(iter(rings.round("mail")))[0].name
+
+
+def test_owner_of_a_session_is_found_where_it_waits() -> None:
+    """And only the newest consumer of the session."""
+    earlier, later = FakeConsumer("a", session_id="s"), FakeConsumer("b", session_id="s")
+    rings = waiting(earlier, FakeConsumer("c"))
+    assert rings.owner("mail", "s") is earlier
+    assert rings.owner("other", "s") is rings.owner("mail", "t") is None
+    rings.join(later)
+    rings.leave(earlier)
+    assert rings.owner("mail", "s") is later
+    rings.leave(later)
+    assert rings.owner("mail", "s") is None
 
 
 def test_each_one_served_moves_behind_the_others() -> None:

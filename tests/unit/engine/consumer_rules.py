@@ -82,7 +82,7 @@ class ConsumerRules(RuleBasedStateMachine):
         assert [one for part in found for one in part] == [
             (
                 (job.id, job.delivery, job.payload, job.lease_ms, job.attempts + 1, job.why),
-                (job.options, job.job_key),
+                (job.options, job.job_key, job.continues),
             )
             for job in expected
         ]
@@ -97,17 +97,13 @@ class ConsumerRules(RuleBasedStateMachine):
     def _told(self, item):
         if isinstance(item, LeasedJob):
             lease = item.id, item.delivery, item.payload, item.lease_ms, item.attempt, item.reason
-            return [(lease, (item.options, item.job_key))]
-        return [
-            (
-                (item.first_id + index, item.delivery, payload, item.lease_ms, 1, 1),
-                (
-                    options_of(item.payloads, index, item.options),
-                    item.payloads.job_key_of(index),
-                ),
-            )
-            for index, payload in enumerate(item.payloads)
-        ]
+            return [(lease, (item.options, item.job_key, item.continues_group))]
+        jobs = []
+        for index, payload in enumerate(item.payloads):
+            one = item.first_id + index, item.delivery, payload, item.lease_ms, 1, 1
+            options = options_of(item.payloads, index, item.options)
+            jobs.append((one, (options, item.payloads.job_key_of(index), False)))
+        return jobs
 
     @precondition(held)
     @rule(picks=PICKS, results=st.lists(st.sampled_from([b"", b"", b"done"]), max_size=6))

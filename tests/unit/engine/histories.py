@@ -22,6 +22,7 @@ from tests.pushed_payloads import with_columns
 START = Now(1_800_000_000_000, 1_000_500)
 BACKOFF = Backoff(base_ms=2_000, max_delay_ms=3_000, jitter=0.0)
 ONCE = JobRules(delivery_mode=DeliveryMode.ONCE)
+STICKY = JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(sticky=True))
 OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, priority=1),
@@ -56,6 +57,7 @@ OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(ttl_ms=3_000)),
     JobOptions(lease_ms=9_300, backoff=BACKOFF, max_attempts=1, rules=JobRules(timeout_ms=2_000)),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(phases=("one", "two"))),
+    STICKY,
 ]
 UNIQUE_OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(unique=rule))

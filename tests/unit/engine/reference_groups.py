@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.values import JobState, QueueSettings
 from tests.unit.engine.reference_jobs import ModelJob, first
+from tests.unit.engine.reference_sticky import ModelSticky
 
 Key = tuple[str, str]
 
@@ -119,13 +120,16 @@ class GroupsOfModel:
 
     jobs: dict[int, ModelJob]
     groups: ModelGroups
+    sticky: ModelSticky
     offset: int
     _tail: int
 
-    def ready_in_group(self, job: ModelJob) -> None:
+    def ready_in_group(self, job: ModelJob, *, again: bool) -> None:
         """One that was let in is again where it stood."""
         if job.id in self.groups.of(job).admitted:
             job.place = job.group_place
+            if not again:
+                self.sticky.let_in(job)
             self.groups.come_back(job)
         else:
             self.groups.enter(job)
@@ -141,4 +145,5 @@ class GroupsOfModel:
             job = self.jobs[job_id]
             job.place = job.group_place = self._tail
             job.offset = self.offset
+            self.sticky.let_in(job)
         self.groups.freed.clear()

@@ -45,6 +45,7 @@ class ModelJob:
     beside_bytes: int = 0
     group: str = ""
     group_place: int = 0
+    continues: bool = False
     state: JobState = JobState.READY
     place: int = 0
     due: tuple[int, int] = (0, 0)

@@ -30,6 +30,7 @@ from tests.unit.engine.reference_jobs import (
     may_have,
 )
 from tests.unit.engine.reference_operators import Operators
+from tests.unit.engine.reference_sticky import ModelSticky
 
 S, Out = JobState, SettleOutcome
 Revoke = tuple[Consumer, int, int, RevokeReason]
@@ -62,13 +63,14 @@ class ReferenceModel(Operators):
         for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
             if len(taken) == most:
                 break
-            if (names is not None and job.options.name not in names) or job.lane() in held_up:
+            lane = *job.lane(), self.sticky.owner(job)
+            if (names is not None and job.options.name not in names) or lane in held_up:
                 continue
-            if not may_have(holder, job):
+            if not (may_have(holder, job) and self.sticky.may_have(holder, job)):
                 continue
             if job.offset > self.committed:
                 if job.place > 0:
-                    held_up.add(job.lane())
+                    held_up.add(lane)
                 continue
             max_bytes, places = max_bytes - job.bytes(), places - (job.options.rules.slots or 1)
             if min(max_bytes, places) < 0 and (taken or not is_idle):
@@ -83,7 +85,14 @@ class ReferenceModel(Operators):
             job.lease_ms = lease_ms or own
             job.deadline_ms = self.mono_ms + job.lease_ms
             self._start_timeout(job)
+            job.continues = (
+                bool(job.group) and self.sticky.lease(holder, job) and self._is_serial(job)
+            )
         return taken
+
+    def _is_serial(self, job: ModelJob) -> bool:
+        own, of_queue = self.groups.of(job).settings, self.settings(job.queue).group
+        return first(own.concurrency, of_queue.concurrency, 1) == 1
 
     def _expire_before_lease(self, name: str) -> None:
         if not self.queues[name].paused and any(job.queue == name for job in self.live(S.READY)):
@@ -237,6 +246,7 @@ class ReferenceModel(Operators):
     def restart(self, first_delivery: int) -> None:
         """What is never written is gone; every lease has its full time again, from nobody yet."""
         self.first_delivery = first_delivery
+        self.sticky = ModelSticky()
         self.jobs = {i: job for i, job in self.jobs.items() if not job.volatile}
         self.keys = {k: key for k, key in self.keys.items() if not key.volatile}
         self.requests = {k: one for k, one in self.requests.items() if not one.volatile}

@@ -6,6 +6,7 @@ from jobline_server.engine.values import EndReason, JobState, QueueSettings, Set
 from tests.unit.engine.reference_groups import GroupsOfModel, ModelGroups
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request, retry_ms
 from tests.unit.engine.reference_limits import ModelQueue
+from tests.unit.engine.reference_sticky import ModelSticky
 from tests.unit.engine.reference_unique import Keys
 
 S, Out = JobState, SettleOutcome
@@ -30,6 +31,7 @@ class ReferenceState(GroupsOfModel):
         self.unique = Keys()
         self.freed: list[tuple[bool, int]] = []
         self.superseded: list[int] = []
+        self.sticky = ModelSticky()
 
     # Looking.
 
@@ -58,7 +60,7 @@ class ReferenceState(GroupsOfModel):
         job.offset = 0 if job.volatile else self.offset
         job.holder, job.due = None, (0, 0)
         if job.group:
-            self.ready_in_group(job)
+            self.ready_in_group(job, again=again)
 
     def ready_together(self, jobs: list[ModelJob]) -> None:
         """In this order, at the front as well."""

@@ -143,6 +143,8 @@ class SideBySide:
     def tick(self) -> None:
         """Does what is due in both; holders are looked at in the engine's order, which is free."""
         self.begin()
+        timers.open_gates(self.shard, self.now)
+        self.model.sticky.look(self.now.mono_ms)
         before = len(revoked_in(self.shard))
         while timers.tick(self.shard, self.now):
             pass

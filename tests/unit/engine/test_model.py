@@ -41,9 +41,10 @@ from tests.unit.engine.histories import (
 )
 from tests.unit.engine.operator_rules import OperatorRules
 from tests.unit.engine.side_by_side import reached
+from tests.unit.engine.sticky_rules import StickyRules
 
 
-class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules):
+class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules, StickyRules):
     """Each rule does the same to both and compares the answers."""
 
     def __init__(self) -> None:
@@ -200,6 +201,8 @@ RARE = {
     "group paused while jobs wait",
     "job that waits in its group",
     "job between its phases",
+    "job that continues its group",
+    "job that is reserved",
     "lot that is never written",
     "lot with holes",
     "job with headers of its own in a lot",

@@ -188,6 +188,7 @@ GroupOption = Annotated[
     str | None,
     typer.Option("--group", metavar="GROUP", help="Its jobs run one at a time, in order."),
 ]
+Sticky = Annotated[bool, _flag("--sticky", help="Prefers the worker that had its group last.")]
 Phases = Annotated[
     list[str] | None,
     typer.Option("--phase", metavar="NAME", help="A step of the job; repeatable, in order."),

@@ -85,6 +85,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     header: option.Headers = None,
     tag: option.Tags = None,
     group: option.GroupOption = None,
+    sticky: option.Sticky = False,
     phase: option.Phases = None,
     content_type: option.ContentType = None,
     level: option.Level = "",
@@ -111,6 +112,7 @@ def _options(arguments: dict[str, Any]) -> JobOptions:
     given: dict[str, Any] = {field: arguments[field] for field in _AS_TYPED} | {
         "name": arguments["name"] or None,
         "lifo": arguments["lifo"] or None,
+        "sticky": arguments["sticky"] or None,
         "retry_until": _moment(arguments["retry_until"], "--retry-until"),
         "headers": _headers(arguments["header"] or []) or None,
         "tags": arguments["tag"],

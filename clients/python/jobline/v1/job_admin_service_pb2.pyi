@@ -75,6 +75,8 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """Another job holds its unique key; this one waits until that one has ended. The message
     names it.
     """
+    OBSTACLE_KIND_STICKY: _ObstacleKind.ValueType  # 37
+    """It is reserved for the worker that had the last job of its group, for at most 5 s."""
 
 class ObstacleKind(_ObstacleKind, metaclass=_ObstacleKindEnumTypeWrapper):
     """What keeps a job."""
@@ -125,6 +127,8 @@ OBSTACLE_KIND_KEY_HELD: ObstacleKind.ValueType  # 23
 """Another job holds its unique key; this one waits until that one has ended. The message
 names it.
 """
+OBSTACLE_KIND_STICKY: ObstacleKind.ValueType  # 37
+"""It is reserved for the worker that had the last job of its group, for at most 5 s."""
 Global___ObstacleKind: _TypeAlias = ObstacleKind  # noqa: Y015
 
 @_typing.final

@@ -604,6 +604,7 @@ class JobOptions(_message.Message):
     UNIQUE_MODE_FIELD_NUMBER: _builtins.int
     UNIQUE_TTL_FIELD_NUMBER: _builtins.int
     UNIQUE_MAX_WAIT_FIELD_NUMBER: _builtins.int
+    STICKY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Optional. The kind of work, ≤ 256 characters; workers route on it. Unset: ""."""
     content_type: _builtins.str
@@ -654,6 +655,12 @@ class JobOptions(_message.Message):
     """
     unique_mode: Global___UniqueMode.ValueType
     """Optional. What happens while another job holds the unique key. Unset: KEEP."""
+    sticky: _builtins.bool
+    """Optional. It prefers the stream session that had the last job of its group, idle times of the group
+    included: for at most 5 s it waits until that worker has room, then any worker gets it; at once if that
+    worker is gone, drains, or does not handle its name. Lost at a restart of the server. Needs a `group`:
+    INVALID_ARGUMENT. Unset: any worker.
+    """
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. At most 64 entries, 8 KiB together. Trace context travels here."""
@@ -759,10 +766,11 @@ class JobOptions(_message.Message):
         unique_mode: Global___UniqueMode.ValueType = ...,
         unique_ttl: _duration_pb2.Duration | None = ...,
         unique_max_wait: _duration_pb2.Duration | None = ...,
+        sticky: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "_sticky", b"_sticky", "backoff", b"backoff", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "sticky", b"sticky", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "on_dead_head", b"on_dead_head", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl", "webhook", b"webhook"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "_sticky", b"_sticky", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "on_dead_head", b"on_dead_head", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "sticky", b"sticky", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
@@ -776,6 +784,8 @@ class JobOptions(_message.Message):
     _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
     _WhichOneofReturnType__slots: _TypeAlias = _typing.Literal["slots"]  # noqa: Y015
     _WhichOneofArgType__slots: _TypeAlias = _typing.Literal["_slots", b"_slots"]  # noqa: Y015
+    _WhichOneofReturnType__sticky: _TypeAlias = _typing.Literal["sticky"]  # noqa: Y015
+    _WhichOneofArgType__sticky: _TypeAlias = _typing.Literal["_sticky", b"_sticky"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cost) -> _WhichOneofReturnType__cost | None: ...
     @_typing.overload
@@ -788,6 +798,8 @@ class JobOptions(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__slots) -> _WhichOneofReturnType__slots | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__sticky) -> _WhichOneofReturnType__sticky | None: ...
 
 Global___JobOptions: _TypeAlias = JobOptions  # noqa: Y015
 
@@ -1278,6 +1290,7 @@ class LeasedJob(_message.Message):
     JOB_KEY_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     PHASE_RESULTS_FIELD_NUMBER: _builtins.int
+    CONTINUES_GROUP_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. The job."""
     delivery: _builtins.int
@@ -1298,6 +1311,11 @@ class LeasedJob(_message.Message):
     """Output only. Its idempotency key, if it has one."""
     group: _builtins.str
     """Output only. Its group, if it has one."""
+    continues_group: _builtins.bool
+    """Output only. The same stream session had the last job of this group, so what the worker keeps of it in
+    memory still holds: no other worker has had a job of it since. Only for jobs with `sticky`, of groups
+    whose jobs run one at a time. False after a restart of the server, and for a `Pull`.
+    """
     @_builtins.property
     def options(self) -> Global___JobOptions:
         """Output only. What it was pushed with: name, headers, content type and the rest. `delivery` is ONCE also
@@ -1330,10 +1348,11 @@ class LeasedJob(_message.Message):
         job_key: _builtins.str = ...,
         group: _builtins.str = ...,
         phase_results: _abc.Iterable[_builtins.bytes] | None = ...,
+        continues_group: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["options", b"options", "pushed_at", b"pushed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "delivery", b"delivery", "group", b"group", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "options", b"options", "payload", b"payload", "phase_results", b"phase_results", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "checkpoint", b"checkpoint", "continues_group", b"continues_group", "delivery", b"delivery", "group", b"group", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "options", b"options", "payload", b"payload", "phase_results", b"phase_results", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

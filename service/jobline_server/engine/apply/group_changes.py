@@ -10,6 +10,7 @@ from jobline_server.engine.group_entries import GroupChanged, GroupPaused, Group
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
+from jobline_server.engine.sticky import unreserve
 from jobline_server.engine.values import JobState
 
 # Enum attribute access is slow before Python 3.12.
@@ -78,6 +79,8 @@ def replace_ready(shard: ShardState, job: Job, changed: Job) -> None:
     else:
         group.leave()
         groups.count_held(queue, job, -1)
+    if changed.options.rules.sticky:
+        unreserve(changed)
     job.become_stand_in()
     if is_admitted and changed.state is _READY:
         group.admitted.append(changed)

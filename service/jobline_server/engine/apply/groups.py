@@ -9,6 +9,7 @@ job before it is on disk (G3, G11). No job of a group is volatile.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from jobline_server.engine import effective
 from jobline_server.engine.group import Group, Member
@@ -17,6 +18,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove
+from jobline_server.engine.sticky import unreserve
 from jobline_server.engine.values import JobState
 
 # Enum attribute access is slow before Python 3.12.
@@ -57,6 +59,8 @@ def make_ready(shard: ShardState, job: Job, offset: int) -> None:
     job.offset = offset
     shard.changes.jobs.to_write.add(job.id)
     if group.has_admitted(job):
+        if job.options.rules.sticky and not group.paused:
+            shard.sticky.reserve(job, offset)
         _return(queue, group, [job])
     elif job.id in group.dead_heads:
         wait(queue, group, job, first=True)
@@ -107,6 +111,8 @@ def _return(queue: Queue, group: Group, jobs: Sequence[Job]) -> None:
 
 def wait(queue: Queue, group: Group, job: Member, *, first: bool = False) -> None:
     """Has a READY job wait for its turn, behind all others of its group or before them."""
+    if job.options.rules.sticky:
+        unreserve(cast("Job", job))
     if first:
         group.put_first(job)
     else:
@@ -136,6 +142,8 @@ def _admit(shard: ShardState, queue: Queue, group: Group, job: Member) -> None:
     """Puts a job at the tail of its lane."""
     group.admitted.append(job)
     job.order = shard.tail_order()
+    if job.options.rules.sticky:
+        shard.sticky.reserve(cast("Job", job), job.offset)
     queue.put(job, 1)
 
 

@@ -19,6 +19,7 @@ from jobline_server.engine.apply.bookkeeping import (
 from jobline_server.engine.apply.fronts import reach, ready_lane, turn_back
 from jobline_server.engine.apply.limiters import count_ended, take_permits
 from jobline_server.engine.apply.pushes import make_ready
+from jobline_server.engine.apply.sticky import note_sticky
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.entries import (
     CancelRequested,
@@ -32,6 +33,7 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import RunLease
+from jobline_server.engine.queue import Queue
 from jobline_server.engine.report_entries import JobReported
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
@@ -131,10 +133,12 @@ def _lease_jobs(
     options: JobOptions | None = None
     has_rules = False
     sizes = [len(job.payload) for job in jobs]
-    has_large = max(sizes) > SMALL_BYTES
+    # Jobs with the same options may be in different lanes.
+    has_large = are_apart = max(sizes) > SMALL_BYTES
     for job, delivery in zip(jobs, fact.deliveries[at:], strict=False):
-        if job.options is not options or has_large:
+        if job.options is not options or are_apart:
             options = job.options
+            are_apart = has_large or options.rules.sticky
             has_rules |= options.rules is not NO_RULES
             lane = ready_lane(queue, job)
             before.setdefault(lane, lane.ready)
@@ -161,13 +165,18 @@ def _lease_jobs(
     count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)
-    if has_rules or queue.settings.timeout_ms:
-        start_timeouts(shard, jobs)
-    if has_rules:
-        take_permits(shard, jobs)
-        holder.in_flight.extra_slots += sum([job.slots - 1 for job in jobs])
+    if has_rules or queue.settings.timeout_ms or shard.sticky.last:
+        _heed_rules(shard, queue, jobs, holder)
     if not jobs[0].volatile:
         shard.changes.jobs.to_write.add_many(fact.starts[at : at + len(jobs)], part)
+
+
+def _heed_rules(shard: ShardState, queue: Queue, jobs: list[Job], holder: Holder) -> None:
+    """Does for leased jobs what few of them ask for."""
+    start_timeouts(shard, jobs)
+    take_permits(shard, jobs)
+    holder.in_flight.extra_slots += sum([job.slots - 1 for job in jobs])
+    note_sticky(shard, queue, jobs, holder)
 
 
 def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:

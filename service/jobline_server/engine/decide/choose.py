@@ -12,11 +12,14 @@ from operator import attrgetter
 from typing import cast
 
 from jobline_server.engine import limits
+from jobline_server.engine.gate_timers import open_due_gates
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import size_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.ranks import NO_LANES
+from jobline_server.engine.sticky import own_fronts
 from jobline_server.engine.values import Now
 
 _order = attrgetter("order")
@@ -40,7 +43,7 @@ class Choice:
     `jobs_room` and `bytes_room` count down as items are added, and so does `slots_room`, the places
     of its window, where a job may take several. A consumer that `is_idle` takes one job beyond
     `bytes_room` and `slots_room`, but none of more than `payload_bytes_max` (None: no limit), or
-    for workers newer than its `version` (None: any).
+    for workers newer than its `version` (None: any). `session_id` is its session, "" without.
     """
 
     __slots__ = (
@@ -50,6 +53,7 @@ class Choice:
         "items",
         "jobs_room",
         "payload_bytes_max",
+        "session_id",
         "slots_room",
         "version",
     )
@@ -63,7 +67,9 @@ class Choice:
         payload_bytes_max: int | None = None,
         slots_room: int | None = None,
         version: str | None = None,
+        session_id: str = "",
     ) -> None:
+        self.session_id = session_id
         self.jobs_room = jobs_room
         self.slots_room = jobs_room if slots_room is None else slots_room
         self.version = version
@@ -85,11 +91,14 @@ def choose(
     timers have not opened yet are opened first.
     """
     if queue.gates.closed:
-        queue.open_due_gates(now.mono_ms, limits.SLICE_ITEMS)
+        open_due_gates(queue, now.mono_ms, limits.SLICE_ITEMS)
     bytes_max = chosen.payload_bytes_max
     size = None if bytes_max is None else size_of(bytes_max)
-    take = _take_in_slots if queue.needing else _take
-    for lanes in queue.fronts(names, size, chosen.version):
+    own = NO_LANES
+    if queue.gates.own:
+        own = own_fronts(queue, chosen.session_id, names, size, chosen.version or "")
+    take = _take_in_slots if queue.needing or own else _take
+    for lanes in queue.fronts(names, size, chosen.version, own):
         streams = [lane.durable(committed, bytes_max) for lane in lanes]
         items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)
         if not take(cast("Iterator[Item]", items), chosen):

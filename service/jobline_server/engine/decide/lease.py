@@ -13,6 +13,7 @@ from jobline_server.engine.decide.allow import allowed_jobs, ask_again, keep_aff
 from jobline_server.engine.decide.choose import Choice, LotRun
 from jobline_server.engine.decide.expired import expire_chosen, expire_waiting
 from jobline_server.engine.decide.pass_limiters import choose_passing
+from jobline_server.engine.decide.sticky import continued_jobs, mark_continued
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
@@ -60,17 +61,15 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         payload_bytes_max=payload_bytes_max,
         slots_room=max_slots,
         version=holder.version,
+        session_id=holder.session_id,
     )
-    may_have_once = bool(queue.needing) or queue.settings.delivery_mode is _ONCE
+    may_have_once = bool(queue.needing or queue.gates.own) or queue.settings.delivery_mode is _ONCE
     _choose(shard, now, queue, names, chosen)
     if allowance is not None:
         keep_affordable(shard, now, queue, allowance, chosen)
-    items, first = chosen.items, shard.first_delivery()
-    for group in _by_volatility(items):
-        shard.emit(_fact(now, queue, holder, group, lease_ms, first), volatile=group[0].volatile)
-    if allowance is not None and items:
+    leased = _lease(shard, now, queue, holder, chosen, lease_ms)
+    if allowance is not None and chosen.items:
         ask_again(shard, now, queue, allowance)
-    leased = _leased(chosen, first, lease_ms)
     if may_have_once:
         leased.mark_once(lambda options: effective.is_once(options, queue.settings))
     return leased
@@ -81,6 +80,18 @@ def _choose(
 ) -> None:
     choose_passing(shard, now, queue, names, chosen)
     expire_chosen(shard, now, chosen)
+
+
+def _lease(
+    shard: ShardView, now: Now, queue: Queue, holder: Holder, chosen: Choice, lease_ms: int
+) -> Leased:
+    items, first = chosen.items, shard.first_delivery()
+    continued = continued_jobs(shard, queue, holder, items) if shard.sticky.last else []
+    for group in _by_volatility(items):
+        shard.emit(_fact(now, queue, holder, group, lease_ms, first), volatile=group[0].volatile)
+    leased = _leased(chosen, first, lease_ms)
+    mark_continued(leased, continued)
+    return leased
 
 
 def _may_lease(queue: Queue) -> bool:

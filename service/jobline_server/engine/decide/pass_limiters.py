@@ -63,7 +63,7 @@ def choose_passing(
 ) -> None:
     """Adds the next jobs of `queue` that their limiters let out, as `choose` does."""
     room = chosen.jobs_room, chosen.bytes_room, chosen.slots_room
-    may_pass = bool(queue.needing and shard.limiters)
+    may_pass = bool((queue.needing or queue.gates.own) and shard.limiters)
     for _ in range(CHOICES_MAX):
         choose(queue, names, now, shard.committed, chosen)
         if not may_pass or not _keep_passing(shard, now, queue, chosen):

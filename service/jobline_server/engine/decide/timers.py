@@ -33,10 +33,11 @@ def tick(shard: ShardView, now: Now) -> bool:
 
 
 def open_gates(shard: ShardView, now: Now) -> list[Queue]:
-    """Opens a slice of the gates that are due; returns the queues that may have jobs to dispatch.
-    It emits no fact: only time has passed.
+    """Opens a slice of the gates that are due, and gives a slice of the reserved jobs away; returns
+    the queues that may have jobs to dispatch. It emits no fact: only time has passed.
     """
     queues = shard.gates.open_due(now.mono_ms, limits.SLICE_ITEMS)
+    queues += shard.sticky.give_due(now.mono_ms, shard.jobs, limits.STICKY_SLICE_JOBS)
     return [queue for queue in queues if shard.queues.get(queue.name) is queue]
 
 
@@ -52,6 +53,9 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
     opens_ms = shard.gates.first_ms()
     if opens_ms is not None:
         waits.append(opens_ms - now.mono_ms)
+    given_ms = shard.sticky.first_ms(now.mono_ms)
+    if given_ms is not None:
+        waits.append(given_ms - now.mono_ms)
     times_out_ms = shard.clocks.timeouts.first_ms()
     if times_out_ms is not None:
         waits.append(times_out_ms - now.mono_ms)

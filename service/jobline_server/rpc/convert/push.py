@@ -26,7 +26,13 @@ from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
 from jobline_server.rpc.convert.phases import check_phased
 from jobline_server.rpc.convert.spread import checked_spread, spread_out
-from jobline_server.rpc.convert.ties import groups_of, refuse_priorities, tied_rows, ties_beside
+from jobline_server.rpc.convert.ties import (
+    groups_of,
+    refuse_priorities,
+    refuse_without_group,
+    tied_rows,
+    ties_beside,
+)
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
@@ -189,6 +195,7 @@ def _tie_payloads(command: Push, ties: list[Ties]) -> None:
 def _check_together(command: Push, plain: int) -> None:
     """Refuses jobs that ask for what does not go together."""
     check_phased(command)
+    refuse_without_group(command, jobs=len(command.rows) - plain)
     if command.rows.ties:
         refuse_priorities(command, jobs=len(command.rows) - plain)
 

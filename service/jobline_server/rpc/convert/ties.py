@@ -99,6 +99,17 @@ def ties_beside(
     return ties if any(one is not NO_TIES for one in ties) else []
 
 
+def refuse_without_group(command: Push, *, jobs: int) -> None:
+    """Refuses sticky jobs that have no group. The first `jobs` rows were sent in `jobs`."""
+    rows = command.rows
+    for index, options in enumerate(rows.options):
+        if options.rules.sticky and not (rows.ties and rows.ties[index].group):
+            place = f"jobs[{index}].options" if index < jobs else "options"
+            raise fields.invalid(f"{place}.sticky", "needs a group")
+    if len(command.payloads) and command.options.rules.sticky:
+        raise fields.invalid("options.sticky", "needs a group")
+
+
 def tied_rows(
     rows: JobColumns, payloads: Payloads, options: JobOptions, run_at_ms: int, ties: Sequence[Ties]
 ) -> JobColumns:

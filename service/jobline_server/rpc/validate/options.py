@@ -239,6 +239,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "slots": _slots,
     "group": _name,
     "on_dead_head": _on_dead_head,
+    "sticky": _anything,
     "tags": check_tags,
     "phases": _phases,
     "limiters": limiters,

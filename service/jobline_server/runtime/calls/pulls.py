@@ -39,7 +39,7 @@ class LongPoll:
         self.queues = pull.queues
         self.lease_ms = pull.lease_ms or 0
         self.payload_bytes_max = pull.message_bytes_max - limits.JOB_EXTRA_BYTES
-        self.version = ""
+        self.version = self.session_id = ""
         self.leased: list[Leased] = []
         self.held_back: list[HandOut] = []
         self.arrived = asyncio.Event()

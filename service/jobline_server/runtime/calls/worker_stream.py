@@ -51,6 +51,7 @@ class WorkerStream:
         self._settling = settling
         self._returns = returns
         self.session = session
+        self.session_id = session.session_id
         self.holders: dict[int, Holder] = {}
         self.queues = session.open.queues
         self.version = session.open.worker.version

@@ -15,7 +15,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.core import Core
-from jobline_server.runtime.queries.explain_groups import group_obstacles
+from jobline_server.runtime.queries.explain_groups import group_obstacles, reserved_for
 from jobline_server.runtime.queries.explain_keys import behind_holder
 from jobline_server.runtime.queries.explain_limits import limiters_of, limits_of
 from jobline_server.runtime.queries.explain_needs import worker_missing
@@ -95,6 +95,8 @@ class JobExplainer:
             workers = "the only worker" if count == 1 else f"all {count} workers"
             message = f"{workers} of queue {queue.name} {'is' if count == 1 else 'are'} busy"
             obstacles.append(Obstacle(ObstacleKind.WORKERS_BUSY, message, count=count))
+        if isinstance(owner, Job):
+            obstacles += reserved_for(shard, owner)
         return [*obstacles, *self._ahead(owner, job_id)]
 
     def _ahead(self, owner: Job | Lot, job_id: int) -> list[Obstacle]:

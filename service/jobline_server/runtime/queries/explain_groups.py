@@ -6,6 +6,7 @@ from itertools import islice, takewhile
 
 from jobline_server.engine.group import Group
 from jobline_server.engine.job import Job
+from jobline_server.engine.shard import Shard
 from jobline_server.runtime.views import Obstacle, ObstacleKind
 
 # The most jobs of a group counted for one explanation.
@@ -20,6 +21,16 @@ def group_obstacles(job: Job) -> list[Obstacle]:
     if group is None or group.has_admitted(job):
         return []
     return [*_stopped(group), *_busy(group, job)]
+
+
+def reserved_for(shard: Shard, job: Job) -> list[Obstacle]:
+    """Returns that a job waits for the worker that had the last job of its group, if it does."""
+    if not job.reserved_for:
+        return []
+    holder = shard.clocks.holders.get(job.reserved_for)
+    worker = "a worker" if holder is None else f"worker {holder.worker}"
+    message = f"for at most 5 s it waits for {worker}, which had the last job of its group"
+    return [Obstacle(ObstacleKind.STICKY, message)]
 
 
 def _stopped(group: Group) -> list[Obstacle]:
