@@ -215,6 +215,17 @@ def test_key_is_forgotten(jobline, queue):
     assert jobline("job", "forget-key", queue, "other").code == Exit.NOT_FOUND
 
 
+def test_unique_key_is_found_and_freed(jobline, queue):
+    job_id = push(jobline, queue, "x", "--unique", "u", "--unique-ttl", "1h")
+    again = ("--unique", "u", "--unique-mode", "debounce", "--unique-max-wait", "5s")
+    newer = push(jobline, queue, "x", *again)
+    assert newer != job_id
+    found = jobline("job", "get", queue, "u", "--unique", "--json").document
+    assert (found["id"], found["unique_key"]) == (newer, "u")
+    assert f"job {newer} held it" in jobline("job", "forget-key", queue, "u", "--unique").out
+    assert jobline("job", "get", queue, "u", "--unique").code == Exit.NOT_FOUND
+
+
 def test_scheduled_job_is_promoted_and_removed(jobline, queue):
     job_id = push(jobline, queue, "x", "--delay", "1h")
     assert "1 job made ready" in jobline("job", "promote", job_id).out

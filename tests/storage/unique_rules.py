@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.decide.update import decide_forget_unique_key
 from jobline_server.engine.payloads import NO_PAYLOADS
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.ties import Ties
@@ -20,10 +23,10 @@ UNIQUE = tuple(
     JobOptions(rules=JobRules(unique=rule))
     for rule in [*map(UniqueRule, UniqueMode), *(UniqueRule(mode, 20_000) for mode in UniqueMode)]
 )
+keys = st.sampled_from(["u1", "u2"])
+ties = st.builds(Ties, st.sampled_from(["", "", "g"]), keys)
 unique_jobs = st.lists(
-    st.tuples(
-        st.sampled_from(UNIQUE), st.sampled_from(["", "k1"]), delays, st.sampled_from(["u1", "u2"])
-    ),
+    st.tuples(st.sampled_from(UNIQUE), st.sampled_from(["", "k1"]), delays, ties),
     min_size=1,
     max_size=3,
 )
@@ -48,8 +51,13 @@ class UniqueKeyRules(CommandRules):
                 key,
                 now_ms + delay if delay else 0,
                 None,
-                Ties(unique_key=unique),
+                tied,
             )
-            for own, key, delay, unique in jobs
+            for own, key, delay, tied in jobs
         )
         self._push(Push(queue, OPTIONS[0], rows, NO_PAYLOADS, 0, level, atomic, request_id, 7))
+
+    @rule(queue=queues, key=keys)
+    def forget_unique_key(self, queue, key):
+        with suppress(Refused):
+            decide_forget_unique_key(self.shard, self.now, queue, key)

@@ -20,4 +20,11 @@ UNIQUE_KEY_FACTS: dict[type, st.SearchStrategy[object]] = {
         until_ms=moments,
         aged_ms=moments,
     ),
+    unique_entries.UniqueKeyForgotten: st.builds(
+        unique_entries.UniqueKeyForgotten,
+        at_ms=moments,
+        queue=text,
+        unique_key=text,
+        aged_ms=moments,
+    ),
 }

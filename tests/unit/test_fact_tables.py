@@ -10,11 +10,14 @@ import pytest
 from jobline.v1 import entry_pb2
 from jobline_server.engine import entries
 from jobline_server.engine.apply import APPLY
+from jobline_server.engine.notices import DuplicatesFound
 from jobline_server.runtime.watch.events import EVENTS
 from jobline_server.storage.codec import batch
 
 FACTS = frozenset(get_args(entries.Fact))
-TABLES = {"apply": APPLY, "codec": batch.FACTS, "events": EVENTS}
+# Watchers are notified of more than facts.
+OF_FACTS = {kind: row for kind, row in EVENTS.items() if kind is not DuplicatesFound}
+TABLES = {"apply": APPLY, "codec": batch.FACTS, "events": OF_FACTS}
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

@@ -229,3 +229,11 @@ def forget_key(queue: str, job_key: str, reason: str) -> job_admin_service_pb2.F
     """Returns the request to forget a key."""
     key = message_of(job_admin_service_pb2.JobKey, queue=queue, key=job_key)
     return message_of(job_admin_service_pb2.ForgetKeyRequest, job_key=key, reason=reason)
+
+
+def forget_unique_key(
+    queue: str, unique_key: str, reason: str
+) -> job_admin_service_pb2.ForgetKeyRequest:
+    """Returns the request to free a unique key."""
+    key = message_of(job_admin_service_pb2.JobKey, queue=queue, key=unique_key)
+    return message_of(job_admin_service_pb2.ForgetKeyRequest, unique_key=key, reason=reason)

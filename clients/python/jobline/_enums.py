@@ -219,6 +219,7 @@ class EventKind(IntEnum):
     DEAD_EVICTED = 21
     EXPIRED = 25
     UPDATED = 29
+    DUPLICATE = 32
     BLOCKED = 35
     UNBLOCKED = 36
     GROUP_PAUSED = 39

@@ -32,6 +32,7 @@ EventKindName = (
         "dead_evicted",
         "expired",
         "updated",
+        "duplicate",
         "blocked",
         "unblocked",
         "group_paused",

@@ -14,6 +14,7 @@ from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder
+from jobline_server.engine.notices import DuplicatesFound
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import RevokeReason
 
@@ -44,10 +45,10 @@ Effect = Ending | Revoked | QueueWoken | KeyHandedOver
 
 class Applied(NamedTuple):
     """A fact that was applied, and its effects. `offset` is that of its journal row, 0 for a
-    volatile fact.
+    volatile fact, and for a notice, which stands between facts and has no effects.
     """
 
-    fact: Fact
+    fact: Fact | DuplicatesFound
     offset: int
     effects: list[Effect]
 

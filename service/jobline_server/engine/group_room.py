@@ -28,16 +28,20 @@ class GroupRoom:
         self._new = 0
         self._by_group: Counter[tuple[str, str]] = Counter()
 
-    def refusal(self, queue: Queue | None, names: Iterable[str]) -> Refused | None:
+    def refusal(
+        self, queue: Queue | None, names: Iterable[str], leaving: Iterable[str] = ()
+    ) -> Refused | None:
         """Admits jobs of these groups, one name per job, and returns None, or returns a refusal if
         any do not fit. A queue that does not exist yet (None) has no groups. "" is no group.
+        `leaving` are the groups of waiting jobs whose place they take.
         """
         wanted = Counter(names)
         del wanted[""]
+        left = Counter(leaving)
         of_queue = "" if queue is None else queue.name
         for name, count in wanted.items():
-            jobs = count + self._by_group[of_queue, name]
-            refusal = _refusal_of_depth(queue, name, jobs)
+            jobs = count + self._by_group[of_queue, name] - left[name]
+            refusal = _refusal_of_depth(queue, name, jobs) if jobs > 0 else None
             if refusal is not None:
                 return refusal
         new = [

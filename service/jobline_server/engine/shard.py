@@ -15,6 +15,7 @@ from jobline_server.engine.apply import apply
 from jobline_server.engine.effects import Applied, Effect
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.load import Load
+from jobline_server.engine.notices import DuplicatesFound
 from jobline_server.engine.state import ShardState
 
 
@@ -35,6 +36,10 @@ class Shard(ShardState):
         if offset:
             self.entries.append(fact)
         self.applied.append(Applied(fact, offset, effects))
+
+    def notice(self, notice: DuplicatesFound) -> None:
+        """Has watchers notified of something that changed nothing, after the facts so far."""
+        self.applied.append(Applied(notice, 0, []))
 
     def replay(self, fact: Fact, offset: int) -> list[Effect]:
         """Applies a fact of the journal; returns its effects."""

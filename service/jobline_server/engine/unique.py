@@ -76,6 +76,15 @@ class ThrottleTable(WindowTable[Throttle]):
             self._file(key_hash, throttle)
             self._changes.to_write.add(key_hash)
 
+    def forget_one(self, key_hash: bytes) -> int:
+        """Forgets a key before its time; returns how many were removed, 0 for other keys."""
+        throttle = self.records.parts[key_hash[0]].pop(key_hash, None)
+        if throttle is None:
+            return 0
+        self._changes.to_write.discard(key_hash)
+        self._forget_stored(throttle)
+        return 1
+
     def forget(self, aged_ms: int, limit: int) -> int:
         """Sweeps up to `limit` keys whose minute has passed; returns how many were removed."""
         removed = 0
@@ -86,10 +95,7 @@ class ThrottleTable(WindowTable[Throttle]):
                 throttle = part.get(key_hash)
                 # One that was extended is filed again, under a later minute.
                 if throttle is not None and throttle.expires_ms <= aged_ms:
-                    del part[key_hash]
-                    self._changes.to_write.discard(key_hash)
-                    self._forget_stored(throttle)
-                    removed += 1
+                    removed += self.forget_one(key_hash)
         return removed
 
     def _file(self, key_hash: bytes, throttle: Throttle) -> None:
@@ -167,6 +173,11 @@ class UniqueKeys:
 
 def _end_of(job: Job) -> float:
     return job.ties.claim.until_ms or float("inf")
+
+
+def has_let_go(job: Job, aged_ms: int) -> bool:
+    """Returns whether the time is over for which a job holds its unique key."""
+    return 0 < job.ties.claim.until_ms <= aged_ms
 
 
 def held_until(job: Job, until_ms: int) -> None:

@@ -26,4 +26,14 @@ class UniqueKeyExtended:
     aged_ms: int
 
 
-UniqueKeyFact = JobsReplaced | UniqueKeyExtended
+@dataclass(slots=True)
+class UniqueKeyForgotten:
+    """An operator took a unique key from the job that held it, or ended its throttle."""
+
+    at_ms: int
+    queue: str
+    unique_key: str
+    aged_ms: int
+
+
+UniqueKeyFact = JobsReplaced | UniqueKeyExtended | UniqueKeyForgotten

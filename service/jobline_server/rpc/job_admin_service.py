@@ -106,9 +106,13 @@ class JobAdminService:
     ) -> pb.ForgetKeyResponse:
         """Forgets a key."""
         selection.audit(request.reason)
-        if request.WhichOneof("key") is None:
+        kind, updates = request.WhichOneof("key"), self._runtime.updates
+        if kind is None:
             raise fields.invalid("key", "a key is required")
-        job_id = await self._runtime.updates.forget_key(*_key_of(request.job_key))
+        if kind == "unique_key":
+            job_id = await updates.forget_unique_key(*_key_of(request.unique_key, kind))
+        else:
+            job_id = await updates.forget_key(*_key_of(request.job_key))
         return pb.ForgetKeyResponse(job_id=job_id)
 
     async def CancelJobs(

@@ -74,6 +74,8 @@ class Core:
         """Serves those who wait at a queue; returns whether somebody there wants more of what is
         left. Set by the dispatcher.
         """
+        self.wants_events: Callable[[], bool] = lambda: False
+        """Returns whether anybody watches; set by those who make the events."""
         self._listeners: list[tuple[Record, Listener, Wants]] = []
         self._closed_listeners: list[tuple[Record, Callable[[ShardSlot], None]]] = []
         slots.on_closed = self._on_closed

@@ -122,7 +122,7 @@ class Runtime:
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)
-        self.updates = Updates(core, self.jobs)
+        self.updates = Updates(core, self.jobs, self.pushes.checks)
         self.explainer = JobExplainer(core, self.jobs)
         self.bulk = Bulk(core, self.ended, new_name)
         self.queues = Queues(core, self.ended, self.bulk, new_name)

@@ -15,6 +15,7 @@ from operator import attrgetter, ge
 
 from google.protobuf.message import DecodeError
 
+from jobline_server.engine.apply.unique import free_orphans
 from jobline_server.engine.expiring import expect_expiry
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import place_of
@@ -57,7 +58,9 @@ class Loader(Loading):
                 raise DataLoss(message) from error
 
     def build_lanes(self) -> None:
-        """Puts ready jobs into their lanes, after all items are loaded."""
+        """Puts ready jobs into their lanes, after all items are loaded. Jobs that wait for one that
+        was set apart go on.
+        """
         shard = self.shard
         for kind in KINDS:
             self.damaged |= kind.end_loading(self)
@@ -75,6 +78,7 @@ class Loader(Loading):
                 expect_expiry(shard, item)
         if shard.jobs:
             shard.use_ids(shard.jobs.highest(), 1)
+        free_orphans(shard)
 
     def _set_apart(self, row: BadRow) -> None:
         self.damaged = True

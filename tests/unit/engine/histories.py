@@ -8,6 +8,7 @@ from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import DeliveryMode, JobRules
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.unique_rule import NO_UNIQUE_RULE, UniqueMode, UniqueRule
 from jobline_server.engine.values import (
     AckLevel,
@@ -108,13 +109,14 @@ ROWS = st.lists(
     ),
     max_size=3,
 )
+UNIQUE_KEYS = st.sampled_from(["u1", "u2"])
 UNIQUE_ROWS = st.lists(
     st.tuples(
         st.sampled_from([b"x", b"yyy"]),
         st.sampled_from(UNIQUE_OPTIONS),
         st.sampled_from(["", "", "", "k1"]),
         DELAYS,
-        st.sampled_from(["u1", "u1", "u2"]),
+        st.builds(Ties, st.sampled_from(["", "", "", "g1"]), st.sampled_from(["u1", "u1", "u2"])),
     ),
     min_size=1,
     max_size=3,

@@ -7,9 +7,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide import admin, queues
-from jobline_server.engine.decide.update import JobChange, decide_update
+from jobline_server.engine.decide.update import JobChange, decide_forget_unique_key, decide_update
 from jobline_server.engine.values import JobState, RevokeReason
-from tests.unit.engine.histories import PICKS, QUEUE, SETTING
+from tests.unit.engine.histories import PICKS, QUEUE, SETTING, UNIQUE_KEYS
 from tests.unit.engine.side_by_side import SideBySide
 
 
@@ -38,8 +38,8 @@ class OperatorRules(RuleBasedStateMachine):
         ]
         pairs = [(both.kept[i][1], both.kept[i][0]) for i in due]
         assert all(record.retry_ms <= both.now.wall_ms for record, _ in pairs)
-        assert admin.decide_retry(both.shard, both.now, pairs, automatic=True) == []
-        assert both.model.retry(due, automatic=True) == []
+        skipped = admin.decide_retry(both.shard, both.now, pairs, automatic=True)
+        assert skipped == both.model.retry(due, automatic=True)
 
     @rule(
         queue=QUEUE,
@@ -78,6 +78,17 @@ class OperatorRules(RuleBasedStateMachine):
                 return
             found = False
         assert found == both.model.update(job_id, change, was_in_lot=was_in_lot)
+
+    @rule(queue=QUEUE, key=UNIQUE_KEYS)
+    def forget_a_unique_key(self, queue, key):
+        """Whoever holds it goes on without."""
+        both = self.both
+        both.begin()
+        try:
+            job_id = decide_forget_unique_key(both.shard, both.now, queue, key)
+        except Refused:
+            job_id = 0
+        assert job_id == both.model.forget_unique_key(queue, key)
 
     def _cancel(self, picks):
         both = self.both

@@ -76,6 +76,20 @@ class Operators(ReferenceState):
             self.ready(job, again=not moves and not was_in_lot)
         return True
 
+    def forget_unique_key(self, queue: str, key: str) -> int:
+        """Whoever holds the key goes on without, and what waits for it goes on; returns who held
+        it, 0 for nobody.
+        """
+        name, keys = (queue, key), self.unique
+        by_id = held_by(keys, name, self.wall_ms)
+        if not by_id:
+            return 0
+        keys.throttled.pop(name, None)
+        keys.holders.pop(name, None)
+        if name in keys.parked:
+            self.freed.append((False, keys.parked[name].id))
+        return by_id
+
     def delete(self, ids: Iterable[int]) -> list[int]:
         """Deletes what waits; returns the ids that do not."""
         gone = [i for i in ids if i in self.jobs and self.jobs[i].state in WAITING]

@@ -216,21 +216,25 @@ def _check_room(
 ) -> None:
     """Jobs that are replaced leave their room to the new ones."""
     replaced = [
-        created[job_id - first_id].payload if job_id >= first_id else model.jobs[job_id].payload
+        (created[job_id - first_id].payload, created[job_id - first_id].ties.group)
+        if job_id >= first_id
+        else (model.jobs[job_id].payload, model.jobs[job_id].group)
         for job_id in plan.replaced
     ]
     count = len(created) - len(replaced)
     most = model.settings(name).max_waiting
     waiting = sum(job.queue == name for job in model.live(*WAITING))
-    if most is not None and waiting + count > most:
-        raise Refusal("QUEUE_FULL")
     most_bytes = model.settings(name).max_waiting_bytes
     held = sum(job.bytes() for job in model.live(*WAITING, JobState.ACTIVE) if job.queue == name)
     new_bytes = sum(len(job.payload) + (job.beside_bytes or 0) for job in created)
-    new_bytes -= sum(map(len, replaced))
-    if most_bytes is not None and held + new_bytes > most_bytes:
+    new_bytes -= sum(len(payload) for payload, _ in replaced)
+    grows = count > 0 or new_bytes > 0
+    if grows and most is not None and waiting + count > most:
+        raise Refusal("QUEUE_FULL")
+    if grows and most_bytes is not None and held + new_bytes > most_bytes:
         raise Refusal("QUEUE_FULL")
     for group, of_group in Counter(new.ties.group for new in created).items():
         depth = sum(job.group == group for job in model.live(*WAITING) if job.queue == name)
-        if group and model.groups.is_full(name, group, depth, of_group):
+        more = of_group - sum(left == group for _, left in replaced)
+        if group and more > 0 and model.groups.is_full(name, group, depth, more):
             raise Refusal("GROUP_FULL")

@@ -23,7 +23,6 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
-from jobline_server.engine.ties import Ties
 from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
@@ -117,9 +116,9 @@ class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules, StickyRules):
                 "" if request_id else key,
                 now_ms + own_delay if own_delay else 0,
                 None,
-                Ties(unique_key=unique),
+                ties,
             )
-            for payload, own, key, own_delay, unique in rows
+            for payload, own, key, own_delay, ties in rows
         ]
         calls = (Call(b"%16d" % (number % 2), number, 0, 0),) if once == "call" else ()
         command = Push(

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from jobline_server.engine import invariants
-from jobline_server.engine.commands import Push, ReleaseItem
+from jobline_server.engine.commands import Push, RefusalKind, Refused, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_retry
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_delete_queue
+from jobline_server.engine.decide.update import decide_forget_unique_key
 from jobline_server.engine.unique import Throttle, ThrottleTable, UniqueKeys, unique_hash
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
@@ -169,6 +170,51 @@ class TestWithOtherThings:
     def test_rows_without_a_key_among_others(self, world):
         found = push(world, new(key=""), new(), new(key=""), new())
         assert [outcome for outcome, _ in found] == [*[Out.CREATED] * 3, Out.DUPLICATE]
+
+
+class TestForget:
+    def test_a_key_that_is_freed_is_held_by_the_next_job(self, world):
+        """The job that held it goes on, and frees nothing when it ends."""
+        _, first = one(world)
+        assert decide_forget_unique_key(world.shard, world.now, "q", "u") == first
+        assert holder_of(world) is None
+        outcome, second = one(world)
+        assert (outcome, world.state(first)) == (Out.CREATED, S.READY)
+        world.ack([(first, world.one().delivery)])
+        assert one(world) == (Out.DUPLICATE, second)
+
+    def test_the_job_behind_takes_it_over_at_once(self, parked):
+        world, holder, behind = parked
+        assert decide_forget_unique_key(world.shard, world.now, "q", "u") == holder
+        world.commit()
+        assert world.ids() == [behind]
+        assert holder_of(world) == behind
+
+    def test_a_throttle_is_over(self, world):
+        _, first = one(world, Mode.THROTTLE, ttl_ms=60_000)
+        world.ack([(first, world.one().delivery)])
+        assert decide_forget_unique_key(world.shard, world.now, "q", "u") == first
+        assert world.shard.load.throttles == 0
+        assert one(world, Mode.THROTTLE, ttl_ms=60_000)[0] is Out.CREATED
+
+    def test_the_time_of_a_holder_stays_where_it_is_over(self, world):
+        """What waits behind it is next already, and need not wait for its end any more."""
+        one(world, ttl_ms=1_000)
+        leased = world.one()
+        _, behind = one(world, Mode.REPLACE)
+        world.tick(1_000)
+        until_ms = world.shard.jobs[leased.id].ties.claim.until_ms
+        assert decide_forget_unique_key(world.shard, world.now, "q", "u") == behind
+        assert world.shard.jobs[leased.id].ties.claim.until_ms == until_ms
+        world.commit()
+        assert world.ids() == [behind]
+
+    def test_nobodys_key_cannot_be_freed(self, world):
+        one(world)
+        for queue, key in (("q", "v"), ("other", "u")):
+            with pytest.raises(Refused) as refused:
+                decide_forget_unique_key(world.shard, world.now, queue, key)
+            assert refused.value.kind is RefusalKind.JOB_NOT_FOUND
 
 
 @pytest.fixture

@@ -146,6 +146,14 @@ class JobApi:
         response = self._connection.write(self._stub.ForgetKey, request)
         return response.job_id
 
+    def forget_unique_key(self, queue: str, unique_key: str, *, reason: str = "") -> int:
+        """Frees a unique key: the job that holds it goes on without, and one that waits for it
+        takes it over. Returns the id of the job that held it. Raises JobNotFound.
+        """
+        request = admin_requests.forget_unique_key(queue, unique_key, reason)
+        response = self._connection.write(self._stub.ForgetKey, request)
+        return response.job_id
+
     @spelled_out(JobConditions)
     def promote(
         self,

@@ -7,6 +7,7 @@ from typing import Any
 from jobline.cli import job_view
 from jobline.cli import options as option
 from jobline.cli import payloads as source
+from jobline.cli import unique_options as unique_option
 from jobline.cli.as_json import plain
 from jobline.cli.command import Cli
 from jobline.cli.exit_codes import UsageError
@@ -33,8 +34,19 @@ def update(
 
 
 def forget_key(
-    cli: Cli, queue: option.QueueName, key: option.RequiredKey, *, reason: option.Why = ""
+    cli: Cli,
+    queue: option.QueueName,
+    key: option.RequiredKey,
+    *,
+    unique: unique_option.IsUnique = False,
+    reason: option.Why = "",
 ) -> None:
-    """Forget an idempotency key: the next push with it is a new job. Its job stays."""
+    """Forget an idempotency key, or free a unique one: the next push with it is a new job. Its job
+    stays.
+    """
+    if unique:
+        job_id = cli.client.jobs.forget_unique_key(queue, key, reason=reason)
+        cli.out.document({"job_id": job_id}, f"free; job {job_id} held it")
+        return
     job_id = cli.client.jobs.forget_key(queue, key, reason=reason)
     cli.out.document({"job_id": job_id}, f"forgotten; it named job {job_id}")

@@ -10,6 +10,7 @@ import typer
 from jobline._filter_words import parse
 from jobline.cli import job_view
 from jobline.cli import options as option
+from jobline.cli import unique_options as unique_option
 from jobline.cli.as_json import plain, text_of
 from jobline.cli.bulk import Verb, carry_out
 from jobline.cli.command import JOBS, Cli, command
@@ -46,9 +47,13 @@ def get(
     cli: Cli,
     job: option.JobOrQueue,
     key: option.KeyArgument = None,
+    *,
+    unique: unique_option.IsUnique = False,
 ) -> None:
     """Show one job with its attempts: by id, or by QUEUE and KEY."""
-    if key is not None:
+    if key is not None and unique:
+        found = cli.client.jobs.get_by_unique_key(job, key)
+    elif key is not None:
         found = cli.client.jobs.get_by_key(job, key)
     elif job.isdecimal():
         found = cli.client.jobs.get(id_of(job))

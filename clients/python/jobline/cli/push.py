@@ -37,6 +37,7 @@ _AS_TYPED = (
     "slots",
     "unique_mode",
     "unique_ttl",
+    "unique_max_wait",
 )
 
 _Keys = tuple[str | None, str | None]
@@ -71,6 +72,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     unique: unique_option.UniqueKey = None,
     unique_mode: unique_option.UniqueMode = None,
     unique_ttl: unique_option.UniqueTtl = None,
+    unique_max_wait: unique_option.UniqueMaxWait = None,
     wait: option.Wait = None,
     name: option.Name = "",
     priority: option.Priority = None,

@@ -1,4 +1,4 @@
-"""Options of `jobline push` for unique keys."""
+"""Options of commands for unique keys."""
 
 from __future__ import annotations
 
@@ -24,3 +24,10 @@ UniqueTtl = Annotated[
     float | None,
     typer.Option("--unique-ttl", parser=_span, metavar="TIME", help="How long it holds the key."),
 ]
+UniqueMaxWait = Annotated[
+    float | None,
+    typer.Option(
+        "--unique-max-wait", parser=_span, metavar="TIME", help="How long debounce may delay it."
+    ),
+]
+IsUnique = Annotated[bool, typer.Option("--unique", help="KEY is a unique key.")]

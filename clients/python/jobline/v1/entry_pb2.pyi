@@ -62,6 +62,7 @@ class Entry(_message.Message):
     KEY_FORGOTTEN_FIELD_NUMBER: _builtins.int
     JOBS_REPLACED_FIELD_NUMBER: _builtins.int
     UNIQUE_KEY_EXTENDED_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FORGOTTEN_FIELD_NUMBER: _builtins.int
     JOBS_UNBLOCKED_FIELD_NUMBER: _builtins.int
     QUEUE_LIMITED_FIELD_NUMBER: _builtins.int
     JOB_LOGGED_FIELD_NUMBER: _builtins.int
@@ -186,6 +187,10 @@ class Entry(_message.Message):
         """A unique key is held longer."""
 
     @_builtins.property
+    def unique_key_forgotten(self) -> Global___UniqueKeyForgotten:
+        """An operator freed a unique key."""
+
+    @_builtins.property
     def jobs_unblocked(self) -> Global___JobsUnblocked:
         """BLOCKED jobs wait for no other job any more."""
 
@@ -253,6 +258,7 @@ class Entry(_message.Message):
         key_forgotten: Global___KeyForgotten | None = ...,
         jobs_replaced: Global___JobsReplaced | None = ...,
         unique_key_extended: Global___UniqueKeyExtended | None = ...,
+        unique_key_forgotten: Global___UniqueKeyForgotten | None = ...,
         jobs_unblocked: Global___JobsUnblocked | None = ...,
         queue_limited: Global___QueueLimited | None = ...,
         job_logged: Global___JobLogged | None = ...,
@@ -263,11 +269,11 @@ class Entry(_message.Message):
         limiter_changed: Global___LimiterChanged | None = ...,
         limiter_deleted: Global___LimiterDeleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "limiter_changed", "limiter_deleted"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "limiter_changed", "limiter_deleted"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -647,6 +653,36 @@ class UniqueKeyExtended(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UniqueKeyExtended: _TypeAlias = UniqueKeyExtended  # noqa: Y015
+
+@_typing.final
+class UniqueKeyForgotten(_message.Message):
+    """A unique key was taken from the job that held it, and is throttled no longer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    AGED_MS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    unique_key: _builtins.str
+    """Output only. The key."""
+    aged_ms: _builtins.int
+    """Output only. The time that windows of keys run by."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        aged_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "queue", b"queue", "unique_key", b"unique_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UniqueKeyForgotten: _TypeAlias = UniqueKeyForgotten  # noqa: Y015
 
 @_typing.final
 class JobsReady(_message.Message):

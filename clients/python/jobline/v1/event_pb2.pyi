@@ -73,6 +73,10 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A dead job was deleted because its queue keeps no more of them."""
     EVENT_KIND_EXPIRED: _EventKind.ValueType  # 25
     """The TTL of a job ended before it ran."""
+    EVENT_KIND_DUPLICATE: _EventKind.ValueType  # 32
+    """A push returned this job instead of storing another one. `message` says why: DUPLICATE, EXTENDED or
+    THROTTLED, as the push was told; `name` is that of the job that was pushed.
+    """
     EVENT_KIND_UPDATED: _EventKind.ValueType  # 29
     """An operator changed its payload, priority or time."""
     EVENT_KIND_BLOCKED: _EventKind.ValueType  # 35
@@ -141,6 +145,10 @@ EVENT_KIND_DEAD_EVICTED: EventKind.ValueType  # 21
 """A dead job was deleted because its queue keeps no more of them."""
 EVENT_KIND_EXPIRED: EventKind.ValueType  # 25
 """The TTL of a job ended before it ran."""
+EVENT_KIND_DUPLICATE: EventKind.ValueType  # 32
+"""A push returned this job instead of storing another one. `message` says why: DUPLICATE, EXTENDED or
+THROTTLED, as the push was told; `name` is that of the job that was pushed.
+"""
 EVENT_KIND_UPDATED: EventKind.ValueType  # 29
 """An operator changed its payload, priority or time."""
 EVENT_KIND_BLOCKED: EventKind.ValueType  # 35
@@ -214,7 +222,7 @@ class Event(_message.Message):
     progress: _builtins.float
     """Output only. 0 … 100, for PROGRESS and PHASE_COMPLETED."""
     message: _builtins.str
-    """Output only. What the worker or the operator said."""
+    """Output only. What the worker or the operator said, or what the kind says."""
     state_before: _job_pb2.JobState.ValueType
     """Output only. State before it; unset for a job that was not there, and for queues."""
     @_builtins.property

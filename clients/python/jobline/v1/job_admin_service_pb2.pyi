@@ -642,9 +642,11 @@ class UpdateJobRequest(_message.Message):
     id: _builtins.int
     """Required. The job."""
     payload: _builtins.bytes
-    """Optional. The new payload, ≤ 10 MiB (a server setting). Content type, headers and idempotency key stay."""
+    """Optional. The new payload, ≤ 10 MiB (a server setting). Content type, headers and idempotency key stay.
+    Refused as that of a push is, with PAYLOAD_MISFIT, in a queue that checks payloads.
+    """
     priority: _builtins.int
-    """Optional. The new priority. The job goes to the end of those that have it."""
+    """Optional. The new priority. The job goes to the end of those that have it. Not for a job of a group."""
     reason: _builtins.str
     """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
     @_builtins.property
@@ -927,6 +929,7 @@ class ForgetKeyRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     JOB_KEY_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
@@ -934,17 +937,24 @@ class ForgetKeyRequest(_message.Message):
     def job_key(self) -> Global___JobKey:
         """An idempotency key. NOT_FOUND (JOB_NOT_FOUND) if it is not known."""
 
+    @_builtins.property
+    def unique_key(self) -> Global___JobKey:
+        """A unique key. The job that holds it goes on without; one that waits for it takes it over. NOT_FOUND
+        (JOB_NOT_FOUND) if nobody holds it.
+        """
+
     def __init__(
         self,
         *,
         job_key: Global___JobKey | None = ...,
+        unique_key: Global___JobKey | None = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["job_key", b"job_key", "key", b"key"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["job_key", b"job_key", "key", b"key", "unique_key", b"unique_key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_key", b"job_key", "key", b"key", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_key", b"job_key", "key", b"key", "reason", b"reason", "unique_key", b"unique_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_key: _TypeAlias = _typing.Literal["job_key"]  # noqa: Y015
+    _WhichOneofReturnType_key: _TypeAlias = _typing.Literal["job_key", "unique_key"]  # noqa: Y015
     _WhichOneofArgType_key: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_key) -> _WhichOneofReturnType_key | None: ...
 

@@ -10,8 +10,12 @@ from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.effects import KeyHandedOver
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move
-from jobline_server.engine.unique import held_until, let_go, unique_hash
-from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeyExtended
+from jobline_server.engine.unique import has_let_go, held_until, let_go, unique_hash
+from jobline_server.engine.unique_entries import (
+    JobsReplaced,
+    UniqueKeyExtended,
+    UniqueKeyForgotten,
+)
 from jobline_server.engine.values import EndReason
 
 
@@ -50,7 +54,32 @@ def hand_over_keys(shard: ShardState, at_ms: int, offset: int) -> None:
         shard.effects.append(KeyHandedOver(fact))
 
 
+def free_orphans(shard: ShardState) -> None:
+    """Has jobs go on that wait for a key whose holder was not in the checkpoint, because its record
+    was damaged. Call it when all is loaded.
+    """
+    shard.unique.freed = shard.unique.orphans()
+    if shard.unique.freed:
+        hand_over_keys(shard, shard.age.last_ms, 0)
+        shard.effects.clear()
+
+
+def apply_unique_key_forgotten(shard: ShardState, fact: UniqueKeyForgotten, _offset: int) -> None:
+    """Takes a key from whoever holds it; a job that waits for it takes it over."""
+    shard.age.note(fact.at_ms, fact.aged_ms)
+    key_hash = unique_hash(fact.queue, fact.unique_key)
+    shard.load.throttles -= shard.unique.throttled.forget_one(key_hash)
+    job_id = shard.unique.holder(key_hash)
+    job = None if job_id is None else shard.jobs.find(job_id)
+    if job is not None and not has_let_go(job, fact.aged_ms):
+        held_until(job, fact.aged_ms)
+        mark_job(shard, job)
+    if shard.unique.behind(key_hash) is not None:
+        shard.unique.freed.append(key_hash)
+
+
 APPLY: ApplyTable = {
     JobsReplaced: apply_jobs_replaced,
     UniqueKeyExtended: apply_unique_key_extended,
+    UniqueKeyForgotten: apply_unique_key_forgotten,
 }

@@ -78,7 +78,7 @@ def _not_stored(
     known = _known_key(shard, now, queue, rows.job_keys[index]) if rows.job_keys else None
     if known is not None:
         return _outcome_of(known, rows.payloads[index], level)
-    unique_key = rows.ties[index].unique_key
+    unique_key = rows.ties[index].unique_key if rows.ties else ""
     outcome = outcome_of_kept(shard, queue, rows.options[index])
     if not unique_key or outcome is PushOutcome.REFUSED:
         return PushOutcome.REFUSED, 0

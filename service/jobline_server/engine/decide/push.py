@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -137,13 +137,15 @@ def _check_room(
     load = shard.load
     count = len(rows) + len(payloads)
     size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))
+    leaving: Sequence[str] = ()
     if claims is not None:
         claims.check_room()
-        replaced, replaced_bytes = claims.replaced_load()
-        count, size = count - replaced, size - replaced_bytes
-    refusal = Room(load).refusal(queue, count, size)
+        leaving, replaced_bytes = claims.replaced_load()
+        count, size = count - len(leaving), size - replaced_bytes
+    # One that takes no more room than it leaves is never refused for want of it.
+    refusal = Room(load).refusal(queue, count, size) if count > 0 or size > 0 else None
     if refusal is None and rows.ties:
-        refusal = GroupRoom(load).refusal(queue, [ties.group for ties in rows.ties])
+        refusal = GroupRoom(load).refusal(queue, [ties.group for ties in rows.ties], leaving)
     if refusal is not None:
         try:
             raise refusal

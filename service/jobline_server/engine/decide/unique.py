@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 
 from jobline_server.engine import effective
 from jobline_server.engine.commands import Push, RefusalKind, Refused
-from jobline_server.engine.decide.unique_holders import has_let_go
 from jobline_server.engine.entries import CancelRequested
 from jobline_server.engine.job import Job
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.ties import Claim, Ties
-from jobline_server.engine.unique import unique_hash
+from jobline_server.engine.unique import has_let_go, unique_hash
 from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeyExtended
 from jobline_server.engine.unique_rule import UniqueMode
 from jobline_server.engine.values import (
@@ -43,12 +42,13 @@ _NEEDS_TTL = (UniqueMode.EXTEND, UniqueMode.THROTTLE)
 
 @dataclass(slots=True)
 class _Waiting:
-    """A job that a newer one may replace: its id, the bytes of its payload, and when the first one
-    of its series was pushed.
+    """A job that a newer one may replace: its id, the bytes of its payload, its group, and when the
+    first one of its series was pushed.
     """
 
     id: int
     payload_bytes: int
+    group: str
     first_ms: int
 
 
@@ -136,7 +136,7 @@ class Claims:
         self._throttles += claim.throttles
         self._ties[index] = replace(ties, claim=claim)
         first_ms = claim.first_ms or self._now.wall_ms
-        new = _Waiting(next_id, len(rows.payloads[index]), first_ms)
+        new = _Waiting(next_id, len(rows.payloads[index]), ties.group, first_ms)
         if claim.parked:
             key.parked = new
         else:
@@ -221,9 +221,12 @@ class Claims:
             key.waiting = _waiting(holder)
         return key
 
-    def replaced_load(self) -> tuple[int, int]:
-        """Returns how many waiting jobs are replaced, and the bytes of their payloads."""
-        return len(self._replaced), sum([one.payload_bytes for one in self._replaced])
+    def replaced_load(self) -> tuple[list[str], int]:
+        """Returns the group of each waiting job that is replaced, and the bytes of their
+        payloads.
+        """
+        groups = [one.group for one in self._replaced]
+        return groups, sum([one.payload_bytes for one in self._replaced])
 
     def check_room(self) -> None:
         """Refuses a push whose keys would be more throttled ones than the server keeps."""
@@ -281,4 +284,5 @@ def as_bits(indexes: Sequence[int], count: int) -> bytes:
 
 
 def _waiting(job: Job) -> _Waiting:
-    return _Waiting(job.id, len(job.payload), job.ties.claim.first_ms or job.pushed_ms)
+    ties = job.ties
+    return _Waiting(job.id, len(job.payload), ties.group, ties.claim.first_ms or job.pushed_ms)

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.job import Job
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.unique import unique_hash
+from jobline_server.engine.unique import has_let_go, unique_hash
 from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
-
-
-def has_let_go(job: Job, aged_ms: int) -> bool:
-    """Returns whether the time is over for which a job holds its unique key."""
-    until_ms = job.ties.claim.until_ms
-    return 0 < until_ms <= aged_ms
 
 
 def has_unique_keys(rows: JobColumns) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.unique_holders import key_holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import JOB_KEY, hash_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.room import Room
+from jobline_server.engine.unique_entries import UniqueKeyForgotten
 from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
 from jobline_server.engine.values import WAITING_STATES, Now
 from jobline_server.engine.view import ShardView
@@ -71,3 +73,15 @@ def decide_forget_key(shard: ShardView, now: Now, queue: str, key: str) -> int:
     fact = KeyForgotten(now.wall_ms, queue, key_hash)
     shard.emit(fact, volatile=key_hash in shard.keys.volatile)
     return record.first_id
+
+
+def decide_forget_unique_key(shard: ShardView, now: Now, queue: str, key: str) -> int:
+    """Takes a unique key from the job that holds it, which goes on without; returns its id. Raises
+    `Refused` with JOB_NOT_FOUND if nobody holds it.
+    """
+    job_id = key_holder(shard, now, queue, key)
+    if job_id is None:
+        message = f"no job of queue {queue} holds this key"
+        raise Refused(RefusalKind.JOB_NOT_FOUND, message, field="unique_key.key")
+    shard.emit(UniqueKeyForgotten(now.wall_ms, queue, key, shard.age.at(now)))
+    return job_id

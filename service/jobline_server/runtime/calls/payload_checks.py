@@ -1,4 +1,5 @@
-"""Checks payloads against the schemas that workers announce, for queues that ask for it.
+"""Checks payloads of pushes and updates against the schemas that workers announce, for queues that
+ask for it.
 
 A payload fits if it fits one of the schemas that connected workers announce for the job's name:
 while a new version is rolled out, there are two. It is not checked where there is nothing to check
@@ -65,6 +66,13 @@ class PayloadChecks:
             if number % STEP_PAYLOADS == 0 or size >= STEP_BYTES:
                 size = 0
                 await asyncio.sleep(0)
+
+    def check_update(self, queue: Queue, name: str, payload: bytes) -> None:
+        """Raises `Refused`, as for a push, if a job of this name cannot have this payload."""
+        if checks(queue):
+            why = self._why_not(queue.name, Candidate("payload", name, payload, ""))
+            if why is not None:
+                raise why
 
     def _why_not(self, queue: str, job: Candidate) -> Refused | None:
         variants = self._handlers.find(queue, job.name)

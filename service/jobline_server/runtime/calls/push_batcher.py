@@ -19,6 +19,7 @@ from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel
+from jobline_server.runtime.calls.duplicates import notice_duplicates
 from jobline_server.runtime.calls.payload_checks import PayloadChecks, checks
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.slots import ShardSlot
@@ -49,9 +50,9 @@ def _goes_with_others(columns: LotColumns, count: int) -> bool:
 class PushBatcher:
     """Decides pushes, alone or together."""
 
-    def __init__(self, core: Core, checks: PayloadChecks | None = None) -> None:
+    def __init__(self, core: Core, checks: PayloadChecks) -> None:
         self._core = core
-        self._checks = checks
+        self.checks = checks
         self._loop = asyncio.get_running_loop()
         # Until the end of this iteration of the loop, and until the next commit is cut.
         self._arrived: Arrived = {}
@@ -63,8 +64,8 @@ class PushBatcher:
         """Stores jobs and returns when the level is reached. A push whose keys are all known waits
         for the commit that may still be under way for them.
         """
-        if self._checks is not None and checks(self._core.slots.find_queue(command.queue)):
-            await self._checks.check(command)
+        if checks(self._core.slots.find_queue(command.queue)):
+            await self.checks.check(command)
         columns = command.payloads.columns
         has_more = command.rows.payloads or command.request_id
         if has_more or len(command.payloads.block) > SMALL_BYTES_MAX:
@@ -110,7 +111,10 @@ class PushBatcher:
     def _decide(self, slot: ShardSlot, command: Push) -> Pushed:
         core = self._core
         core.check_accepting(slot, len(command.rows) + len(command.payloads) + 1)
-        pushed = decide_push(slot.shard, core.now(), command)
+        now = core.now()
+        pushed = decide_push(slot.shard, now, command)
+        if pushed.exceptions and core.wants_events():
+            notice_duplicates(slot.shard, now.wall_ms, command, pushed)
         core.after_decision(slot)
         return pushed
 

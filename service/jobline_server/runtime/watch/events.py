@@ -15,6 +15,7 @@ from jobline_server.engine import (
     group_entries,
     limiter_entries,
     message_entries,
+    notices,
     queue_entries,
     report_entries,
     unique_entries,
@@ -23,6 +24,7 @@ from jobline_server.engine import (
 from jobline_server.engine.effects import Applied, KeyHandedOver, endings_of
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_blocked import pushed_some_blocked, unblocked
+from jobline_server.runtime.watch.event_duplicates import duplicates
 from jobline_server.runtime.watch.event_endings import ended_runs
 from jobline_server.runtime.watch.event_origin import EventOrigin, by_moment, cut, singles
 from jobline_server.runtime.watch.event_updated import updated
@@ -250,8 +252,8 @@ def _group_resumed(origin: EventOrigin, fact: group_entries.GroupResumed) -> Ite
     yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group))
 
 
-# None: another function makes the events of this fact. Each function takes the very fact that it is
-# registered for, which no type of a table can say.
+# A row for each fact and each notice; None: another function makes its events. Each function takes
+# the very fact that it is registered for, which no type of a table can say.
 EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.LotPushed: None,  # many at a time: `_lots_pushed`
     entries.JobsPushed: _jobs_pushed,
@@ -276,6 +278,8 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsDeleted: _aged,
     unique_entries.JobsReplaced: None,  # they end
     unique_entries.UniqueKeyExtended: None,  # nothing happens to a job
+    unique_entries.UniqueKeyForgotten: None,
+    notices.DuplicatesFound: duplicates,
     queue_entries.QueueChanged: _queue_changed,
     queue_entries.QueuePaused: _queue_paused,
     queue_entries.QueueLimited: _queue_limited,

@@ -57,6 +57,7 @@ class Feed:
         self._watchers = 0
         self._time = asyncio.get_running_loop().time
         self._wanted_until = 0.0
+        core.wants_events = self.is_wanted
         for batch in kept:
             self._gone[batch.shard] = min(self._gone[batch.shard], batch.offset - 1)
             self._keep(batch)
@@ -64,7 +65,7 @@ class Feed:
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Keeps committed batches, drops the oldest over the limit, and wakes the watchers."""
-        if not self._watchers and self._time() >= self._wanted_until:
+        if not self.is_wanted():
             self._drop(DROPPED_AT_ONCE)
             if not self._batches:
                 self._pass_over(batches)
@@ -80,6 +81,10 @@ class Feed:
                 self._keep(KeptBatch(batch.shard.number, batch.offset, applied))
         if self.end != before:
             self._news.set()
+
+    def is_wanted(self) -> bool:
+        """Returns whether events are made: there are watchers, or were within the last hour."""
+        return bool(self._watchers) or self._time() < self._wanted_until
 
     def _pass_over(self, batches: Sequence[CommittedBatch]) -> None:
         """Numbers batches without keeping them."""

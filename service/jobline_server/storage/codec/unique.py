@@ -9,7 +9,11 @@ from itertools import repeat
 from jobline.v1 import entry_pb2, store_pb2
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.ties import NO_CLAIM, Claim, Ties
-from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeyExtended
+from jobline_server.engine.unique_entries import (
+    JobsReplaced,
+    UniqueKeyExtended,
+    UniqueKeyForgotten,
+)
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 
 _PARKED, _THROTTLES = 1, 2
@@ -88,6 +92,19 @@ def unique_key_extended(at_ms: int, message: entry_pb2.UniqueKeyExtended) -> Uni
     )
 
 
+def fill_unique_key_forgotten(entry: entry_pb2.Entry, fact: UniqueKeyForgotten) -> None:
+    """Writes it into an entry."""
+    message = entry.unique_key_forgotten
+    message.queue = fact.queue
+    message.unique_key = fact.unique_key
+    message.aged_ms = fact.aged_ms
+
+
+def unique_key_forgotten(at_ms: int, message: entry_pb2.UniqueKeyForgotten) -> UniqueKeyForgotten:
+    """Reads it."""
+    return UniqueKeyForgotten(at_ms, message.queue, message.unique_key, message.aged_ms)
+
+
 def _replaced(fact: JobsReplaced) -> Iterator[Fact]:
     for job_id in fact.ids:
         yield replace(fact, ids=[job_id])
@@ -97,5 +114,8 @@ FACTS: FactTable = {
     JobsReplaced: FactRow("jobs_replaced", fill_jobs_replaced, jobs_replaced, _replaced),
     UniqueKeyExtended: FactRow(
         "unique_key_extended", fill_unique_key_extended, unique_key_extended, whole
+    ),
+    UniqueKeyForgotten: FactRow(
+        "unique_key_forgotten", fill_unique_key_forgotten, unique_key_forgotten, whole
     ),
 }

@@ -7,10 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobline.v1 import store_pb2
-from jobline_server.engine.apply.bookkeeping import mark_job
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.unique import Throttle, let_go
-from jobline_server.engine.values import JobState
+from jobline_server.engine.unique import Throttle
 from jobline_server.storage.kinds.by_id import by_id
 from jobline_server.storage.kinds.loading import Loading
 from jobline_server.storage.kinds.table import DurableKind
@@ -42,22 +40,6 @@ def load_throttles(loading: Loading, rows: Iterator[ItemRow]) -> None:
         shard.load.throttles += shard.unique.throttled.add(key_hash, throttle)
 
 
-def _unblock_orphans(loading: Loading) -> bool:
-    """Makes jobs READY that wait for a holder of their key which was set apart."""
-    shard = loading.shard
-    for key_hash in shard.unique.orphans():
-        job_id = shard.unique.hand_over(key_hash)
-        job = None if job_id is None else shard.jobs.find(job_id)
-        if job is not None:
-            let_go(job)
-            job.state, job.run_at_ms = JobState.READY, 0
-            job.queue.counts[JobState.BLOCKED] -= 1
-            job.order = shard.tail_order()
-            loading.ready[job.queue].append(job)
-            mark_job(shard, job)
-    return False
-
-
 def _save(_shard: Shard, key_hash: bytes, throttle: Throttle) -> tuple[int, bytes]:
     throttle.stored = True
     return throttle.job_id, encode_throttle(key_hash, throttle)
@@ -72,5 +54,4 @@ THROTTLES = DurableKind(
         changes=lambda shard: shard.changes.throttles,
         save=_save,
     ),
-    end_loading=_unblock_orphans,
 )

@@ -12,6 +12,7 @@ import pytest
 
 from jobline_server.dispatch.frames import Handler, Open, Worker
 from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.decide.update import JobChange
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions, QueueSettings
@@ -69,6 +70,26 @@ async def test_payload_that_does_not_fit_is_refused_and_nothing_is_stored(
     assert "/properties/to/type" in refused.message
     assert "secret" not in refused.message
     assert checking.queues.get_queue("mail").pushed_total == 0
+
+
+async def test_an_update_is_checked_as_a_push_is(checking: Runtime) -> None:
+    """Otherwise a job could become what no worker takes."""
+    jobs = [NewJob(b"1", JobOptions(name="send")), NewJob(b'"x"', JobOptions(name="other"))]
+    pushed = await checking.pushes.push(Push("mail", JobOptions(), rows=rows_of(jobs)))
+    send, other = pushed.first_id, pushed.first_id + 1
+    with pytest.raises(Refused) as caught:
+        await checking.updates.update_job(send, JobChange(b'"secret"'))
+    refused = caught.value
+    assert (refused.kind, refused.field) == (RefusalKind.PAYLOAD_MISFIT, "payload")
+    view = await checking.jobs.get_job(send)
+    assert view.payload == b"1"
+    assert (await checking.updates.update_job(send, JobChange(b"2"))).payload == b"2"
+    await checking.updates.update_job(send, JobChange(priority=1))
+    # Nobody says what that one takes.
+    await checking.updates.update_job(other, JobChange(b'"y"'))
+    settings = QueueSettings(check_payloads=False)
+    await checking.queues.update_queue("mail", settings, None, Audit())
+    assert (await checking.updates.update_job(send, JobChange(b'"y"'))).payload == b'"y"'
 
 
 async def test_jobs_with_options_of_their_own_are_checked_by_their_names(

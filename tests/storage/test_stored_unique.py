@@ -1,0 +1,74 @@
+"""What a start makes of unique keys where something of a checkpoint is damaged."""
+
+from __future__ import annotations
+
+from jobline_server.engine import invariants
+from jobline_server.engine.commands import Push
+from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.rules import JobRules
+from jobline_server.engine.ties import Ties
+from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
+from jobline_server.engine.values import JobOptions, JobState, PushOutcome
+from jobline_server.storage.store import ItemKind
+from tests.pushed_outcomes import outcomes_of
+from tests.pushed_rows import NewJob, rows_of
+from tests.storage.checkpointing import check_recovery, lease, stored
+from tests.storage.recovery_world import World
+from tests.storage.test_stored_messages import rot
+
+
+def push(
+    world: World, mode: UniqueMode, *, group: str = "", delay_ms: int = 0, ttl_ms: int | None = None
+) -> tuple[PushOutcome, int]:
+    options = JobOptions(rules=JobRules(unique=UniqueRule(mode, ttl_ms)))
+    run_at_ms = world.now.wall_ms + delay_ms if delay_ms else 0
+    rows = rows_of([NewJob(b"x", options, run_at_ms=run_at_ms, ties=Ties(group, "u"))])
+    pushed = decide_push(world.shard, world.now, Push("q", options, rows))
+    return outcomes_of(pushed, 1)[0]
+
+
+def holder_and_parked(world: World, **parked: int | str) -> tuple[int, int]:
+    _, holder = push(world, UniqueMode.KEEP)
+    assert [job_id for job_id, _ in lease(world, 1)] == [holder]
+    outcome, behind = push(world, UniqueMode.REPLACE, **parked)  # type: ignore[arg-type]
+    assert outcome is PushOutcome.PARKED
+    world.finish_checkpoint(truncate=True)
+    rot(world, ItemKind.JOB, holder)
+    invariants.check(world.shard)
+    return holder, behind
+
+
+def test_a_parked_job_goes_on_without_its_damaged_holder() -> None:
+    """Nobody else would hand the key over."""
+    world = World()
+    _, behind = holder_and_parked(world)
+    assert push(world, UniqueMode.KEEP) == (PushOutcome.DUPLICATE, behind)
+    assert [job_id for job_id, _ in lease(world, 10)] == [behind]
+
+
+def test_a_parked_job_of_a_group_goes_to_its_group() -> None:
+    world = World()
+    _, behind = holder_and_parked(world, group="g")
+    queue = world.shard.queues["q"]
+    group = queue.groups.find("g")
+    assert group is not None
+    assert [job.id for job in group.admitted] == [behind]
+    assert [job_id for job_id, _ in lease(world, 10)] == [behind]
+
+
+def test_a_parked_job_keeps_its_time() -> None:
+    world = World()
+    _, behind = holder_and_parked(world, delay_ms=60_000)
+    assert world.shard.state_of(behind) is JobState.SCHEDULED
+    assert world.shard.jobs[behind].run_at_ms > world.now.wall_ms + 59_000
+
+
+def test_throttles_are_as_they_were_after_a_checkpoint() -> None:
+    world = World()
+    _, job_id = push(world, UniqueMode.THROTTLE, ttl_ms=60_000)
+    lease(world, 1)
+    world.finish_checkpoint(truncate=True)
+    assert len(stored(world, ItemKind.THROTTLE)) == 1
+    check_recovery(world)
+    again = push(world, UniqueMode.THROTTLE, ttl_ms=60_000)
+    assert again == (PushOutcome.THROTTLED, job_id)
